@@ -24,7 +24,7 @@ from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.index.connect import forget_index, index_status, opened_index
-from resume_hooks.search.index.database import index_file, open_read_only
+from resume_hooks.search.index.database import index_file, open_index_read_only
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import user
@@ -100,7 +100,7 @@ def first(library: Library) -> None:
         ),
     ):
         spent = library.median(run, before=lambda: forget_index(where))
-        with contextlib.closing(open_read_only(index_file(where))) as db:
+        with contextlib.closing(open_index_read_only(index_file(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         forget_index(where)
         row(what, spent, f"indexes for {patience}")

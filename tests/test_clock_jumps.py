@@ -147,10 +147,10 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
         jump == -YEAR
     ), "unknown counts as open"
     with opened_index(config_home.where) as index:
-        assert index.words.records == 12
+        assert index.words.record_count == 12
     hands.ahead = 0
     with opened_index(config_home.where) as index:
-        assert index.outcome.behind == 0
+        assert index.outcome.remaining_files == 0
 
 
 def test_instants_in_the_trash_and_in_backups(

@@ -19,7 +19,7 @@ from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import problems_in_state
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.connect import index_status, opened_index
-from resume_hooks.search.index.database import FILE_NAME
+from resume_hooks.search.index.database import TABLE_FILE
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
 from resume_hooks.storage import backups, stored_settings
@@ -91,7 +91,7 @@ def _ask(home: ConfigHome) -> None:
 def _index(home: ConfigHome) -> None:
     for rebuild in (False, True):
         with opened_index(home.where, rebuild=rebuild) as index:
-            assert index.words.records == 6
+            assert index.words.record_count == 6
     index_status(home.where)
 
 
@@ -194,7 +194,7 @@ def test_a_link_beside_the_index_leads_nowhere(config_home: ConfigHome) -> None:
     state = state_of(config_home)
     for ending in ("-wal", "-shm", "-journal"):
         for make in (Path.symlink_to, Path.hardlink_to):
-            place = state / f"{FILE_NAME}{ending}"
+            place = state / f"{TABLE_FILE}{ending}"
             place.unlink(missing_ok=True)
             make(place, there / "index.db-wal")
             _index(config_home)
@@ -212,7 +212,7 @@ def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome)
     db.commit()
     db.close()
     before = other.read_bytes()
-    (state_of(config_home) / FILE_NAME).hardlink_to(other)
+    (state_of(config_home) / TABLE_FILE).hardlink_to(other)
     _index(config_home)
     assert other.read_bytes() == before
     assert index_status(config_home.where).state == "ready"

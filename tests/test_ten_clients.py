@@ -100,7 +100,7 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     assert max(titles.values()) == 1, "every number was given once"
     with opened_index(home.where) as index:
         assert index.notes == []
-        index.words.check()
+        index.words.verify_files()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (index_status(home.where).state, index_status(home.where).behind) == ("ready", 0)
     left = [

@@ -47,7 +47,7 @@ def _timed(index: Any, text: str, rounds: int) -> dict[str, Any]:
     times, found = [], []
     for _ in range(rounds):
         begun = time.perf_counter()
-        found = index.search(text, limit=MOST)
+        found = index.search(text, max_records=MOST)
         times.append((time.perf_counter() - begun) * 1000)
     return {"files": [row["export_path"] for row in found], "ms": statistics.median(times)}
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from benchmarks.recall.questions import Home, Place, corpus_names
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.index.unread import RawWords, rank_files
+from resume_hooks.search.index.unread import RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
@@ -87,9 +87,13 @@ class Unindexed:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The files that are worth most."""
         begun = time.perf_counter()
-        words = RawWords([term.forms for text in wordings for term in parse_query([text]).terms])
-        looked = {name: words.words_of_file(str(corpus_folder() / name)) for name in corpus_names()}
-        worth = rank_files({name: found for name, found in looked.items() if found})
+        words = RawWordSearch(
+            [term.forms for text in wordings for term in parse_query([text]).terms]
+        )
+        looked = {
+            name: words.find_words_in_file(str(corpus_folder() / name)) for name in corpus_names()
+        }
+        worth = relevance_by_file({name: found for name, found in looked.items() if found})
         best = sorted(worth, key=lambda name: -worth[name])[:most]
         return Answer([Place(name, 0) for name in best], milliseconds_since(begun))
 

@@ -30,7 +30,7 @@ from benchmarks.recall.questions import (
 )
 from benchmarks.recall.ripgrep import content_words
 from benchmarks.recall.searcher import Answer, Ours
-from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.index.tokenize import forms_of_word
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
 
@@ -90,7 +90,7 @@ def test_the_questions_are_told_apart_and_enough() -> None:
     assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
     tune, kept = (Counter(question.kind for question in questions(half)) for half in HALVES)
     assert tune == kept
-    assert all(any(map(forms_of, content_words(question.text))) for question in asked), (
+    assert all(any(map(forms_of_word, content_words(question.text))) for question in asked), (
         "each can be looked up"
     )
 

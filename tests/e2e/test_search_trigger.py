@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index.database import index_file, open_read_only
+from resume_hooks.search.index.database import index_file, open_index_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -40,7 +40,7 @@ def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) 
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)
-    with open_read_only(index_file(where)) as db:
+    with open_index_read_only(index_file(where)) as db:
         (read, size) = db.execute(
             "SELECT end, size FROM files WHERE session=?", (PARENT,)
         ).fetchone()

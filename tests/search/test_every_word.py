@@ -17,7 +17,7 @@ from tantivy import Query
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import COMMON_WORDS
 from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS
 from resume_hooks.search.result import SearchResult
@@ -58,7 +58,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
                 project.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, project)
     with opened_index(where) as index:
-        records = index.words.search(Query.all_query(), 100_000)
+        records = index.words.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [sources.text(record) for record in random.Random(3).sample(records, RECORDS)]
     words = [text.displayed[: MAX_SEARCHED_CHARACTERS // 2].split() for text in drawn if text]
@@ -69,7 +69,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
 def told(words: list[str]) -> list[str]:
     """Those of some words that a question is about, and that an index takes."""
     plain = (word for text in words for word in re.findall(r"\w+", text))
-    return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of(word)]
+    return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of_word(word)]
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -99,7 +99,7 @@ def test_a_phrase_is_strong(said: Said, text: int, word: int) -> None:
     words = said.texts[text % len(said.texts)]
     start = word % len(words)
     phrase = " ".join(words[start : start + 4])
-    if not forms_of(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
+    if not forms_of_word(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
         return
     found = said.asked(f'"{phrase}"')
     assert found.hits, phrase

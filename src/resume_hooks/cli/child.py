@@ -132,9 +132,8 @@ def print_child_note(receipt: Receipt) -> None:
         client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config
     )
     for warning in receipt.warnings:
-        if (
-            warning != OUTSIDE_PROJECT_WARNING or not has_other_config
-        ):  # the command names the other config home
+        # the command names the other config home
+        if warning != OUTSIDE_PROJECT_WARNING or not has_other_config:
             print_text(f"note: {warning}", err=True)
 
 

@@ -26,9 +26,8 @@ MAX_SESSIONS = 40  # the maximum number of sessions to offer, newest first
 TITLE_SECONDS = 0.06
 TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
 MIN_TITLE_PART = 2  # the minimum length in characters of a text that is searched for in titles
-_SPECIAL_CHARACTERS = re.compile(
-    r"[^\w .,;()/#@&+=·-]"
-)  # characters that may be special in a shell
+# characters that may be special in a shell
+_SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 
 class Bash(BashComplete):

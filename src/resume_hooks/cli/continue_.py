@@ -42,9 +42,8 @@ CLIENT_READ_BYTES = 50_000_000
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command for it."""
     session: SessionFile = options.locate_whole_session()
-    forks_archived = options.forks and is_archived_copy(
-        session.path, options.where
-    )  # an archived copy can also be forked
+    # an archived copy can also be forked
+    forks_archived = options.forks and is_archived_copy(session.path, options.where)
     if options.is_interactive and not forks_archived:
         session = prepare_session(session)
     elif (

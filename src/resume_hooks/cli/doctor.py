@@ -16,7 +16,7 @@ from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
-from resume_hooks.search.index.connect import Status, index_status
+from resume_hooks.search.index.connect import IndexStatus, index_status
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
@@ -74,7 +74,7 @@ def _maintain_index(options: DoctorOptions) -> None:
                 options.where, progress=progress, rebuild=options.index == "rebuild"
             ) as index,
         ):
-            bytes_read, notes = index.outcome.size, index.notes
+            bytes_read, notes = index.outcome.read_bytes, index.notes
     status = index_status(options.where)
     data: dict[str, object] = {
         "findings": [],
@@ -85,7 +85,7 @@ def _maintain_index(options: DoctorOptions) -> None:
     options.emit(data, lambda: _index_text(status, bytes_read), notes)
 
 
-def _index_text(status: Status, bytes_read: int) -> str:
+def _index_text(status: IndexStatus, bytes_read: int) -> str:
     if status.transcripts_size:
         share = f" ({100 * status.size / status.transcripts_size:.1f} %)"
     else:

@@ -67,9 +67,8 @@ class VerbGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the completions of a verb without importing any verb."""
-        from click.shell_completion import (
-            CompletionItem,
-        )  # only completion needs this import
+        # only completion needs this import
+        from click.shell_completion import CompletionItem
 
         verbs = []
         for name, line in VERBS.items():
@@ -109,9 +108,8 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         arguments = ["--help"]
     if COMPLETION_VARIABLE in os.environ:
-        from resume_hooks.cli.complete_sessions import (
-            register_bash,
-        )  # only completion needs this import
+        # only completion needs this import
+        from resume_hooks.cli.complete_sessions import register_bash
 
         register_bash()
     as_json = "--json" in arguments
@@ -160,9 +158,8 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
             obj=arguments,
         )
     except AmbiguousLocator as error:
-        from resume_hooks.cli.question import (
-            command_with_choice,
-        )  # only an ambiguous locator needs this import
+        # only an ambiguous locator needs this import
+        from resume_hooks.cli.question import command_with_choice
 
         chosen_arguments = command_with_choice(arguments, error)
         if chosen_arguments is None:

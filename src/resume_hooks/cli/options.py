@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 GO_ON, FORK = "go on", "fork"
-WAYS = tuple(
-    insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
-)  # the ways to continue a session
+# the ways to continue a session
+WAYS = tuple(insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS))
 
 
 class DeclaredParameter(NamedTuple):
@@ -78,9 +77,8 @@ def complete_locator(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
     """Return the sessions that complete a locator."""
-    from resume_hooks.cli.complete_sessions import (
-        complete_locators,
-    )  # only completion needs this import
+    # only completion needs this import
+    from resume_hooks.cli.complete_sessions import complete_locators
 
     return complete_locators(incomplete)
 
@@ -98,9 +96,8 @@ MAX_CHARS = option(
     type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
-PART_OPTIONS = DeclaredParameter(
-    click.Option, (), {}
-)  # the position for the options that installed parts add to the verb
+# the position for the options that installed parts add to the verb
+PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 
 
 class VerbOptions:
@@ -335,9 +332,8 @@ def _unused_child(default_session: SessionFile, folder: str, where: Where) -> Un
 
     Otherwise return None.
     """
-    from resume_hooks.transcripts.head_tail import (
-        HeadTail,
-    )  # help and completion do not need this import
+    # help and completion do not need this import
+    from resume_hooks.transcripts.head_tail import HeadTail
     from resume_hooks.transcripts.provenance import read_parent
 
     newest = next(iter(locate.sessions_of(folder, where)), default_session)

@@ -40,9 +40,8 @@ COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
 MAX_CHARACTERS = 8_000
 SCHEMA = 1
 DUMB_TERMINAL = "dumb"  # the terminal type without escape sequences
-_UNESCAPED_CONTROLS = re.compile(
-    "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)  # JSON does not escape these characters, but terminals act on them
+# JSON does not escape these characters, but terminals act on them
+_UNESCAPED_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 

@@ -325,12 +325,8 @@ def _heading_of_session(session: SessionFile, names: TranscriptNames, shown_part
     return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 
-COMMAND_LENGTHS = (
-    400,
-    200,
-    100,
-    60,
-)  # the lengths to which a command may be shortened; the largest at which all commands fit is used
+# the lengths to which a command may be shortened; the largest at which all commands fit is used
+COMMAND_LENGTHS = 400, 200, 100, 60
 
 
 def passages_text(
@@ -341,9 +337,8 @@ def passages_text(
     gap: DescribeGap,
 ) -> str:
     """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
-    passage_runs: list[
-        list[Passage]
-    ] = []  # a passage is one record, or consecutive records that the client added
+    # a passage is one record, or consecutive records that the client added
+    passage_runs: list[list[Passage]] = []
     for passage_of_run in passages:
         if (
             passage_of_run.added

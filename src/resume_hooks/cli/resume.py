@@ -28,9 +28,8 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
 BARE_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
-EXACT_RESOLVERS = tuple(
-    resolver for resolver in RESOLVERS if resolver is not by_part_of_title
-)  # other arguments filter the list
+# other arguments filter the list
+EXACT_RESOLVERS = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
 
 
 def resume(options: ResumeOptions) -> None:

@@ -172,9 +172,8 @@ def _register_plugin(options: InstallOptions) -> None:
         ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
     ]
     if any(name.split("@")[0] == NAME for name in claude_cli.enabled_plugins(os.getcwd())):
-        commands.append(
-            ["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"]
-        )  # older clients read a copy of the plugin
+        # older clients read a copy of the plugin
+        commands.append(["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"])
     if not options.dry_run:
         assemble_plugin(folder)
         _share_packages(folder, options.where)

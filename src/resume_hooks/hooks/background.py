@@ -48,9 +48,8 @@ def main() -> None:
         os.nice(NICENESS)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
-    with contextlib.suppress(
-        OSError, ResumeHooksError, ModuleNotFoundError
-    ):  # ModuleNotFoundError: the venv is older than this version
+    # ModuleNotFoundError: the venv is older than this version
+    with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):
         update_index()
     with contextlib.suppress(ModuleNotFoundError):
         run_parts_in_background()
@@ -108,13 +107,14 @@ def update_index() -> None:
     """
     if reply.is_headless():
         return
-    from resume_hooks.search.index.connect import (
-        bring_up_to_date,
-    )  # archiving must work without this module
+    # archiving must work without this module
+    from resume_hooks.search.index.connect import update_stored_index
 
     started, pause, is_failed = int(time.time()), DAY, False
     try:
-        if bring_up_to_date(Where(), _stop_condition(INDEX_SECONDS, client_pid())).behind:
+        if update_stored_index(
+            Where(), _stop_condition(INDEX_SECONDS, client_pid())
+        ).remaining_files:
             return
     except ResumeHooksError:
         pause, is_failed = RETRY_SECONDS, True

@@ -32,12 +32,10 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
-UNREACHABLE_TOKENS = (
-    10**9
-)  # a number of tokens that exceeds any context; the shell cannot compare longer numbers
-NOTE_SECONDS = (
-    100 * 86_400
-)  # the number of seconds until a note expires; clients delete sessions after thirty days
+# a number of tokens that exceeds any context; the shell cannot compare longer numbers
+UNREACHABLE_TOKENS = 10**9
+# the number of seconds until a note expires; clients delete sessions after thirty days
+NOTE_SECONDS = 100 * 86_400
 
 
 def main() -> None:

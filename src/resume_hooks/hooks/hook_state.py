@@ -127,10 +127,8 @@ def note_names(prefix: str) -> List[str]:
 
 def sweep_notes(prefix: str, lifetime: float = NOTE_SECONDS) -> None:
     """Delete the notes with a prefix that are older than ``lifetime`` seconds."""
-    with (
-        contextlib.suppress(OSError),
-        os.scandir(_safe_note_path("")) as entries,
-    ):  # another process may delete the notes first
+    # another process may delete the notes first
+    with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:
         for entry in entries:
             is_old = (
                 entry.name.startswith(prefix)

@@ -50,10 +50,8 @@ LEFT = "left"  # the question after Esc ended a wait; the argument is the interr
 OFFER, TOOL = "offer", "tool"
 """The questions at a client's start, about the model's tools, and when the model calls our tool."""
 
-PLAN, FULL = (
-    "plan",
-    "compaction",
-)  # the questions when the client compacts, and as the context fills
+# the questions when the client compacts, and as the context fills
+PLAN, FULL = "plan", "compaction"
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
 
@@ -263,9 +261,8 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return a line about the cost of continuing without a cache, or ``{}`` if the cost is small."""
-    from resume_hooks.hooks.session import (
-        cold_line_in_client,
-    )  # other questions do not need this import
+    # other questions do not need this import
+    from resume_hooks.hooks.session import cold_line_in_client
 
     line = cold_line_in_client(event)
     if line:

@@ -201,9 +201,8 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
         path = None
     if path is None:
         return False
-    from resume_hooks.hooks.child_cards import (
-        is_model_busy,
-    )  # only a paste after leftover text needs this import
+    # only a paste after leftover text needs this import
+    from resume_hooks.hooks.child_cards import is_model_busy
 
     return is_model_busy(path)
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session import Session
 
 ALL_WORD = "--all"  # the first word of a search in every project
-_OPTION_PATTERN = re.compile(
-    r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)'
-)  # a word outside quotes that looks like an option
+# a word outside quotes that looks like an option
+_OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 LIMIT_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
 BUSY_SECONDS = 5.0  # additional seconds for a busy machine
 

@@ -46,10 +46,8 @@ MAX_TURNS = 200
 TABLE_COLUMNS = 48
 LINE_COLUMNS = 68  # the width in columns of a line after its indent
 BRANCH_COLUMNS = 40  # the width in columns of a branch's name
-WAY_NAMES = {
-    TRIM: "a trim",
-    HANDOFF: "a handoff",
-}  # the names of the recommended ways as used in a sentence
+# the names of the recommended ways as used in a sentence
+WAY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
 def answer(request: Request) -> Report:

@@ -42,9 +42,8 @@ from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
-CARD_SECONDS = (
-    ANSWER_SECONDS - 5.0
-)  # the number of seconds until the card must be shown; the clipboard needs up to two more
+# the number of seconds until the card must be shown; the clipboard needs up to two more
+CARD_SECONDS = ANSWER_SECONDS - 5.0
 # the number of these seconds that are reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
 PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with the digest

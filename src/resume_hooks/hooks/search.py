@@ -33,11 +33,8 @@ from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line, text_width
 
-MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = (
-    4,
-    10,
-    28,
-)  # the number of hits and rows of a card, and the width of a title in columns
+# the number of hits and rows of a card, and the width of a title in columns
+MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = 4, 10, 28
 # the maximum length of a query in characters; a longer query is cut in the printed command
 MAX_PRINTED_QUERY = 200
 

@@ -50,10 +50,8 @@ NEAR_END, NEW_FOLDER = "near-end", "new-folder"
 """The arguments for a start with sessions that are due for archiving, and for a start in a folder
 without sessions."""
 
-ENGINE_PYTHON = (
-    3,
-    11,
-)  # the engine's minimum Python version; this module also runs in older ones
+# the engine's minimum Python version; this module also runs in older ones
+ENGINE_PYTHON = 3, 11
 
 
 def main() -> None:
@@ -64,9 +62,8 @@ def main() -> None:
     event = reply.read_stdin(MAX_INPUT)
     if event is None:
         return
-    with contextlib.suppress(
-        OSError
-    ):  # a full or read-only state folder loses this link, but not the session
+    # a full or read-only state folder loses this link, but not the session
+    with contextlib.suppress(OSError):
         reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
@@ -359,9 +356,8 @@ def _mark_cleared(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
-        pending.add_pending(
-            session_id, Where()
-        )  # the old session is now an ancestor, and the next start archives it in the background
+        # the old session is now an ancestor, and the next start archives it in the background
+        pending.add_pending(session_id, Where())
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:

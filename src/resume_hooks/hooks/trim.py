@@ -116,9 +116,8 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         trim_plan = _plan_trim_of_request(parent, request.text, request)
     if not (request.text or trim_plan.choices) and trim_plan.before.most_percent < LOW_PERCENT:
         raise NothingToTrim("There is nothing to trim yet")
-    confirmations.consume_question(
-        parent.session_id
-    )  # a yes to this question must not answer an older question
+    # a yes to this question must not answer an older question
+    confirmations.consume_question(parent.session_id)
     if not trim_plan.pays:
         return report_on_text(
             not_worth_card(format_card(trim_plan), request.trigger.name("handoff"))

@@ -213,9 +213,8 @@ def _names_of_user(where: Where) -> set[str]:
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
         names.add(where.environ.get(key, ""))
     names.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
-    with contextlib.suppress(
-        OSError, KeyError, ImportError
-    ):  # the user id has no name, as in some containers
+    # the user id has no name, as in some containers
+    with contextlib.suppress(OSError, KeyError, ImportError):
         names.add(getpass.getuser())
     return {
         name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wording
-from resume_hooks.search.index.changes import Sought, UnreadFile
+from resume_hooks.search.index.changes import FileSearch, UnreadFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, TermLookups, combine_rankings
@@ -131,7 +131,7 @@ class Searcher:
 
         ``unindexed_terms`` are those of the ``terms`` that occur in the ``unread_files``.
         """
-        checked_files = [file for file in unread_files if file.held is not None]
+        checked_files = [file for file in unread_files if file.term_numbers is not None]
         if checked_files and not all(
             term.is_phrase
             or term in unindexed_terms
@@ -140,7 +140,7 @@ class Searcher:
         ):
             # A file without any of the terms may still contain the correct form of a misspelled
             # term.
-            checked_files = [file for file in checked_files if file.held]
+            checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unread) - len(checked_files)
 
     def _suggest_words(self, result: SearchResult) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ def search_updated_index(
     search: Callable[[OpenIndex], SearchResult],
     scope: Scope,
     where: Where,
-    file_search: Sought | None,
+    file_search: FileSearch | None,
     *,
     max_seconds: float,
     progress: Progress | None,
@@ -265,7 +265,11 @@ def search_updated_index(
     def open_and_search() -> SearchResult:
         folder_names = needed_folder_names(scope, where)
         with opened_index(
-            where, limit=max_seconds, progress=progress, needed=folder_names, sought=file_search
+            where,
+            max_seconds=max_seconds,
+            progress=progress,
+            folder_names=folder_names,
+            file_search=file_search,
         ) as index:
             return search(index)
 
@@ -275,14 +279,16 @@ def search_updated_index(
         return open_and_search()
 
 
-def file_search_for_queries(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
+def file_search_for_queries(
+    queries: Sequence[Query], scope: Scope, where: Where
+) -> FileSearch | None:
     """Return the words to look for in unindexed files, or None if the queries have no words."""
     terms = []
     for query in queries:
         for term in query.terms:
             terms.append(term.forms)
     if terms:
-        return Sought(tuple(terms), file_filter(scope, where))
+        return FileSearch(tuple(terms), file_filter(scope, where))
     return None
 
 
@@ -294,7 +300,7 @@ def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[T
     """Return the terms that occur in at least one of these files."""
     term_numbers = set[int]()
     for file in files:
-        term_numbers.update(file.held or ())
+        term_numbers.update(file.term_numbers or ())
     return {term for number, term in enumerate(terms) if number in term_numbers}
 
 

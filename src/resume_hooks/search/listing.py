@@ -186,9 +186,9 @@ class SessionLister:
     @functools.cached_property
     def _indexed_turns(self) -> dict[tuple[str, int, int], int]:
         # SQLite takes 10 ms to load, and only a session that is longer than the two ends needs it.
-        from resume_hooks.search.index.database import known_turns
+        from resume_hooks.search.index.database import turns_by_file
 
-        return known_turns(self.where)
+        return turns_by_file(self.where)
 
     def _count_turns(self, path: str, ends: HeadTail) -> int | None:
         """Return the number of a session's turns, from the ends of its file if they contain all of it.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import DAY
 from resume_hooks.errors import UsageError
-from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.system.text import collapse_line, plain_line
 
 _MONTHS = (
@@ -303,7 +303,7 @@ def _parse_terms(text: str) -> tuple[list[Term], list[Term]]:
 
 def _parse_term(text: str, *, is_phrase: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
-    forms = [tuple(forms) for forms in forms_of(words[:MAX_TERM_CHARACTERS])]
+    forms = [tuple(forms) for forms in forms_of_word(words[:MAX_TERM_CHARACTERS])]
     if len(words) > MAX_TERM_CHARACTERS:
         forms = forms[:-1] or forms  # the last token may be cut
     if forms:

@@ -6,7 +6,7 @@ a part of words.
 
 A hit is a turn, because a question and its answer are in different records of a turn. Windows and
 records have separate rankings (BM25), and a turn's reciprocal ranks in both are added.
-``index.read_transcript.words_by_weight`` sets the weight of a prompt's words relative to those of
+``index.read_transcript.weighted_words`` sets the weight of a prompt's words relative to those of
 an output.
 """
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tantivy import Occur, Query
 
-from resume_hooks.search.index.postings import SCHEMA, WORDS, Posting, Postings, turn_key
+from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD, Posting, Postings, turn_key
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
@@ -74,7 +74,7 @@ class TermLookups:
 
     def __init__(self, words: Postings) -> None:
         self._words = words
-        self._total_records = words.records
+        self._total_records = words.record_count
         self._lookups: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
@@ -173,11 +173,11 @@ class TermLookups:
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
     def _count_records(self, name: str) -> int:
-        return self._words.count_records_with(WORDS, name)
+        return self._words.count_records_with(WORDS_FIELD, name)
 
     def _words_with_prefix(self, start: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix, or else the longest word that the prefix begins with."""
-        words = _most_common_words(self._words.words_with_prefix(WORDS, start, 500))
+        words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, start, 500))
         for length in range(len(start) - 1, MIN_PREFIX_LETTERS - 1, -1):
             if not words and (rows := self._count_records(start[:length])):
                 words = [(start[:length], rows)]
@@ -186,7 +186,7 @@ class TermLookups:
     @functools.cached_property
     def _all_words(self) -> list[tuple[str, int]]:
         """Every word of the index."""
-        return self._words.words_with_prefix(WORDS, "")
+        return self._words.words_with_prefix(WORDS_FIELD, "")
 
     def _words_containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < MIN_PART_LETTERS and part.isascii():
@@ -207,7 +207,7 @@ class TermLookups:
 
         candidates = {
             other: rows
-            for other, rows in self._words.words_with_prefix(WORDS, word[0])
+            for other, rows in self._words.words_with_prefix(WORDS_FIELD, word[0])
             if abs(len(other) - len(word)) <= 2  # a larger difference means another word
         }
         return [
@@ -299,7 +299,7 @@ class Ranking:
         turn_query = Query.boolean_query(
             [(Occur.Must, _query_for_any_term(known_lookups)), *self._limits.turns]
         )
-        windows = self._words.turns(turn_query, MAX_RANKED_RECORDS)
+        windows = self._words.find_turns(turn_query, MAX_RANKED_RECORDS)
         scores = self._combined_scores(by_turn, windows)
         hits = []
         for key, score in scores.items():
@@ -348,7 +348,7 @@ class Ranking:
     def _search_records(
         self, occur: Occur, query: Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
-        postings = self._words.search(
+        postings = self._words.find_records(
             Query.boolean_query([(occur, query), *self._limits.records, *self._exclusions]),
             max_records,
             order_by,
@@ -382,7 +382,7 @@ class Ranking:
                 query = Query.boolean_query(
                     [(Occur.Must, turn_condition), (Occur.Must, _query_for_all_words(lookup))]
                 )
-                for key in self._words.turns(query, MAX_WINDOWS):
+                for key in self._words.find_turns(query, MAX_WINDOWS):
                     terms[key].add(number)
         return [hit._replace(terms=frozenset(terms[hit.key])) for hit in hits]
 
@@ -464,4 +464,4 @@ def _query_for_all_words(lookup: Lookup) -> Query:
 
 
 def _term_query(name: str) -> Query:
-    return Query.term_query(SCHEMA, WORDS, name, index_option="freq")
+    return Query.term_query(SCHEMA, WORDS_FIELD, name, index_option="freq")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.index.tokenize import fold_letters, without_line_numbers
+from resume_hooks.search.index.tokenize import fold_letters, remove_line_numbers
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain_text
@@ -99,7 +99,7 @@ def read_record_words(
     raw = _read_line(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
     if parsed is not None:
-        texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
+        texts = TextExtractor(subagent=subagent, omits_own_output=False).extract_texts(parsed)
     else:
         texts = None
     return None if texts is None else join_record_texts(texts), len(raw)
@@ -126,7 +126,7 @@ def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
 def join_record_texts(texts: RecordTexts) -> str:
     """Return the text of a record. Files in it have no line numbers, as in the index."""
     spoken_texts = (text for text in (texts.prompt, texts.reply) if text)
-    tool_texts = (without_line_numbers(text) for text in (texts.input, texts.result) if text)
+    tool_texts = (remove_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*spoken_texts, *tool_texts])
 
 

@@ -94,7 +94,7 @@ class Sources:
 
     def readable_path(self, file: IndexedFile) -> str:
         """Return the path at which a file's records can be read in Claude Code's format."""
-        return self._transcript_paths.path_of(file.path, file.session_id)
+        return self._transcript_paths.readable_path(file.path, file.session_id)
 
     def path(self, file: IndexedFile) -> str:
         """Return the path of a file. For another agent's file, this is the original path."""
@@ -102,13 +102,13 @@ class Sources:
 
     def tools(self, record: Posting) -> str:
         """Return the tools that a record calls or answers, as text."""
-        return self._words.tools(record)
+        return self._words.tool_names(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:
         """Look up the copies of many records at once, which is several times as fast as one by one."""
         keys = {record.key for record in records if record.key} - self._copies.keys()
         if keys:
-            self._copies.update(self._words.copies(keys))
+            self._copies.update(self._words.find_copies(keys))
 
     def copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the original first.
@@ -137,7 +137,7 @@ class Sources:
                 depth = MISSING_FILE_GENERATION
             return (
                 not posting.digest,
-                bool(posting.own),
+                bool(posting.copy_key),
                 depth,
                 file.mtime if file else 0,
                 posting.line,
@@ -190,7 +190,7 @@ class Sources:
             )
             short = ShortIds(other_id for (other_id,) in similar_ids).shorten(session_id)
             if session_row:
-                file = self._transcript_paths.path_of(str(session_row[0]), session_id)
+                file = self._transcript_paths.readable_path(str(session_row[0]), session_id)
             else:
                 file = path
             agent = agent_of_path(file, self._where)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.index.postings import WORDS, Postings
+from resume_hooks.search.index.postings import WORDS_FIELD, Postings
 from resume_hooks.search.index.tokenize import fold_letters, stem
 from resume_hooks.search.query import COMMON_WORDS
 
@@ -45,8 +45,8 @@ def suggest_words(
 
 def _word_weight(root: str, words: Postings) -> float:
     """Return a word's weight, which is higher for rarer words, or 0 for a typo or a filler."""
-    record_count = words.count_records_with(WORDS, root)
-    max_records = max(MIN_FILLER_RECORDS, SMALL_RECORD_FRACTION * words.records)
+    record_count = words.count_records_with(WORDS_FIELD, root)
+    max_records = max(MIN_FILLER_RECORDS, SMALL_RECORD_FRACTION * words.record_count)
     if MAX_TYPO_RECORDS <= record_count <= max_records:
-        return math.log(words.records / record_count)
+        return math.log(words.record_count / record_count)
     return 0.0

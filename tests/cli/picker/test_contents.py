@@ -145,7 +145,7 @@ def test_leaving_ends_an_update(said: ConfigHome) -> None:
     talk.contents._stopped = True
     talk.contents.start()
     assert talk.ended.wait(20)
-    with opened_index(said.where, limit=-1) as index:
+    with opened_index(said.where, max_seconds=-1) as index:
         assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3
 
 

@@ -14,7 +14,14 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.changes import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
-from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, turn_key
+from resume_hooks.search.index.postings import (
+    LABEL_FIELDS,
+    SCHEMA,
+    WINDOWS,
+    WORDS_FIELD,
+    Posting,
+    turn_key,
+)
 from resume_hooks.search.roles import ROLES
 from tests.builders import (
     CWD,
@@ -61,12 +68,12 @@ class Holding(NamedTuple):
         return sorted(
             (name, line)
             for name, line, field, found in self.finds
-            if (field, found) == (WORDS, word)
+            if (field, found) == (WORDS_FIELD, word)
         )
 
     def words(self) -> set[str]:
         """Every word that is found."""
-        return {word for _, _, field, word in self.finds if field == WORDS}
+        return {word for _, _, field, word in self.finds if field == WORDS_FIELD}
 
 
 def uid(text: str | int) -> str:
@@ -88,31 +95,35 @@ def held(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Hold
     """Bring the index up to date and read back all that can be found in it."""
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
-        return Holding(finds(index), rows(index), index.outcome, index.notes, index.rebuilt)
+        return Holding(finds(index), rows(index), index.outcome, index.notes, index.was_rebuilt)
 
 
 def rows(index: OpenIndex) -> list[Row]:
     """Each record once, in the order of files and lines."""
     names = names_of(index)
-    found = index.words.search(Query.all_query(), max(1, index.words.records))
+    found = index.words.find_records(Query.all_query(), max(1, index.words.record_count))
     read = [
-        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tools(row), row)
+        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tool_names(row), row)
         for row in found
     ]
-    assert len({(row.posting.file, row.line) for row in read}) == len(read) == index.words.records
+    assert (
+        len({(row.posting.file, row.line) for row in read}) == len(read) == index.words.record_count
+    )
     return sorted(read, key=lambda row: row[:2])
 
 
 def finds(index: OpenIndex) -> set[Find]:
     """All that can be found: each word and name, in each record and turn that has it."""
-    names, words, most = names_of(index), index.words, max(1, index.words.records)
+    names, words, most = names_of(index), index.words, max(1, index.words.record_count)
     found: set[Find] = set()
-    for field in (WORDS, *LABELS):
+    for field in (WORDS_FIELD, *LABEL_FIELDS):
         for word, _ in words.words_with_prefix(field, ""):
             query = Query.term_query(SCHEMA, field, word)
-            found |= {(names[row.file], row.line, field, word) for row in words.search(query, most)}
-            if field == WORDS:
-                keys = (divmod(key, turn_key(1, 0)) for key in words.turns(query, most))
+            found |= {
+                (names[row.file], row.line, field, word) for row in words.find_records(query, most)
+            }
+            if field == WORDS_FIELD:
+                keys = (divmod(key, turn_key(1, 0)) for key in words.find_turns(query, most))
                 found |= {(names[file], turn, WINDOWS, word) for file, turn in keys}
     return found
 

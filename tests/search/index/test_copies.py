@@ -233,4 +233,4 @@ def test_sessions_that_name_each_other_as_parents(config_home: ConfigHome) -> No
         written(config_home, line, said("alpha"), name=one)
     ((_, sessions),) = found(config_home, "alpha")
     assert set(sessions) == {SESSION, FORK}
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0

@@ -17,7 +17,7 @@ import pytest
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import FILE_NAME, VERSION
+from resume_hooks.search.index.database import TABLE_FILE, VERSION
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in
@@ -109,7 +109,7 @@ def test_a_damaged_index_is_made_anew(config_home: ConfigHome, damage: str) -> N
         }
         path.write_bytes(made.get(damage, b"no database at all\n" * 100))
     assert held(config_home).finds == before
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0
 
 
 def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
@@ -189,7 +189,7 @@ def test_words_that_are_damaged_are_made_anew(
         holding = held(config_home)
         assert holding.words() == {"alpha", "beta", *(["gamma"] if more else [])}
         assert holding.notes == []
-        assert held(config_home).outcome.files == 0
+        assert held(config_home).outcome.read_files == 0
     assert capfd.readouterr().err == ""
 
 
@@ -301,9 +301,9 @@ def test_a_log_of_another_index_is_not_played_into_this_one(
             shutil.copy(file, tmp_path)
     before = cold(config_home, tmp_path).finds
     for ending in ("", "-shm"):
-        (tmp_path / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
+        (tmp_path / f"{TABLE_FILE}{ending}").unlink(missing_ok=True)
     index_of(config_home).unlink()
-    (tmp_path / f"{FILE_NAME}-wal").replace(f"{index_of(config_home)}-wal")
+    (tmp_path / f"{TABLE_FILE}-wal").replace(f"{index_of(config_home)}-wal")
     assert held(config_home).finds == before
 
 

@@ -47,7 +47,7 @@ def test_a_rebuild_as_the_first_command_keeps_what_it_makes(config_home: ConfigH
     assert not index_of(config_home).parent.exists()
     holding = held(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0
 
 
 @contextlib.contextmanager
@@ -95,7 +95,7 @@ def test_only_what_is_needed_goes_into_a_temporary_index(config_home: ConfigHome
     append(other, said("beta"))
     (config_home.config / "resume-hooks").write_text("in the way")
     assert held(config_home).words() == {"alpha", "beta"}
-    assert held(config_home, needed=[other.parent.name]).words() == {"beta"}
+    assert held(config_home, folder_names=[other.parent.name]).words() == {"beta"}
 
 
 def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

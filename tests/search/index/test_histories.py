@@ -30,8 +30,8 @@ def test_an_index_that_followed_is_one_made_from_nothing(
         _happens(_some(config_home, chance), config_home, _new(step, pool, chance), pool, chance)
         if chance.random() < 0.6:
             limit = chance.choice([0.0, float("inf"), float("inf")])
-            with opened_index(config_home.where, limit=limit) as index:
-                assert not index.rebuilt
+            with opened_index(config_home.where, max_seconds=limit) as index:
+                assert not index.was_rebuilt
                 rows(index)
     for path in config_home.project().rglob("*.jsonl"):
         aged(path)

@@ -58,12 +58,12 @@ def test_only_the_last_part_is_read_again(
         config_home, *(said(f"alpha{number} " + "beta " * 90, number=number) for number in range(8))
     )
     whole = path.stat().st_size
-    assert held(config_home).outcome.size == whole
+    assert held(config_home).outcome.read_bytes == whole
     for number in range(8, 20):
         size = append(path, said(f"gamma{number} " + "beta " * 90, number=number))
         holding = held(config_home)
-        assert holding.outcome.files == 1
-        assert size <= holding.outcome.size < 2_000 + size < whole
+        assert holding.outcome.read_files == 1
+        assert size <= holding.outcome.read_bytes < 2_000 + size < whole
         assert holding.lines(f"gamma{number}") == [(NAME, number)]
         assert held(config_home).outcome == (0, 0, 0, 0)
     fresh = cold(config_home, tmp_path)
@@ -77,7 +77,7 @@ def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
     add_bytes(path, raw[:40])
     holding = held(config_home)
     assert holding.words() == {"alpha"}
-    assert holding.outcome.behind == 0
+    assert holding.outcome.remaining_files == 0
     add_bytes(path, raw[40:])
     append(path, said("delta"))
     holding = held(config_home)
@@ -213,20 +213,20 @@ def test_a_large_file_comes_in_parts(
     whole = held(config_home, state=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
     assert held(config_home, state=tmp_path / "cut").finds == whole.finds
-    behind = held(config_home, limit=0)
-    assert behind.outcome.behind == 1
+    behind = held(config_home, max_seconds=0)
+    assert behind.outcome.remaining_files == 1
     assert "Not indexed yet" in behind.notes[0]
     assert 0 < len(behind.finds) < len(whole.finds)
     rest = held(config_home)
     assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
-    assert rest.outcome.size < (config_home.project() / NAME).stat().st_size
+    assert rest.outcome.read_bytes < (config_home.project() / NAME).stat().st_size
 
 
 def test_a_turn_over_several_parts_is_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is found by what each of them says, under one number."""
-    monkeypatch.setattr(read_transcript, "PART_WORDS", 20)
+    monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
     written(
         config_home,
         said("alpha"),
@@ -248,13 +248,13 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
         )
         os.utime(path, (LONG_AGO + number, LONG_AGO + number))
     for left in (3, 2, 1):
-        holding = held(config_home, limit=0)
+        holding = held(config_home, max_seconds=0)
         assert {f"word{number}" for number in range(left + 1, 5)} <= holding.words()
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
-        assert f" {counted} ({size_text(holding.outcome.size_behind)}). " in holding.notes[0]
-    assert held(config_home, limit=0).notes == []
+        assert f" {counted} ({size_text(holding.outcome.remaining_bytes)}). " in holding.notes[0]
+    assert held(config_home, max_seconds=0).notes == []
 
 
 def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
@@ -294,7 +294,7 @@ def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
     for number in range(60):
         append(path, said(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
-            assert index.outcome.files == 1
+            assert index.outcome.read_files == 1
     assert len(list(words_of(config_home).rglob("*"))) < 200
     assert size_of(words_of(config_home)) + index_of(config_home).stat().st_size < 300_000
     assert len(held(config_home).lines("common")) == 60
@@ -307,7 +307,7 @@ def test_what_is_mostly_gone_is_made_anew(
     filled(config_home, files=20, records=10)
     held(config_home)
     before = size_of(words_of(config_home))
-    monkeypatch.setattr(postings, "MAX_DELETED", 50)
+    monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
     assert not held(config_home).rebuilt

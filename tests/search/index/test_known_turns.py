@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import index_file, known_turns
+from resume_hooks.search.index.database import index_file, turns_by_file
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -24,13 +24,13 @@ def session(config_home: ConfigHome) -> str:
 def test_turns_of_a_file_as_it_was_read(config_home: ConfigHome, session: str) -> None:
     """Known as long as size and time are the same."""
     status = os.stat(session)
-    assert known_turns(config_home.where) == {(session, status.st_size, status.st_mtime_ns): 3}
+    assert turns_by_file(config_home.where) == {(session, status.st_size, status.st_mtime_ns): 3}
 
 
 def test_no_index_is_made(config_home: ConfigHome) -> None:
     """Where there is none, nothing is known, and there is none after."""
     write_session(config_home.project(), SESSION, conversation(3))
-    assert known_turns(config_home.where) == {}
+    assert turns_by_file(config_home.where) == {}
     assert not os.path.exists(index_file(config_home.where))
 
 
@@ -44,4 +44,4 @@ def test_an_index_that_cannot_be_used(config_home: ConfigHome, session: str, dam
     else:
         file.unlink()
         file.mkdir() if damage == "folder" else file.write_bytes(b"x" * 9_000)
-    assert known_turns(config_home.where) == {}
+    assert turns_by_file(config_home.where) == {}

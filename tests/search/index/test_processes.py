@@ -20,7 +20,7 @@ import pytest
 from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
+from resume_hooks.search.index.postings import RECORDS, WORDS_FIELD, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
@@ -39,7 +39,7 @@ updating.COMMIT, updating.LARGE = 300_000, 1
 read_transcript._cpu_count = lambda: 3
 try:
     with opened_index(Where()) as index:
-        print(index.words.records, index.notes, flush=True)
+        print(index.words.record_count, index.notes, flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -88,8 +88,8 @@ def test_killed_at_any_moment_the_next_one_completes(
         process.communicate()
         assert nobody_left(process.pid)
     with opened_index(config_home.where) as index:
-        assert index.words.records == count
-        index.words.check()
+        assert index.words.record_count == count
+        index.words.verify_files()
         warm = finds(index)
     assert warm == cold(config_home, tmp_path).finds
 
@@ -108,7 +108,7 @@ def test_interrupted_it_ends_at_once_and_says_nothing(config_home: ConfigHome) -
             interrupted += 1
             assert errors == ""
         assert nobody_left(process.pid)
-    assert held(config_home).outcome.behind == 0
+    assert held(config_home).outcome.remaining_files == 0
 
 
 def test_two_builders_at_once(config_home: ConfigHome) -> None:
@@ -118,7 +118,7 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
     for process in processes:
         printed, errors = process.communicate(timeout=60)
         assert (printed.strip(), errors) == (f"{count} []", "")
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_without_room_for_a_process_all_is_read_here(
 
     monkeypatch.setattr("os.fork", fail)
     with opened_index(config_home.where) as index:
-        assert index.words.records == count
+        assert index.words.record_count == count
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -205,11 +205,11 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
     """After the limit the rest is behind, and found the next time."""
     count = filled(config_home)
     before = set(active_children())
-    with opened_index(config_home.where, limit=0.01) as index:
-        assert index.outcome.behind
+    with opened_index(config_home.where, max_seconds=0.01) as index:
+        assert index.outcome.remaining_files
     assert set(active_children()) <= before
     with opened_index(config_home.where) as index:
-        assert index.words.records == count
+        assert index.words.record_count == count
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
@@ -219,11 +219,11 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     with opened_index(config_home.where) as old:
         append(config_home.project() / NAME, said("beta"))
         assert held(config_home, rebuild=True).words() == {"alpha", "beta"}
-        assert {word for _, _, field, word in finds(old) if field == WORDS} == {"alpha"}
+        assert {word for _, _, field, word in finds(old) if field == WORDS_FIELD} == {"alpha"}
         append(config_home.project() / NAME, said("gamma"))
         assert held(config_home).words() == {"alpha", "beta", "gamma"}
     assert held(config_home).words() == {"alpha", "beta", "gamma"}
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0
 
 
 def test_a_rebuild_that_begins_as_the_words_are_opened(
@@ -232,19 +232,19 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
     """The old table is not searched with the words, none yet, of the next one."""
     written(config_home, said("alpha"))
     held(config_home)
-    real = Postings.look
+    real = Postings.load_latest_commit
     begun: list[connect.OpenIndex] = []
 
     def look(postings: Postings) -> None:
         if not begun:
             connect.forget_index(config_home.where)
-            begun.append(connect._open_stores(config_home.where, writing=True))
+            begun.append(connect._open_table_and_words(config_home.where, writing=True))
             real(begun[0].words)
         real(postings)
 
-    monkeypatch.setattr(Postings, "look", look)
+    monkeypatch.setattr(Postings, "load_latest_commit", look)
     with opened_index(config_home.where) as index:
-        assert index.words.records == 1
+        assert index.words.record_count == 1
 
 
 def test_a_busy_index_is_searched_as_it_is(

@@ -301,7 +301,7 @@ def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
     (folder / "agent-a2.meta.json").write_text(json.dumps({"agentType": "session-searcher"}))
     append(folder / "agent-a2.jsonl", replied("found"))
     assert held(config_home).words() == {"alpha"}
-    assert held(config_home).outcome.files == 0
+    assert held(config_home).outcome.read_files == 0
 
 
 def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: ConfigHome) -> None:

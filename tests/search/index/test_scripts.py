@@ -11,8 +11,8 @@ import pytest
 from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import SCHEMA, WORDS
-from resume_hooks.search.index.tokenize import MAX_TOKEN, forms_of, stem, words_of
+from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD
+from resume_hooks.search.index.tokenize import MAX_TOKEN_BYTES, forms_of_word, index_words, stem
 from tests.builders import SESSION, ConfigHome, line, session_id
 from tests.search.index.probe import add_bytes, held, said, written
 
@@ -21,12 +21,12 @@ NAME = f"{SESSION}.jsonl"
 
 def finds(home: ConfigHome, word: str) -> bool:
     """Whether any row holds all forms of a typed word."""
-    wanted = [stem(forms[0]) for forms in forms_of(word)]
+    wanted = [stem(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
-        [(Occur.Must, Query.term_query(SCHEMA, WORDS, form)) for form in wanted]
+        [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
     )
     with opened_index(home.where) as index:
-        return bool(wanted) and bool(index.words.search(query, 1))
+        return bool(wanted) and bool(index.words.find_records(query, 1))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_data_is_no_word(config_home: ConfigHome) -> None:
     written(config_home, said(f"alpha {data} {binary} {hashes} omega"))
     words = held(config_home).words()
     assert {"alpha", "omega"} <= words
-    assert max(map(len, words)) <= MAX_TOKEN
+    assert max(map(len, words)) <= MAX_TOKEN_BYTES
     assert len(words) < 500
 
 
@@ -127,7 +127,7 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
     tokens = [f"{number:06d}" + "x" * 10_000 for number in range(2_000)]
     tracemalloc.start()
     for start in range(0, 2_000, 100):
-        words_of(" ".join(tokens[start : start + 100]))
+        index_words(" ".join(tokens[start : start + 100]))
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import connect, unread
 from resume_hooks.search.index.connect import index_status
-from resume_hooks.search.index.unread import FileWords, RawWords, rank_files
+from resume_hooks.search.index.unread import FileWords, RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.result_text import result_text
@@ -47,15 +47,19 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(
         connect,
         "index_in_background",
-        lambda index, _where: asked.append(bool(index.outcome.behind)),
+        lambda index, _where: asked.append(bool(index.outcome.remaining_files)),
     )
     return asked
 
 
 def holding(word: str, paths: list[Path]) -> set[str]:
     """The names of the files that are told to hold a word."""
-    words = RawWords([term.forms for term in parse_query([word]).terms])
-    return {path.name for path in paths if (found := words.words_of_file(str(path))) and found.held}
+    words = RawWordSearch([term.forms for term in parse_query([word]).terms])
+    return {
+        path.name
+        for path in paths
+        if (found := words.find_words_in_file(str(path))) and found.term_numbers
+    }
 
 
 @pytest.mark.parametrize("escaped", [False, True])
@@ -96,11 +100,11 @@ def test_over_the_corpus() -> None:
                     for term in parse_query([text[:400].replace('"', " ").replace("-", " ")]).terms
                     if not term.is_phrase
                 ]
-                got = RawWords([term.forms for term in terms]).words_of_file(str(path))
+                got = RawWordSearch([term.forms for term in terms]).find_words_in_file(str(path))
                 missed += [
                     (path.name, term.text)
                     for number, term in enumerate(terms)
-                    if got is None or number not in got.held
+                    if got is None or number not in got.term_numbers
                 ]
     assert missed == []
 
@@ -109,9 +113,9 @@ def lines(tmp_path: Path, *texts: str) -> FileWords:
     """What a file of these lines holds of three words."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    found = RawWords(
+    found = RawWordSearch(
         [term.forms for term in parse_query(["redis queue dropped"]).terms]
-    ).words_of_file(str(path))
+    ).find_words_in_file(str(path))
     assert found is not None
     return found
 
@@ -119,7 +123,7 @@ def lines(tmp_path: Path, *texts: str) -> FileWords:
 def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
     """With the shortest lengths of such lines, at most five; the last line may have no end."""
     found = lines(tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word")
-    assert found.held == {0, 1, 2}
+    assert found.term_numbers == {0, 1, 2}
     assert found.lines == {
         frozenset({0, 1}): [13],
         frozenset({0}): [5],
@@ -131,9 +135,11 @@ def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path:
     """A client that was killed leaves one."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
-    found = RawWords([term.forms for term in parse_query(["redis"]).terms]).words_of_file(str(path))
+    found = RawWordSearch([term.forms for term in parse_query(["redis"]).terms]).find_words_in_file(
+        str(path)
+    )
     assert found is not None
-    assert found.held == {0}
+    assert found.term_numbers == {0}
 
 
 def test_lines_are_whole_wherever_a_file_is_cut(
@@ -149,7 +155,7 @@ def test_lines_are_whole_wherever_a_file_is_cut(
         monkeypatch.setattr(unread, "CHUNK_BYTES", size)
         assert lines(tmp_path, *texts) == whole
     monkeypatch.setattr(unread, "CHUNK_BYTES", 7)
-    assert lines(tmp_path, *texts).held == whole.held
+    assert lines(tmp_path, *texts).term_numbers == whole.term_numbers
 
 
 def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
@@ -157,7 +163,7 @@ def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
     apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines(tmp_path, "a redis queue was dropped")
     long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
-    worth = rank_files(
+    worth = relevance_by_file(
         {"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")}
     )
     assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]
@@ -166,7 +172,7 @@ def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
 
 def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> SearchResult:
     """A search for which there is no time to index anything."""
-    monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
+    monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, max_seconds=0)
 
@@ -213,7 +219,7 @@ def test_never_said_is_not_said_too_early(
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.is_complete) == ([], [], True)
     assert alone == [True]
-    monkeypatch.setattr(RawWords, "words_of_file", lambda *_: None)
+    monkeypatch.setattr(RawWordSearch, "find_words_in_file", lambda *_: None)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unread > 0, result.is_complete) == (True, False)
 
@@ -273,7 +279,7 @@ def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.Mo
     """It ends by itself, with everything in the index."""
     monkeypatch.undo()
     sessions(config_home)
-    monkeypatch.setattr(connect, "LARGE_UPDATE", 0)
+    monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional
     assert wait_until(lambda: not index_status(config_home.where).behind)

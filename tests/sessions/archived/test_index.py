@@ -49,7 +49,7 @@ def read_now(home: ConfigHome) -> int:
     """Bytes that the index reads to be up to date."""
     with opened_index(home.where) as index:
         assert index.notes == []
-        return index.outcome.size
+        return index.outcome.read_bytes
 
 
 def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:

@@ -61,10 +61,8 @@ from resume_hooks.system.text import format_count
 
 # the number of seconds to wait after Esc for the rest of a sequence, enough for a slow line
 ESCAPE_SECONDS = 0.1
-ENDING_SIGNALS = (
-    signal.SIGTERM,
-    getattr(signal, "SIGHUP", signal.SIGTERM),
-)  # signals that are raised again after the terminal is restored
+# signals that are raised again after the terminal is restored
+ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
 PAGE_LINES = 10  # the number of lines that a page key moves
 LIST_END = 10**9
 MOVES = {
@@ -186,9 +184,8 @@ class Chooser:
             if self._contents is not None:
                 self._contents.stop()
         if self._ending is not None:
-            os.kill(
-                os.getpid(), self._ending
-            )  # after the terminal is restored, end as if the signal had not been caught
+            # after the terminal is restored, end as if the signal had not been caught
+            os.kill(os.getpid(), self._ending)
         return chosen
 
     def head(self) -> str:

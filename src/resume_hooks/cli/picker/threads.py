@@ -131,7 +131,9 @@ class ContentSearch:
 
         for _ in range(2):
             try:
-                with opened_index(self._where, limit=UPDATE_SECONDS, progress=self._go_on) as index:
+                with opened_index(
+                    self._where, max_seconds=UPDATE_SECONDS, progress=self._go_on
+                ) as index:
                     self._answer_requests(index)
             except IndexDamaged:  # the damaged index was deleted and will be rebuilt
                 continue
@@ -159,7 +161,7 @@ class ContentSearch:
                 SearchAnswer(
                     request,
                     turns_with_words(searchers[request.everywhere], request.text),
-                    index.outcome.behind,
+                    index.outcome.remaining_files,
                 )
             )
 

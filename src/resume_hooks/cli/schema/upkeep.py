@@ -10,7 +10,7 @@ from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, 
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
-from resume_hooks.search.index.connect import Status
+from resume_hooks.search.index.connect import IndexStatus
 
 Level = Literal["ok", "note", "problem"]
 
@@ -141,7 +141,7 @@ class DoctorForm(StrictModel):
     file: str = Field(description="the path of the written report; empty without one")
     index: (
         Annotated[
-            Status,
+            IndexStatus,
             FieldsLike(
                 state=Literal["ready", "missing", "damaged", "newer"],
                 behind="files to be read or dropped",

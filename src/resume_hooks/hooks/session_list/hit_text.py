@@ -25,16 +25,10 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
 LINES_ABOVE = 1  # the number of lines above the hit on its page
-MAX_HIT_TEXT, MAX_OTHER_TEXT = (
-    20_000,
-    4_000,
-)  # the maximum number of characters of the hit's record, and of each record around it
-PROBE_LENGTHS = (
-    60,
-    30,
-    12,
-    1,
-)  # how many characters after the first matching word are used to find its line, in this order
+# the maximum number of characters of the hit's record, and of each record around it
+MAX_HIT_TEXT, MAX_OTHER_TEXT = 20_000, 4_000
+# how many characters after the first matching word are used to find its line, in this order
+PROBE_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
 MAX_RECORD_LINES = 1_000  # the maximum number of lines of a record
 

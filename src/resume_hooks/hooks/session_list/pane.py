@@ -46,12 +46,8 @@ from resume_hooks.transcripts.transcript import was_compacted
 if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
-NAMES, HITS, PREVIEW, PAGE = (
-    "names",
-    "said",
-    "preview",
-    "page",
-)  # the steps of a question; the first three follow each other in this order
+# the steps of a question; the first three follow each other in this order
+NAMES, HITS, PREVIEW, PAGE = "names", "said", "preview", "page"
 
 LISTING_SECONDS = 1.0
 """The processor time in seconds until listing stops.
@@ -64,10 +60,8 @@ FIELD_AND_HEADING_LINES = 3  # the lines of the field and the heading beside a l
 GAP = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list above a preview
 MIN_PREVIEW_LINES = 4  # the minimum number of lines of a preview, and of a page with a title
-PANE_LINES, PANE_COLUMNS = (
-    40,
-    90,
-)  # the number of lines and columns to request for the pane; the client may give fewer
+# the number of lines and columns to request for the pane; the client may give fewer
+PANE_LINES, PANE_COLUMNS = 40, 90
 
 FORK, UNDO, LIST = "fork", "undo", "list"
 OPEN, READ_ON, READ_BACK = "open", "on", "back"
@@ -354,12 +348,12 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
         scope = scope._replace(agent_names=frozenset(LISTABLE_AGENTS))
         with opened_index(
             where,
-            limit=UPDATE_SECONDS,
-            sought=file_search_for_queries([parse_query([pane.words])], scope, where),
+            max_seconds=UPDATE_SECONDS,
+            file_search=file_search_for_queries([parse_query([pane.words])], scope, where),
         ) as index:
-            partial_matches = sum(bool(file.held) for file in index.unread)
-            if index.outcome.behind:
-                unindexed_text = f" · {index.outcome.behind:,} files not indexed yet"
+            partial_matches = sum(bool(file.term_numbers) for file in index.unread)
+            if index.outcome.remaining_files:
+                unindexed_text = f" · {index.outcome.remaining_files:,} files not indexed yet"
             else:
                 unindexed_text = ""
             unindexed_text += (

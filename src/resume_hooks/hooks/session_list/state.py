@@ -28,10 +28,8 @@ MAX_HITS = 20  # the maximum number of hits for a query
 MAX_READ = 100  # the maximum number of records to read for an exact phrase
 
 TITLE_ROLE = "title"  # the role of a title
-SPEAKERS = {
-    "prompt": "you",
-    "reply": "the model",
-}  # the name shown for a role; other roles keep their names
+# the name shown for a role; other roles keep their names
+SPEAKERS = {"prompt": "you", "reply": "the model"}
 
 # the time limit in seconds for updating the index; the heading shows the number of remaining files
 UPDATE_SECONDS = 1.5

@@ -152,9 +152,8 @@ _DECODER = json.JSONDecoder()
 def records_inside_line(line: Line) -> list[Line]:
     """Return the complete linked records inside a line that is not itself a record."""
     lines: list[Line] = []
-    text = line.raw.decode(
-        "latin-1"
-    )  # one character for each byte, so that positions in the text are positions in the file
+    # one character for each byte, so that positions in the text are positions in the file
+    text = line.raw.decode("latin-1")
     position = 0
     while start := _RECORD_START.search(text, position):
         try:

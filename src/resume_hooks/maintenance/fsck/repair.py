@@ -75,9 +75,8 @@ def repaired_chain(
     if end is None:
         return []
     remaining = list(copies)
-    while (
-        end.uuid not in RecordGraph(remaining, transcript.size).nodes
-    ):  # otherwise another branch's compaction would drop the chain
+    # otherwise another branch's compaction would drop the chain
+    while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
             next(place for place in range(len(remaining) - 1, -1, -1) if remaining[place].boundary)
         ]

@@ -27,10 +27,10 @@ from resume_hooks.search.hits import (
     Wording,
     strength_of_confidence,
 )
-from resume_hooks.search.index.changes import Sought
+from resume_hooks.search.index.changes import FileSearch
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
-from resume_hooks.search.index.tokenize import forms_of
+from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Lookup, Ranking, TermLookups, TurnHit, WordingTurn
 from resume_hooks.search.result import SearchResult, notes_on_unsearched_folders
@@ -178,7 +178,7 @@ def answer_line_search(
         )
     # Headless runs and the current turn also write files.
     scope = scope._replace(file=requested.tail, include_helpers=True, asking_session="")
-    words = Sought((file_name_term(requested).forms,), file_filter(scope, where))
+    words = FileSearch((file_name_term(requested).forms,), file_filter(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(index, requested, scope, Query(options.file, (), ()), where)
@@ -201,7 +201,7 @@ def _search_edits_of_line(
         hits = []
     unread_files = []
     for file in index.unread:
-        if file.held != frozenset():
+        if file.term_numbers != frozenset():
             unread_files.append(file)
     notes = [
         *index.notes,
@@ -245,7 +245,7 @@ def _make_hits(
 def file_name_term(requested: RequestedLine) -> Term:
     """Return the file's name as a search term; a command that writes the file contains it."""
     name = os.path.basename(requested.path)
-    return Term(name, tuple(map(tuple, forms_of(name))), is_phrase=True)
+    return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 
 
 class EditFinder:

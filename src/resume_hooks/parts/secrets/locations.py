@@ -31,8 +31,8 @@ from resume_hooks.paths import (
     is_session_id,
     open_regular,
 )
-from resume_hooks.search.index.database import FILE_NAME as INDEX
-from resume_hooks.search.index.database import FOLDER as WORDS
+from resume_hooks.search.index.database import TABLE_FILE as INDEX
+from resume_hooks.search.index.database import WORDS_FOLDER as WORDS
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME

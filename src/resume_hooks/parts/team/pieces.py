@@ -19,7 +19,7 @@ from resume_hooks.reading.bundle import DAMAGED_KIND, MAX_FILE, make_stand_in, n
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
-from resume_hooks.search.index.tokenize import words_of
+from resume_hooks.search.index.tokenize import index_words
 from resume_hooks.transcripts.lines import read_bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import MEDIA, parse
@@ -214,7 +214,7 @@ class _WordCollector:
         if opens_turn(record, subagent=self._subagent):
             self._close()
         texts_of_record = (
-            self._extractor.texts_of(record)
+            self._extractor.extract_texts(record)
             if self._is_transcript
             else RecordTexts("result", result=body.decode())
         )
@@ -231,7 +231,9 @@ class _WordCollector:
             (texts_of_record.result, "D", True),
         )
         for text, weight, numbered in texts:
-            for word in words_of(text, numbered=numbered).decode("utf-8", "replace").split():
+            for word in (
+                index_words(text, has_line_numbers=numbered).decode("utf-8", "replace").split()
+            ):
                 if word not in self._places:
                     if self._size > _MOST_LEXEMES:
                         continue

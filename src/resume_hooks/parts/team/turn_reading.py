@@ -325,7 +325,7 @@ class _HitReader:
                 continue
             if index and opens_turn(record, subagent=subagent):
                 break
-            record_texts = None if has_no_match else extractor.texts_of(record)
+            record_texts = None if has_no_match else extractor.extract_texts(record)
             if record_texts is not None:
                 text = display_text(join_record_texts(record_texts))
                 texts.append(

@@ -42,14 +42,16 @@ class ArchivedSessions:
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
-        present = set()
+        present_ids = set()
         for file in files:
             if not file.agent:
-                present.add(file.session_id)
-        gone = (session_id for session_id in archived_ids(where) if session_id not in present)
+                present_ids.add(file.session_id)
+        deleted_ids = (
+            session_id for session_id in archived_ids(where) if session_id not in present_ids
+        )
         self.states = {
             session_id: state
-            for session_id in gone
+            for session_id in deleted_ids
             if (state := _manifest_state(session_id, where))
         }
 
@@ -80,10 +82,10 @@ class TranscriptPaths:
         self._where = where
         self._folders: dict[str, str | None] = {}
 
-    def path_of(self, path: str, session_id: str) -> str:
+    def readable_path(self, path: str, session_id: str) -> str:
         """Return a readable path of a file: its own path, or that of a copy."""
         if is_foreign(path, self._where):
-            return self._copy(path)
+            return self._copy_path(path)
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
@@ -91,10 +93,10 @@ class TranscriptPaths:
             self._folders[session_id] = _archive_folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         if folder:
-            return path_within(folder, path, session_id)
+            return path_in_folder(folder, path, session_id)
         return path
 
-    def _copy(self, path: str) -> str:
+    def _copy_path(self, path: str) -> str:
         if path not in self._folders:
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
                 self._folders[path] = readable_session(path, self._where).path
@@ -102,24 +104,24 @@ class TranscriptPaths:
 
 
 @contextlib.contextmanager
-def opened_briefly(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
+def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
     """Yield the folder with an archived session's transcript, or None if it cannot be opened.
 
     Unpacked files are deleted after the block, so that at most one session is unpacked at a time.
     """
-    home = os.path.join(unpacked_folder(where), archived.session_id)
-    was_unpacked = os.path.lexists(home)
+    session_folder = os.path.join(unpacked_folder(where), archived.session_id)
+    was_unpacked = os.path.lexists(session_folder)
     folder = _archive_folder(archived, where)
-    opened_at = _opened_at(folder)
+    last_use_time = _last_use_time(folder)
     try:
         yield folder
     finally:
         # unless another process has opened the folder since
-        if not was_unpacked and _opened_at(folder) == opened_at:
-            removal.remove_if_possible(home, where.state)
+        if not was_unpacked and _last_use_time(folder) == last_use_time:
+            removal.remove_if_possible(session_folder, where.state)
 
 
-def _opened_at(folder: str | None) -> int:
+def _last_use_time(folder: str | None) -> int:
     """Return the time at which a folder of unpacked files was last used, or 0 if it does not exist."""
     try:
         if folder:
@@ -165,7 +167,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
         return None
 
 
-def path_within(folder: str, path: str, session_id: str) -> str:
+def path_in_folder(folder: str, path: str, session_id: str) -> str:
     """Return the path of a session's file in the folder that contains the session's transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":

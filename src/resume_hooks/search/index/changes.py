@@ -19,7 +19,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 class ReadPosition(NamedTuple):
     """The state at the start of a part: bytes, lines, turns and parts before it, last time (seconds), open calls.
 
-    ``copied`` holds the two times of ``transcripts.transcript.CopyDetector``.
+    ``copy_times`` holds the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
@@ -27,12 +27,12 @@ class ReadPosition(NamedTuple):
     turns: int = 0
     part: int = 0
     time: int = 0
-    calls: tuple[tuple[str, str], ...] = ()
-    copied: tuple[str, str] = ("", "")
+    open_calls: tuple[tuple[str, str], ...] = ()
+    copy_times: tuple[str, str] = ("", "")
 
 
 class ReadJob(NamedTuple):
-    """A file to read from a position if its bytes before ``end`` still have the checksum ``check``.
+    """A file to read from a position if its bytes before ``end`` still have the checksum ``checksum``.
 
     ``file`` is the file's number in the index.
     """
@@ -40,40 +40,40 @@ class ReadJob(NamedTuple):
     path: str
     subagent: bool
     file: int = 0
-    place: ReadPosition = ReadPosition()
+    start: ReadPosition = ReadPosition()
     end: int = 0
-    check: int = 0
+    checksum: int = 0
 
 
 class UpdateOutcome(NamedTuple):
     """The result of an update: the files and bytes that were read, and those that were not reached in time."""
 
-    files: int = 0
-    size: int = 0
-    behind: int = 0
-    size_behind: int = 0
+    read_files: int = 0
+    read_bytes: int = 0
+    remaining_files: int = 0
+    remaining_bytes: int = 0
 
 
 class FileWork(NamedTuple):
     """A file to read and the position to start from; ``file_id`` is 0 for a file that is not in the index.
 
-    ``same`` means that only the file's path or location changed, so that it need not be read. Files
-    with a higher ``worth`` are read first.
+    ``is_unchanged`` means that only the file's path or location changed, so that it need not be
+    read. Files with a higher ``relevance`` are read first.
     """
 
     file: TranscriptFile
     job: ReadJob
     file_id: int = 0
-    same: bool = False
-    worth: float = 0.0
+    is_unchanged: bool = False
+    relevance: float = 0.0
 
     @property
     def size(self) -> int:
         """The number of bytes to read."""
-        return max(1, self.file.size - self.job.place.offset)
+        return max(1, self.file.size - self.job.start.offset)
 
 
-class _KnownFile(NamedTuple):
+class _IndexedFile(NamedTuple):
     """The index's entry for a file.
 
     If the entry is in doubt, its inode and the position of its last part are empty.
@@ -83,67 +83,74 @@ class _KnownFile(NamedTuple):
     inode: int
     size: int
     mtime: int
-    place: str
+    last_part: str
     end: int
-    check: int
+    checksum: int
 
 
-Forms = tuple[tuple[str, ...], ...]
+TermForms = tuple[tuple[str, ...], ...]
 """A term as indexed: for each of its tokens the whole token, then the token's parts."""
 
 
-class Sought(NamedTuple):
+class FileSearch(NamedTuple):
     """The words of a search, and a function that selects its files."""
 
-    terms: tuple[Forms, ...]
-    is_meant: Callable[[TranscriptFile], bool]
+    terms: tuple[TermForms, ...]
+    is_in_scope: Callable[[TranscriptFile], bool]
 
 
 class UnreadFile(NamedTuple):
-    """A file that is missing or outdated in the index; ``held`` are the numbers of its terms, or None if unknown."""
+    """A file that is missing or outdated in the index.
+
+    ``term_numbers`` are the numbers of the terms that it contains, or None if unknown.
+    """
 
     file: TranscriptFile
-    held: frozenset[int] | None
+    term_numbers: frozenset[int] | None
 
 
 def find_changes(
-    db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
+    db: sqlite3.Connection,
+    files: Iterable[TranscriptFile],
+    archived_sessions: ArchivedSessions | None = None,
 ) -> tuple[list[FileWork], list[int]]:
-    """Return the files to read, including vaulted ones from ``shelf``, and the ids of deleted files."""
+    """Return the files to read, including vaulted ones from ``archived_sessions``, and the ids of deleted files."""
     rows = db.execute(
         "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
         "checked FROM files"
     )
-    unseen = {row[0]: row[1:] for row in rows}
+    rows_by_path = {row[0]: row[1:] for row in rows}
     file_work: list[FileWork] = []
-    present = set()
+    present_paths = set()
     # every search runs this for thousands of files, so an unchanged file must not cost more
     for file in files:
-        present.add(file.path)
-        row = unseen.pop(file.path, None)
+        present_paths.add(file.path)
+        row = rows_by_path.pop(file.path, None)
         if row is None:
             file_work += _work_on_file(file, None)
         elif row[1:4] != (file.inode, file.size, file.mtime):
-            file_work += _work_on_file(file, _KnownFile(*row))
-    missing_files = {path: _KnownFile(*row) for path, row in unseen.items()}
-    if shelf and shelf.states:
+            file_work += _work_on_file(file, _IndexedFile(*row))
+    missing_files = {path: _IndexedFile(*row) for path, row in rows_by_path.items()}
+    if archived_sessions and archived_sessions.states:
         file_work += (
             item
-            for item in _work_on_vaulted(db, missing_files, shelf)
-            if item.file.path not in present
+            for item in _work_on_vaulted(db, missing_files, archived_sessions)
+            if item.file.path not in present_paths
         )
     return file_work, [row.file_id for row in missing_files.values()]
 
 
 def _work_on_vaulted(
-    db: sqlite3.Connection, missing_files: dict[str, _KnownFile], shelf: ArchivedSessions
+    db: sqlite3.Connection,
+    missing_files: dict[str, _IndexedFile],
+    archived_sessions: ArchivedSessions,
 ) -> Iterator[FileWork]:
     """Yield the work on vaulted sessions, and remove their files from ``missing_files``."""
     paths: dict[str, list[str]] = {}
     for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
-        if session_id in shelf.states and path in missing_files:
+        if session_id in archived_sessions.states and path in missing_files:
             paths.setdefault(session_id, []).append(path)
-    for session_id, state in shelf.states.items():
+    for session_id, state in archived_sessions.states.items():
         session_paths = paths.get(session_id, [])
         if session_paths and all(
             missing_files[path].inode == state and missing_files[path].mtime
@@ -152,11 +159,11 @@ def _work_on_vaulted(
             for path in session_paths:
                 del missing_files[path]
             continue
-        for file in shelf.files(session_id):
+        for file in archived_sessions.files(session_id):
             yield from _work_on_file(file, missing_files.pop(file.path, None))
 
 
-def _work_on_file(file: TranscriptFile, known_file: _KnownFile | None) -> Iterator[FileWork]:
+def _work_on_file(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
     """Yield the work on a file, or nothing if it is unchanged.
 
     A file that moved to the vault, was archived again or was restored keeps its size and time. A
@@ -164,35 +171,39 @@ def _work_on_file(file: TranscriptFile, known_file: _KnownFile | None) -> Iterat
     sometimes its size and last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
-    if known_file is None:
+    if indexed_file is None:
         yield FileWork(file, job)
-    elif known_file[1:4] != (file.inode, file.size, file.mtime):
-        is_vaulted = known_file.inode < 0 or file.inode < 0
+    elif indexed_file[1:4] != (file.inode, file.size, file.mtime):
+        is_vaulted = indexed_file.inode < 0 or file.inode < 0
         is_same = (
-            bool(known_file.inode)
+            bool(indexed_file.inode)
             and is_vaulted
-            and (known_file.size, known_file.mtime) == (file.size, file.mtime)
+            and (indexed_file.size, indexed_file.mtime) == (file.size, file.mtime)
         )
         # the file moved into or out of the vault
-        crossed_vault = (known_file.inode < 0) != (file.inode < 0)
+        moved_across_vault = (indexed_file.inode < 0) != (file.inode < 0)
         if (
-            known_file.place
-            and (crossed_vault or known_file.inode == file.inode)
-            and file.size > known_file.size
+            indexed_file.last_part
+            and (moved_across_vault or indexed_file.inode == file.inode)
+            and file.size > indexed_file.size
         ):
             job = job._replace(
-                place=_read_position(known_file.place), end=known_file.end, check=known_file.check
+                start=_parse_read_position(indexed_file.last_part),
+                end=indexed_file.end,
+                checksum=indexed_file.checksum,
             )
-        yield FileWork(file, job, known_file.file_id, is_same)
+        yield FileWork(file, job, indexed_file.file_id, is_same)
 
 
-def _read_position(text: str) -> ReadPosition:
+def _parse_read_position(text: str) -> ReadPosition:
     """Parse the stored position of a file's last part."""
     try:
         *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)
-        left_open = tuple((str(a), str(b)) for a, b in calls)
+        open_calls = tuple((str(a), str(b)) for a, b in calls)
         until, latest = map(str, copied)
-        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, (until, latest))
+        return ReadPosition(
+            max(0, offset), lines, turns, part, seconds, open_calls, (until, latest)
+        )
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index contains an invalid position: {error}") from error

@@ -21,8 +21,8 @@ from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.changes import (
+    FileSearch,
     FileWork,
-    Sought,
     UnreadFile,
     UpdateOutcome,
     find_changes,
@@ -31,8 +31,8 @@ from resume_hooks.search.index.database import (
     VERSION,
     index_file,
     open_index,
-    open_read_only,
-    open_temporary,
+    open_index_read_only,
+    open_temporary_index,
     remove_index,
     sqlite_errors,
     words_folder,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 10.0  # the number of seconds to wait for another command that is writing
 
-LARGE_UPDATE = 32 * 1024 * 1024
+LARGE_UPDATE_BYTES = 32 * 1024 * 1024
 """The number of bytes to read above which files are searched for the words before they are indexed.
 
 Indexing fewer bytes takes no longer than such a search.
@@ -63,16 +63,16 @@ _BACKGROUND_CODE = (
     "run_background_update; run_background_update()"
 )
 BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
-NICENESS = 10
+BACKGROUND_NICENESS = 10
 MIN_INDEX_SECONDS = 0.3  # seconds that a search spends on indexing after that
 
-Identity = tuple[int, int]  # identifies a file even if another file replaces it
+FileIdentity = tuple[int, int]  # identifies a file even if another file replaces it
 
 
 class OpenIndex(NamedTuple):
     """An index that is ready for a search.
 
-    ``notes`` report problems with the index, and ``rebuilt`` means that the index was rebuilt.
+    ``notes`` report problems with the index, and ``was_rebuilt`` means that the index was rebuilt.
 
     ``unread`` are the files in scope that are missing or outdated in the index.
     """
@@ -81,7 +81,7 @@ class OpenIndex(NamedTuple):
     words: Postings
     outcome: UpdateOutcome
     notes: list[str]
-    rebuilt: bool = False
+    was_rebuilt: bool = False
     unread: tuple[UnreadFile, ...] = ()
 
 
@@ -89,20 +89,23 @@ class OpenIndex(NamedTuple):
 def opened_index(
     where: Where,
     *,
-    limit: float = float("inf"),
+    max_seconds: float = float("inf"),
     progress: Progress | None = None,
-    needed: Collection[str] | None = None,
+    folder_names: Collection[str] | None = None,
     rebuild: bool = False,
-    sought: Sought | None = None,
+    file_search: FileSearch | None = None,
 ) -> Iterator[OpenIndex]:
-    """Yield the index of this config home, updated for up to ``limit`` seconds. Close it after the block.
+    """Yield the index of this config home, updated for up to ``max_seconds`` seconds. Close it after the block.
 
-    If only a temporary index is possible, it contains the project folders in ``needed``, or all
-    folders if ``needed`` is None. All unread files are searched for the ``sought`` words. The files
-    with the most of these words are indexed first. A background process indexes the rest.
+    If only a temporary index is possible, it contains the project folders in ``folder_names``, or
+    all folders if ``folder_names`` is None. All unread files are searched for the ``file_search``
+    words. The files with the most of these words are indexed first. A background process indexes
+    the rest.
     """
-    task = _Task(where, _Clock(limit), progress, min(LOCK_SECONDS, limit), sought)
-    index = _open_usable(task, needed, rebuild=rebuild)
+    task = _UpdateTask(
+        where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
+    )
+    index = _open_usable_index(task, folder_names, rebuild=rebuild)
     try:
         with sqlite_errors():
             yield index
@@ -115,21 +118,21 @@ def opened_index(
         raise
     finally:
         index.db.close()
-        if sought:
+        if file_search:
             index_in_background(index, where)
 
 
-def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
+def update_stored_index(where: Where, is_over: IsOver) -> UpdateOutcome:
     """Index changed files until ``is_over`` returns true, so that a search need not do it.
 
     Do nothing if another command is updating the index.
 
     Raise IndexUnusable if the index cannot be stored.
     """
-    task = _Task(where, is_over)
-    if task.empty:
+    task = _UpdateTask(where, is_over)
+    if task.has_no_files:
         return UpdateOutcome()
-    opened = _open_stored(task)
+    opened = _open_stored_index(task)
     opened.db.close()
     return opened.outcome
 
@@ -139,13 +142,13 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
 
     It ends by itself.
     """
-    if not index.outcome.behind:
+    if not index.outcome.remaining_files:
         return
     import subprocess  # the import takes 4 ms, and nothing else in this module needs it
 
     # A shell starts the process and exits at once, so that a program that waits for our child
     # processes does not wait for it.
-    words = [
+    command = [
         "/bin/sh",
         "-c",
         '"$@" </dev/null >/dev/null 2>&1 &',
@@ -158,7 +161,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
     # the next search continues the work
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         programs.run_program(  # this runs our own code, which needs our environment
-            [*words, *filter(None, sys.path)],
+            [*command, *filter(None, sys.path)],
             where.environ,
             environ=where.environ,
             timeout=5,
@@ -169,9 +172,9 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
 def run_background_update() -> None:
     """Run the background process."""
     with contextlib.suppress(OSError, AttributeError):  # not available on Windows
-        os.nice(NICENESS)
+        os.nice(BACKGROUND_NICENESS)
     with contextlib.suppress(ResumeHooksError):
-        bring_up_to_date(Where(), _Clock(BACKGROUND_SECONDS))
+        update_stored_index(Where(), _Deadline(BACKGROUND_SECONDS))
 
 
 def forget_index(where: Where) -> None:
@@ -179,23 +182,23 @@ def forget_index(where: Where) -> None:
 
     Raise IndexUnusable on failure.
     """
-    _remove_if_unchanged(where, _file_identity(index_file(where)))
+    _remove_index_if_unchanged(where, _file_identity(index_file(where)))
 
 
-class _Clock:
+class _Deadline:
     """The time limit of an update."""
 
-    def __init__(self, limit: float) -> None:
-        self._end = time.monotonic() + limit
+    def __init__(self, max_seconds: float) -> None:
+        self._end = time.monotonic() + max_seconds
 
     def __call__(self) -> bool:
         return time.monotonic() > self._end
 
-    def leave(self, seconds: float) -> None:
+    def extend(self, seconds: float) -> None:
         self._end = max(self._end, time.monotonic() + seconds)
 
 
-class _Task:
+class _UpdateTask:
     """The files to index, and the time limit for indexing them."""
 
     def __init__(
@@ -203,161 +206,175 @@ class _Task:
         where: Where,
         is_over: IsOver,
         progress: Progress | None = None,
-        patience: float = 0.0,
-        sought: Sought | None = None,
+        lock_seconds: float = 0.0,
+        file_search: FileSearch | None = None,
     ) -> None:
-        self.sought = sought
+        self.file_search = file_search
         self.path = index_file(where)
         self.where = where
         self.files = all_files(where)
-        self.shelf = ArchivedSessions(where, self.files)
+        self.archived_sessions = ArchivedSessions(where, self.files)
         self.is_over = is_over
         self.progress = progress
-        self.patience = patience
+        self.lock_seconds = lock_seconds
 
     @property
-    def empty(self) -> bool:
+    def has_no_files(self) -> bool:
         """Whether there are no files to index, so that no folder need be created."""
-        return not self.files and not self.shelf.states and not os.path.lexists(self.path)
+        return (
+            not self.files and not self.archived_sessions.states and not os.path.lexists(self.path)
+        )
 
-    def update_index(self, index: OpenIndex, *, ours: bool = True) -> OpenIndex:
+    def update_index(self, index: OpenIndex, *, is_writable: bool = True) -> OpenIndex:
         """Update an index as far as the time allows, and add a note on the files that the search does not cover.
 
-        If the index is not ``ours`` to write, it stays unchanged.
+        If the index is not ``is_writable`` to write, it stays unchanged.
         """
         # a search without changes does not need these modules
-        from resume_hooks.search.index.unread import rank_files
-        from resume_hooks.search.index.update import update
+        from resume_hooks.search.index.unread import relevance_by_file
+        from resume_hooks.search.index.update import update_files
 
-        work, gone = find_changes(index.db, self.files, self.shelf)
-        if sum(item.size for item in work) > LARGE_UPDATE:
-            words_by_path = self._find_words(work)
+        work, deleted_ids = find_changes(index.db, self.files, self.archived_sessions)
+        if sum(item.size for item in work) > LARGE_UPDATE_BYTES:
+            words_by_path = self._find_words_in_files(work)
         else:
             words_by_path = {}
-        if ours:
-            if words_by_path and isinstance(self.is_over, _Clock):
-                self.is_over.leave(MIN_INDEX_SECONDS)
-            worth = rank_files(words_by_path)
-            work = [item._replace(worth=worth.get(item.file.path, 0.0)) for item in work]
-            where_to, is_over = self.where, self.is_over
-            outcome = update(
+        if is_writable:
+            if words_by_path and isinstance(self.is_over, _Deadline):
+                self.is_over.extend(MIN_INDEX_SECONDS)
+            relevances = relevance_by_file(words_by_path)
+            work = [item._replace(relevance=relevances.get(item.file.path, 0.0)) for item in work]
+            where, is_over = self.where, self.is_over
+            outcome = update_files(
                 index.db,
                 index.words,
                 work,
-                gone,
-                where=where_to,
+                deleted_ids,
+                where=where,
                 is_over=is_over,
                 progress=self.progress,
             )
-            remaining_text = (
-                f"{format_count(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
-            )
+            remaining_text = f"{format_count(outcome.remaining_files, 'file')} ({size_text(outcome.remaining_bytes)})"
             note = f"Not indexed yet: {remaining_text}. To index all: resume-hooks doctor --index update"
         else:
-            outcome = UpdateOutcome(behind=len(work) + len(gone))
+            outcome = UpdateOutcome(remaining_files=len(work) + len(deleted_ids))
             note = (
                 f"Another command is updating the index; {format_count(len(work), 'file')} may be "
                 "missing from it"
             )
-        if not outcome.behind:
+        if not outcome.remaining_files:
             return index._replace(outcome=outcome)
-        if ours:
-            remaining_work = find_changes(index.db, self.files, self.shelf)[0]
+        if is_writable:
+            remaining_work = find_changes(index.db, self.files, self.archived_sessions)[0]
         else:
             remaining_work = work
-        unread = tuple(self._unread(remaining_work, words_by_path)) if self.sought else ()
+        unread = (
+            tuple(self._unread_files(remaining_work, words_by_path)) if self.file_search else ()
+        )
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
-    def _find_words(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
+    def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
         """Return the sought words that each searchable file contains, by the file's path."""
-        if self.sought is None:
+        if self.file_search is None:
             return {}
-        from resume_hooks.search.index.unread import RawWords  # needed only with changes
+        from resume_hooks.search.index.unread import RawWordSearch  # needed only with changes
 
-        words = RawWords(self.sought.terms)
+        words = RawWordSearch(self.file_search.terms)
         words_by_path: dict[str, FileWords] = {}
         for item in work:
-            if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
-                file_words = words.words_of_file(item.file.path, item.job.place.offset)
+            if (
+                not item.is_unchanged
+                and item.file.inode > 0
+                and self.file_search.is_in_scope(item.file)
+            ):
+                file_words = words.find_words_in_file(item.file.path, item.job.start.offset)
                 if file_words is not None:
                     words_by_path[item.file.path] = file_words
         return words_by_path
 
-    def _unread(
+    def _unread_files(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
         """Yield the files in scope that are missing or outdated in the index, the most relevant first."""
-        from resume_hooks.search.index.unread import rank_files  # needed only with changes
+        from resume_hooks.search.index.unread import relevance_by_file  # needed only with changes
 
         words_by_path = {
             **words_by_path,
-            **self._find_words(item for item in work if item.file.path not in words_by_path),
+            **self._find_words_in_files(
+                item for item in work if item.file.path not in words_by_path
+            ),
         }
-        counts = rank_files(words_by_path)
+        relevances = relevance_by_file(words_by_path)
         for item in sorted(
-            work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)
+            work, key=lambda item: (-relevances.get(item.file.path, 0.0), -item.file.mtime)
         ):
-            if not item.same and self.sought and self.sought.is_meant(item.file):
+            if (
+                not item.is_unchanged
+                and self.file_search
+                and self.file_search.is_in_scope(item.file)
+            ):
                 words = words_by_path.get(item.file.path)
-                yield UnreadFile(item.file, words.held if words else None)
+                yield UnreadFile(item.file, words.term_numbers if words else None)
 
 
-def _open_usable(task: _Task, needed: Collection[str] | None, *, rebuild: bool) -> OpenIndex:
+def _open_usable_index(
+    task: _UpdateTask, folder_names: Collection[str] | None, *, rebuild: bool
+) -> OpenIndex:
     """Return the stored index, or a temporary index of the needed folders."""
-    if task.empty:
-        return OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [])
+    if task.has_no_files:
+        return OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [])
     try:
-        return _open_stored(task, rebuild=rebuild)
+        return _open_stored_index(task, rebuild=rebuild)
     except (IndexUnusable, IndexDamaged) as error:
         note = f"{error.message.rstrip('.')}. A temporary index was used"
-    if needed is not None:
-        task.files = [file for file in task.files if file.folder in needed]
-        task.shelf.keep_folders(needed)
-    index = OpenIndex(open_temporary(), Postings(None), UpdateOutcome(), [note])
-    with _closed_if_it_fails(index):
+    if folder_names is not None:
+        task.files = [file for file in task.files if file.folder in folder_names]
+        task.archived_sessions.keep_folders(folder_names)
+    index = OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [note])
+    with _close_on_error(index):
         return task.update_index(index)
 
 
-def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
+def _open_stored_index(task: _UpdateTask, *, rebuild: bool = False) -> OpenIndex:
     """Return the stored index, rebuilt if it is damaged. Raise IndexUnusable or IndexDamaged."""
     identity = _file_identity(task.path)
     if rebuild:
-        _remove_if_unchanged(task.where, identity)
+        _remove_index_if_unchanged(task.where, identity)
     try:
-        return _index_on_disk(task)
+        return _open_updated_index(task)
     except IndexDamaged:
-        _remove_if_unchanged(task.where, identity)
-        return _index_on_disk(task)._replace(rebuilt=True)
+        _remove_index_if_unchanged(task.where, identity)
+        return _open_updated_index(task)._replace(was_rebuilt=True)
 
 
-def _index_on_disk(task: _Task) -> OpenIndex:
+def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     """Return the index on disk, updated unless another command is updating it.
 
-    ``look`` opens the index's words. If the table was deleted before that, the words would belong
-    to a newer index.
+    ``load_latest_commit`` opens the index's words. If the table was deleted before that, the words
+    would belong to a newer index.
     """
     identity = _file_identity(task.path)
-    index = _open_stores(task.where, writing=False)
-    with _closed_if_it_fails(index):
+    index = _open_table_and_words(task.where, writing=False)
+    with _close_on_error(index):
         # there is nothing to update, so do not wait for the lock
-        if not any(find_changes(index.db, task.files, task.shelf)):
-            index.words.look()
+        if not any(find_changes(index.db, task.files, task.archived_sessions)):
+            index.words.load_latest_commit()
             if _file_identity(task.path) == identity:
                 return index
     index.db.close()
-    with _exclusive_lock(task.path, task.patience) as is_ours:
+    with _exclusive_lock(task.path, task.lock_seconds) as has_lock:
         while True:
             identity = _file_identity(task.path)
-            index = _open_stores(task.where, writing=is_ours)
-            with _closed_if_it_fails(index):
-                index = task.update_index(index, ours=is_ours)
-                index.words.look()
-            if is_ours or _file_identity(task.path) == identity:
+            index = _open_table_and_words(task.where, writing=has_lock)
+            with _close_on_error(index):
+                index = task.update_index(index, is_writable=has_lock)
+                index.words.load_latest_commit()
+            if has_lock or _file_identity(task.path) == identity:
                 return index
             index.db.close()
 
 
-def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
+def _open_table_and_words(where: Where, *, writing: bool) -> OpenIndex:
     """Return the table and the indexed words. A table without files has no words.
 
     Only a command that is ``writing`` creates the words. If the table was deleted in the meantime,
@@ -367,17 +384,17 @@ def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
         identity = _file_identity(index_file(where))
         db = open_index(where)
         index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
-        with _closed_if_it_fails(index):
+        with _close_on_error(index):
             has_files = db.execute("SELECT 1 FROM files").fetchone() is not None
             if has_files or writing:
-                index = index._replace(words=_open_postings(where, fresh=not has_files))
+                index = index._replace(words=_open_postings(where, is_new=not has_files))
         if writing or identity in (None, _file_identity(index_file(where))):
             return index
         db.close()
 
 
-def _open_postings(where: Where, *, fresh: bool) -> Postings:
-    """Open the words on disk. With ``fresh``, delete them first.
+def _open_postings(where: Where, *, is_new: bool) -> Postings:
+    """Open the words on disk. With ``is_new``, delete them first.
 
     Raise IndexUnusable if the folder belongs to another user.
     """
@@ -386,26 +403,26 @@ def _open_postings(where: Where, *, fresh: bool) -> Postings:
         make_private_folder(folder, where)
         for level in LEVELS:
             level_folder = os.path.join(folder, level)
-            if fresh and os.path.lexists(level_folder):
+            if is_new and os.path.lexists(level_folder):
                 removal.remove_for_good(level_folder, where.state)
             make_private_folder(level_folder, where)
     except OSError as error:
         raise IndexUnusable(
             f"{folder} can't be used: {error.strerror}", "Check the state folder."
         ) from error
-    return Postings(folder, fresh=fresh)
+    return Postings(folder, is_new=is_new)
 
 
 @contextlib.contextmanager
-def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
-    with contextlib.ExitStack() as failing:
-        failing.callback(index.db.close)
+def _close_on_error(index: OpenIndex) -> Iterator[None]:
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(index.db.close)
         with sqlite_errors():
             yield
-        failing.pop_all()
+        cleanup.pop_all()
 
 
-def _file_identity(path: str) -> Identity | None:
+def _file_identity(path: str) -> FileIdentity | None:
     try:
         status = os.lstat(path)
     except OSError:
@@ -413,7 +430,7 @@ def _file_identity(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
+def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
     """Delete the index with this identity, but not a newer index that another command created.
 
     Raise IndexUnusable on failure.
@@ -429,8 +446,8 @@ def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
             f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor."
         )
     try:
-        with _exclusive_lock(path, LOCK_SECONDS) as is_ours:
-            if not is_ours:
+        with _exclusive_lock(path, LOCK_SECONDS) as has_lock:
+            if not has_lock:
                 raise IndexUnusable(
                     "Another command is updating the index", "Run it again once that has ended."
                 )
@@ -443,7 +460,7 @@ def _remove_if_unchanged(where: Where, identity: Identity | None) -> None:
 
 
 @contextlib.contextmanager
-def _exclusive_lock(path: str, patience: float) -> Iterator[bool]:
+def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
     """Yield True if no other command writes the index during the block, else False."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -453,18 +470,18 @@ def _exclusive_lock(path: str, patience: float) -> Iterator[bool]:
         return
     try:
         # a volume without locks: SQLite's own locks must be enough
-        yield (lock_descriptor(descriptor, patience) is not False)
+        yield (lock_descriptor(descriptor, max_seconds) is not False)
     finally:
         os.close(descriptor)
 
 
-_COUNTS = (
+_COUNT_QUERIES = (
     "count(DISTINCT session) FROM files",
     "group_concat(path, char(10)) FROM files WHERE inode<0 AND agent=''",
 )
 
 
-class Status(NamedTuple):
+class IndexStatus(NamedTuple):
     """The state of an index: ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
 
     Sizes are in bytes.
@@ -484,13 +501,13 @@ class Status(NamedTuple):
     vaulted: int = 0
 
 
-def index_status(where: Where) -> Status:
+def index_status(where: Where) -> IndexStatus:
     """Return the state of this config home's index."""
     path, files = index_file(where), all_files(where)
     transcript_counts = (len(files), sum(file.size for file in files))
-    shelf = ArchivedSessions(where, files)
-    missing_status = Status(
-        path, "missing", 0, *transcript_counts, 0, 0, len(files) + len(shelf.states)
+    archived_sessions = ArchivedSessions(where, files)
+    missing_status = IndexStatus(
+        path, "missing", 0, *transcript_counts, 0, 0, len(files) + len(archived_sessions.states)
     )
     if (
         not os.path.isfile(path)
@@ -499,7 +516,7 @@ def index_status(where: Where) -> Status:
     ):
         return missing_status
     try:
-        db = open_read_only(path)
+        db = open_index_read_only(path)
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
@@ -507,25 +524,25 @@ def index_status(where: Where) -> Status:
                     state="newer" if version > VERSION else "missing", size=index_size(where)
                 )
             counts = []
-            for query in _COUNTS:
+            for query in _COUNT_QUERIES:
                 counts.append(db.execute(f"SELECT {query}").fetchone()[0])
             record_count = count_records(where) if counts[0] else 0
-            work, gone = find_changes(db, files, shelf)
+            work, deleted_ids = find_changes(db, files, archived_sessions)
         finally:
             db.close()
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
         return missing_status._replace(state="damaged", size=index_size(where))
-    behind = sum(not item.same for item in work) + len(gone)
+    changed_files = sum(not item.is_unchanged for item in work) + len(deleted_ids)
     sessions, vaulted_paths = counts
     vaulted = sum(not is_foreign(path, where) for path in (vaulted_paths or "").split("\n") if path)
-    return Status(
+    return IndexStatus(
         path,
         "ready",
         index_size(where),
         *transcript_counts,
         sessions,
         record_count,
-        behind,
+        changed_files,
         vaulted,
     )
 
@@ -535,9 +552,9 @@ def count_records(where: Where) -> int:
     folder = words_folder(where)
     if not is_private_folder(folder, where):
         raise IndexDamaged(f"{folder} is not a resume-hooks folder")
-    words = Postings(folder, fresh=False)
-    words.check()
-    return words.records
+    words = Postings(folder, is_new=False)
+    words.verify_files()
+    return words.record_count
 
 
 def index_size(where: Where) -> int:

@@ -20,10 +20,10 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
 VERSION = 9  # the version of the table and of the words; an index with another version is rebuilt
-FILE_NAME = "index.db"
-FOLDER = "index"  # the subfolder with the words
+TABLE_FILE = "index.db"
+WORDS_FOLDER = "index"  # the subfolder with the words
 # the suffixes of SQLite's own files in the same folder
-SQLITE_ENDINGS = "-wal", "-shm", "-journal"
+SQLITE_SUFFIXES = "-wal", "-shm", "-journal"
 BUSY_SECONDS = 5.0  # the number of seconds that SQLite waits for another writer
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
@@ -50,12 +50,12 @@ _TURNS_QUERY = (
 
 def index_file(where: Where) -> str:
     """Return the path of this config home's index table."""
-    return os.path.join(where.state, FILE_NAME)
+    return os.path.join(where.state, TABLE_FILE)
 
 
 def words_folder(where: Where) -> str:
     """Return the folder with the index's words."""
-    return os.path.join(where.state, FOLDER)
+    return os.path.join(where.state, WORDS_FOLDER)
 
 
 def open_index(where: Where) -> sqlite3.Connection:
@@ -69,20 +69,20 @@ def open_index(where: Where) -> sqlite3.Connection:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             # private from the first byte; SQLite's own files copy its mode
             os.close(os.open(path, flags, MODE))
-            _require_own(path)
+            _require_own_files(path)
         except OSError as error:
             raise IndexUnusable(
                 f"{path} can't be written: {error.strerror}", "Check the state folder."
             ) from error
-        return _prepare(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None))
+        return _prepare_table(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None))
 
 
-def open_temporary() -> sqlite3.Connection:
+def open_temporary_index() -> sqlite3.Connection:
     """Open an index in memory, for a state folder that cannot be written."""
-    return _prepare(sqlite3.connect(":memory:", isolation_level=None))
+    return _prepare_table(sqlite3.connect(":memory:", isolation_level=None))
 
 
-def open_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
+def open_index_read_only(path: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open an existing index without changing or checking it."""
     from urllib.parse import quote  # the import takes 2 ms, and a search does not need it
 
@@ -97,9 +97,9 @@ def remove_index(where: Where) -> None:
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
         removal.remove_for_good(folder, where.state)
-    for ending in ("", *SQLITE_ENDINGS):
+    for suffix in ("", *SQLITE_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
-            removal.remove_file(index_file(where) + ending, where.state)
+            removal.remove_file(index_file(where) + suffix, where.state)
 
 
 @contextlib.contextmanager
@@ -117,13 +117,13 @@ def sqlite_errors() -> Iterator[None]:
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
 
-def _require_own(path: str) -> None:
+def _require_own_files(path: str) -> None:
     """Refuse a file that may belong to another user, because SQLite writes in place and to related file names.
 
     Refused are a pipe, another user's file, and a file with a second hard link. Raise IndexDamaged,
     after which only our name is removed, or OSError if the file cannot be read.
     """
-    for name in (path, *(path + ending for ending in SQLITE_ENDINGS)):
+    for name in (path, *(path + suffix for suffix in SQLITE_SUFFIXES)):
         try:
             status = os.lstat(name)
         except FileNotFoundError:
@@ -132,15 +132,15 @@ def _require_own(path: str) -> None:
             raise IndexDamaged(f"{name} is not a resume-hooks file")
 
 
-def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
-    with contextlib.ExitStack() as failing:
-        failing.callback(db.close)
+def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
         # the doubtful marks must be durable before the words change, because words become durable
         # at once
         db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            _create(db)
+            _create_tables(db)
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
         if not isinstance(version, int):
             raise IndexDamaged("The index has no version")
@@ -148,11 +148,11 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
             raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
         if version < VERSION:
             raise IndexDamaged(f"The index has version {version}")
-        failing.pop_all()
+        cleanup.pop_all()
     return db
 
 
-def _create(db: sqlite3.Connection) -> None:
+def _create_tables(db: sqlite3.Connection) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
         # another command may have been faster
@@ -163,7 +163,7 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
+def turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
     """Return the number of turns in each indexed file, by path, size and time of the file.
 
     Return an empty result without a usable index.
@@ -172,7 +172,7 @@ def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
     if not os.path.isfile(path) or not is_private_folder(os.path.dirname(path), where):
         return {}
     try:
-        with contextlib.closing(open_read_only(path, timeout=0)) as db:
+        with contextlib.closing(open_index_read_only(path, timeout=0)) as db:
             rows = db.execute(_TURNS_QUERY, (VERSION,)).fetchall()
     except sqlite3.Error:
         return {}

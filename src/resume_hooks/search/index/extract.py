@@ -26,9 +26,10 @@ from resume_hooks.transcripts.attachments import (
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-OWN_ENGINE = "resume-hooks"  # the tool name for a call to our own engine
-MAX_PATH = 4_096  # the maximum length of a path in characters; no system opens a longer path
-HELPERS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
+OWN_ENGINE_TOOL = "resume-hooks"  # the tool name for a call to our own engine
+# the maximum length of a path in characters; no system opens a longer path
+MAX_PATH_CHARACTERS = 4_096
+SEARCHER_AGENTS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Agents that only search: their tasks and answers repeat the texts that they found."""
 
 _OWN_CALL = re.compile(
@@ -55,7 +56,7 @@ _BLOCK = re.compile(
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
 """Prefixes of a system record that contains one of our cards or remarks."""
-_BLOCKED = "operation blocked by hook"
+_BLOCKED_TEXT = "operation blocked by hook"
 
 
 class RecordTexts(NamedTuple):
@@ -70,7 +71,7 @@ class RecordTexts(NamedTuple):
     files: tuple[str, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def has_no_texts(self) -> bool:
         """Whether the record has nothing to index."""
         return not (self.prompt or self.reply or self.input or self.result or self.files)
 
@@ -78,22 +79,26 @@ class RecordTexts(NamedTuple):
 class TextExtractor:
     """The texts of one file's records, in order.
 
-    ``calls`` maps the ids of unanswered calls to their tools.
+    ``open_calls`` maps the ids of unanswered calls to their tools.
 
-    A record from the index contains none of our output, so ``sifting`` is false for it.
+    A record from the index contains none of our output, so ``omits_own_output`` is false for it.
     """
 
     def __init__(
-        self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True
+        self,
+        open_calls: dict[str, str] | None = None,
+        *,
+        subagent: bool = False,
+        omits_own_output: bool = True,
     ) -> None:
-        self.calls = dict(calls or {})
+        self.open_calls = dict(open_calls or {})
         self._subagent = subagent
-        self._sifting = sifting
-        self._titles: set[str] = set()
+        self._omits_own_output = omits_own_output
+        self._seen_titles: set[str] = set()
         self._is_imported = False
         """Whether the file is an imported session, whose answers name no model."""
 
-    def texts_of(self, record: Record) -> RecordTexts | None:
+    def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
         self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
         kind = records.kind(record)
@@ -107,8 +112,10 @@ class TextExtractor:
             is_reported = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(
                 record
             )
-            is_ours = is_synthetic and self._sifting and not (is_reported or self._is_imported)
-            texts = None if is_ours else self._assistant_texts(record)
+            is_ours = (
+                is_synthetic and self._omits_own_output and not (is_reported or self._is_imported)
+            )
+            texts = None if is_ours else self._extract_assistant_texts(record)
         elif kind in {
             records.USER,
             records.RESULT,
@@ -117,16 +124,16 @@ class TextExtractor:
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
-                texts = self._user(script_calls.with_result(record))
+                texts = self._extract_user_texts(script_calls.with_result(record))
         elif kind in bookkeeping.TITLE_FIELDS:
-            texts = self._title(string(record, bookkeeping.TITLE_FIELDS[kind]))
+            texts = self._extract_title(string(record, bookkeeping.TITLE_FIELDS[kind]))
         else:
-            texts = _texts_of_other(record, kind)
-        if texts is None or texts.empty:
+            texts = _extract_other_texts(record, kind)
+        if texts is None or texts.has_no_texts:
             return None
         return texts
 
-    def _assistant_texts(self, record: Record) -> RecordTexts:
+    def _extract_assistant_texts(self, record: Record) -> RecordTexts:
         reply: list[str] = []
         inputs: list[str] = []
         files: list[str] = []
@@ -149,8 +156,8 @@ class TextExtractor:
             role,
             ", ".join(dict.fromkeys(tools)),
             "",
-            _own_words(reply),
-            _own_words(inputs),
+            _join_own_texts(reply),
+            _join_own_texts(inputs),
             "",
             tuple(files),
         )
@@ -161,47 +168,50 @@ class TextExtractor:
             own_call = _OWN_CALL.match(string(values, "command"))
         else:
             own_call = None
-        is_searcher = name in {"Agent", "Task"} and string(values, "subagent_type") in HELPERS
-        is_own = self._sifting and (is_searcher or own_call is not None)
-        self.calls[string(block, "id")] = OWN_ENGINE if is_own else name
+        is_searcher = (
+            name in {"Agent", "Task"} and string(values, "subagent_type") in SEARCHER_AGENTS
+        )
+        is_own = self._omits_own_output and (is_searcher or own_call is not None)
+        self.open_calls[string(block, "id")] = OWN_ENGINE_TOOL if is_own else name
         if not is_own:
             inputs += records.strings_in_value(values)
             files += (
                 path
                 for key in records.FILE_KEYS
-                if (path := string(values, key)) and len(path) <= MAX_PATH
+                if (path := string(values, key)) and len(path) <= MAX_PATH_CHARACTERS
             )
         return name
 
-    def _user(self, record: Record) -> RecordTexts:
+    def _extract_user_texts(self, record: Record) -> RecordTexts:
         tool = string(records.message(record), "tool_name") or string(record, "tool_name")
-        spoken: list[str] = []
+        spoken_texts: list[str] = []
         results: list[str] = []
         for block in records.blocks(record):
             if block.get("type") == records.TEXT:
-                spoken.append(string(block, "text"))
+                spoken_texts.append(string(block, "text"))
             elif block.get("type") == records.RESULT:
-                called = self.calls.pop(string(block, "tool_use_id"), "")
-                tool = tool or called
-                if called != OWN_ENGINE:
+                called_tool = self.open_calls.pop(string(block, "tool_use_id"), "")
+                tool = tool or called_tool
+                if called_tool != OWN_ENGINE_TOOL:
                     # Only a shell prints our engine's output. In another tool's answer such text is
                     # someone else's.
                     results += _answer_texts(
-                        block, sifting=self._sifting and called in ("", "Bash")
+                        block,
+                        omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),
                     )
         if tool or results or records.kind(record) == records.RESULT:
-            plain = [string(record, "content")] if not results else []
+            plain_contents = [string(record, "content")] if not results else []
             return RecordTexts(
                 "result",
-                "" if tool == OWN_ENGINE else tool,
+                "" if tool == OWN_ENGINE_TOOL else tool,
                 "",
                 "",
                 "",
-                _own_words([*spoken, *results, *plain]),
+                _join_own_texts([*spoken_texts, *results, *plain_contents]),
             )
-        return self._spoken_texts(record, _own_words(spoken))
+        return self._extract_spoken_texts(record, _join_own_texts(spoken_texts))
 
-    def _spoken_texts(self, record: Record, text: str) -> RecordTexts:
+    def _extract_spoken_texts(self, record: Record, text: str) -> RecordTexts:
         """Return the text of a user record that is not a tool's answer: a prompt, a task, a summary or an insertion."""
         if record.get("isCompactSummary"):
             return RecordTexts("summary", input=text)
@@ -214,24 +224,24 @@ class TextExtractor:
             )
         return RecordTexts("note", result=text)
 
-    def _title(self, title: str) -> RecordTexts | None:
+    def _extract_title(self, title: str) -> RecordTexts | None:
         """Return a session's title, but only once, because clients repeat it."""
-        if title in self._titles or root_title_of(title) != title:
+        if title in self._seen_titles or root_title_of(title) != title:
             return None  # a derived session's title only repeats the root session's
-        self._titles.add(title)
+        self._seen_titles.add(title)
         return RecordTexts("title", prompt=title)
 
 
-def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
+def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
         sent_kind = attachment_kind(record)
         if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
             return None
-        sent = [text for _, text in sent_texts(record)]
-        if any(bookkeeping.FURTHER_PART in text for text in sent):
+        texts = [text for _, text in sent_texts(record)]
+        if any(bookkeeping.FURTHER_PART in text for text in texts):
             # the quotes are indexed in another part, with the text around them
-            sent = hook_texts(record)
-        text = _own_words(sent)
+            texts = hook_texts(record)
+        text = _join_own_texts(texts)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
@@ -240,25 +250,25 @@ def _texts_of_other(record: Record, kind: str) -> RecordTexts | None:
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
         return RecordTexts(
             "note",
-            result=_own_words(
+            result=_join_own_texts(
                 [t for block in blocks for t in (string(block, "text"), *_answer_texts(block))]
             ),
         )
     content = string(record, "content")
-    if _BLOCKED in content[:200] or content.startswith(_OWN_CARD_STARTS):
+    if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
         return None  # the text never reached the model, and a search would find our own cards
-    return RecordTexts("note", result=_own_words([content]))
+    return RecordTexts("note", result=_join_own_texts([content]))
 
 
-def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
+def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[str]:
     """Yield the texts of a tool's answer, without our own output."""
     for part in records.result_blocks(block):
         text = string(part, "text")
-        if text and not (sifting and _OWN_TEXT.match(text)):
+        if text and not (omits_own_output and _OWN_TEXT.match(text)):
             yield text
 
 
-def _own_words(texts: list[str]) -> str:
+def _join_own_texts(texts: list[str]) -> str:
     """Return the texts without our placeholders and blocks."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own_texts)

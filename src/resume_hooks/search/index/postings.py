@@ -28,11 +28,11 @@ from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import open_regular
 from resume_hooks.storage.state_file import MODE
 
-META = "meta.json"
-_PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+META_FILE = "meta.json"
+_SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 # the length of the JSON that precedes it, and a number that is the same in every file
 _FOOTER = struct.Struct("<II")
-_MAGIC = 1337
+_FOOTER_MAGIC = 1337
 _BLOCK_BYTES = 1024 * 1024  # bytes
 
 
@@ -40,15 +40,18 @@ class Segment(NamedTuple):
     """A segment of an index: its files' common name, its documents, and the number and identity of the deleted ones."""
 
     name: str
-    documents: int
-    gone: int
-    mark: int
+    document_count: int
+    deleted_count: int
+    delete_stamp: int
 
     @property
     def files(self) -> list[str]:
         """The names of the segment's files."""
         files = []
-        for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else [])):
+        for part in (
+            *_SEGMENT_SUFFIXES,
+            *([f"{self.delete_stamp}.del"] if self.deleted_count else []),
+        ):
             files.append(f"{self.name}.{part}")
         return files
 
@@ -56,13 +59,13 @@ class Segment(NamedTuple):
 def read_segments(folder: str) -> list[Segment]:
     """Return the segments of an index. Raise IndexDamaged if they cannot be read."""
     try:
-        with open_regular(os.path.join(folder, META), follow=False) as stream:
-            return [_segment(segment_data) for segment_data in json.load(stream)["segments"]]
+        with open_regular(os.path.join(folder, META_FILE), follow=False) as stream:
+            return [_parse_segment(segment_data) for segment_data in json.load(stream)["segments"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
 
-def _segment(segment_data: dict[str, Any]) -> Segment:
+def _parse_segment(segment_data: dict[str, Any]) -> Segment:
     deletes = segment_data["deletes"] or {"num_deleted_docs": 0, "opstamp": 0}
     name = str(segment_data["segment_id"]).replace("-", "")
     return Segment(
@@ -89,10 +92,10 @@ def _has_valid_checksum(path: str) -> bool:
         while remaining > 0 and (block := stream.read(min(remaining, _BLOCK_BYTES))):
             checksum = zlib.crc32(block, checksum)
             remaining -= len(block)
-    return magic == _MAGIC and not remaining and checksum == expected
+    return magic == _FOOTER_MAGIC and not remaining and checksum == expected
 
 
-def make_private(folder: str) -> None:
+def make_files_private(folder: str) -> None:
     """Make an index's files private, because tantivy creates them with a mode that depends on the umask."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -107,28 +110,31 @@ def make_private(folder: str) -> None:
 RECORDS, WINDOWS = LEVELS = "records", "windows"
 """The two indexes, each in a folder with the level's name."""
 
-WORDS = "words"
+WORDS_FIELD = "words"
 """The field that contains the words."""
 
-LABELS = ("tool", "branch", "path")
+LABEL_FIELDS = ("tool", "branch", "path")
 """Fields that contain unchanged names instead of words."""
 
-_IDS = ("key", "own")
-_INDEXED = ("file", "turn_key", "part_key", "role", *_IDS, "turn_number")
-_ROW_FIELDS = ("line", "offset", "length", "time", "role", *_IDS, "digest")
-_NUMBERS = dict.fromkeys((*_INDEXED, *_ROW_FIELDS))
+_ID_FIELDS = ("key", "own")
+_INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_number")
+_ROW_FIELDS = ("line", "offset", "length", "time", "role", *_ID_FIELDS, "digest")
+_NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
 _ANALYZER = "spaced"
 # the number of words in a window, which contains nearby words from any of a turn's records
-WINDOW = 200
-MAX_COPIES = 5_000  # the maximum number of records to check as copies of the displayed records
-_SHIFT = 24  # the number of bits for a turn or part in a key that also contains the file's number
-SMALL_HEAP, LARGE_HEAP = 15_000_000, 80_000_000
+WINDOW_WORDS = 200
+# the maximum number of records to check as copies of the displayed records
+MAX_COPY_RECORDS = 5_000
+# the number of bits for a turn or part in a key that also contains the file's number
+_NUMBER_BITS = 24
+SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 """The number of bytes of memory that tantivy uses for writing.
 
 The first value is tantivy's minimum. The second value is enough for a whole index.
 """
 
-MAX_DELETED = 20_000  # the number of deleted records above which a mostly deleted index is rebuilt
+# the number of deleted records above which a mostly deleted index is rebuilt
+MAX_DELETED_RECORDS = 20_000
 _SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
 """Parts of tantivy's messages about a failed write or too many open files.
 
@@ -138,7 +144,7 @@ All other messages mean an unreadable index.
 
 def turn_key(file: int, turn: int) -> int:
     """Return the key of a turn in a file."""
-    return file << _SHIFT | min(turn, (1 << _SHIFT) - 1)
+    return file << _NUMBER_BITS | min(turn, (1 << _NUMBER_BITS) - 1)
 
 
 class Posting(NamedTuple):
@@ -154,26 +160,26 @@ class Posting(NamedTuple):
     time: int
     role: int
     key: int
-    own: int
+    copy_key: int
     digest: int
 
 
-_POSTING = ("file", "turn_number", *_ROW_FIELDS)
+_POSTING_FIELDS = ("file", "turn_number", *_ROW_FIELDS)
 
 
-def _schema() -> tantivy.Schema:
+def _build_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    builder.add_text_field(WORDS, tokenizer_name=_ANALYZER, index_option="freq")
-    for name in LABELS:
+    builder.add_text_field(WORDS_FIELD, tokenizer_name=_ANALYZER, index_option="freq")
+    for name in LABEL_FIELDS:
         builder.add_text_field(
             name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
         )
-    for name in _NUMBERS:
-        builder.add_unsigned_field(name, indexed=name in _INDEXED, fast=True)
+    for name in _NUMBER_FIELDS:
+        builder.add_unsigned_field(name, indexed=name in _INDEXED_FIELDS, fast=True)
     return builder.build()
 
 
-SCHEMA = _schema()
+SCHEMA = _build_schema()
 
 _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
@@ -186,24 +192,24 @@ class _SilentStandardError:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._depth = 0
-        self._saved = -1
+        self._user_count = 0
+        self._saved_descriptor = -1
 
     def __enter__(self) -> None:
         # the stream may already be closed
         with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:
-            if not self._depth:
-                self._saved = os.dup(2)
+            if not self._user_count:
+                self._saved_descriptor = os.dup(2)
                 os.dup2(null.fileno(), 2)
-            self._depth += 1
+            self._user_count += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._depth -= self._depth > 0
-            if not self._depth and self._saved >= 0:
-                os.dup2(self._saved, 2)
-                os.close(self._saved)
-                self._saved = -1
+            self._user_count -= self._user_count > 0
+            if not self._user_count and self._saved_descriptor >= 0:
+                os.dup2(self._saved_descriptor, 2)
+                os.close(self._saved_descriptor)
+                self._saved_descriptor = -1
 
 
 _silent_stderr = _SilentStandardError()
@@ -217,7 +223,7 @@ def tantivy_errors() -> Iterator[None]:
             yield
     except (ValueError, OSError) as error:
         if _SYSTEM_ERRORS.search(str(error)):
-            raise _unusable(error) from error
+            raise _unusable_error(error) from error
         raise IndexDamaged(f"The index is damaged: {error}") from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # a panic in Rust
@@ -225,35 +231,35 @@ def tantivy_errors() -> Iterator[None]:
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
 
-def _unusable(error: Exception) -> IndexUnusable:
+def _unusable_error(error: Exception) -> IndexUnusable:
     return IndexUnusable(
         f"The index can't be used: {error}", "Check free space and the state folder."
     )
 
 
 class Postings:
-    """The two inverted indexes in ``folder``, which are created if ``fresh``.
+    """The two inverted indexes in ``folder``, which are created if ``is_new``.
 
     Without a folder, the indexes are in memory.
 
     They are opened at first use, because tantivy's threads must not run while the process forks.
     """
 
-    def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
+    def __init__(self, folder: str | None, *, is_new: bool = True) -> None:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
-        self._fresh = fresh
-        self._heap = SMALL_HEAP
-        self._pending = False  # true if there are uncommitted changes
+        self._is_new = is_new
+        self._heap_bytes = SMALL_HEAP_BYTES
+        self._has_changes = False  # true if there are uncommitted changes
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
-        self._latest: dict[str, tantivy.Searcher] = {}
+        self._searchers: dict[str, tantivy.Searcher] = {}
 
-    def look(self) -> None:
+    def load_latest_commit(self) -> None:
         """Search the latest commit from now on. Raise IndexDamaged if there is no commit."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
-                if folder and not self._fresh and not tantivy.Index.exists(folder):
+                if folder and not self._is_new and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} contains no index")
                 index = tantivy.Index(SCHEMA, path=folder)
                 # otherwise one of tantivy's threads reloads the index at any time
@@ -263,9 +269,9 @@ class Postings:
             self._indexes = self._indexes or indexes
             for index in self._indexes.values():
                 index.reload()
-            self._latest = {level: index.searcher() for level, index in self._indexes.items()}
+            self._searchers = {level: index.searcher() for level, index in self._indexes.items()}
 
-    def check(self) -> None:
+    def verify_files(self) -> None:
         """Verify all files on disk. Raise IndexDamaged if a file has changed since it was written."""
         for folder in filter(None, self._folders.values()):
             for name in (name for segment in read_segments(folder) for name in segment.files):
@@ -280,60 +286,62 @@ class Postings:
     def is_mostly_deleted(self) -> bool:
         """Whether most records on disk are deleted. Tantivy keeps them until their whole segment is deleted."""
         folder = self._folders[RECORDS]
-        found = read_segments(folder) if folder and not self._fresh else []
-        gone = sum(segment.gone for segment in found)
-        return gone > MAX_DELETED and gone * 2 > sum(segment.documents for segment in found)
+        segments = read_segments(folder) if folder and not self._is_new else []
+        deleted_count = sum(segment.deleted_count for segment in segments)
+        return deleted_count > MAX_DELETED_RECORDS and deleted_count * 2 > sum(
+            segment.document_count for segment in segments
+        )
 
-    def begin(self, *, large: bool) -> None:
+    def begin_update(self, *, is_large: bool) -> None:
         """Prepare for writing many or few parts."""
-        self._heap = LARGE_HEAP if large else SMALL_HEAP
+        self._heap_bytes = LARGE_HEAP_BYTES if is_large else SMALL_HEAP_BYTES
 
-    def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
+    def replace_part(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
         """Replace all documents of a part with the new documents, by level."""
-        self._delete_matching(_number_query("part_key", turn_key(file, part)))
+        self._delete_matching_documents(_number_query("part_key", turn_key(file, part)))
         writers = self._open_writers()
         with self._write_errors():
             for level, level_documents in documents.items():
                 for document in level_documents:
                     writers[level].add_json(document)
 
-    def forget(self, file: int) -> None:
+    def delete_file(self, file: int) -> None:
         """Delete all postings of a file."""
-        self._delete_matching(_number_query("file", file))
+        self._delete_matching_documents(_number_query("file", file))
 
     def commit(self) -> None:
         """Commit all changes."""
         with self._write_errors():
             for writer in self._writers.values():
                 writer.commit()
-        self._pending = False
+        self._has_changes = False
 
-    def end(self) -> None:
+    def finish_update(self) -> None:
         """Finish writing, and discard uncommitted changes, also on disk.
 
         Wait until tantivy has cleaned up.
         """
-        writers, self._writers, self._latest = self._writers, {}, {}
+        writers, self._writers, self._searchers = self._writers, {}, {}
         for writer in writers.values():
             # tantivy keeps files that it cannot delete
             with contextlib.suppress(IndexDamaged, IndexUnusable), tantivy_errors():
-                if self._pending:
+                if self._has_changes:
                     writer.rollback()
                     writer.garbage_collect_files()
                 writer.wait_merging_threads()
         for folder in filter(None, self._folders.values()):
-            make_private(folder)
+            make_files_private(folder)
 
     def _open_writers(self) -> dict[str, tantivy.IndexWriter]:
-        self._pending = True
+        self._has_changes = True
         if not self._writers:
-            self.look()
+            self.load_latest_commit()
             with tantivy_errors():
                 for level, index in self._indexes.items():
-                    self._writers[level] = index.writer(heap_size=self._heap, num_threads=1)
+                    self._writers[level] = index.writer(heap_size=self._heap_bytes, num_threads=1)
         return self._writers
 
-    def _delete_matching(self, query: tantivy.Query) -> None:
+    def _delete_matching_documents(self, query: tantivy.Query) -> None:
         writers = self._open_writers()
         with self._write_errors():
             for level, writer in writers.items():
@@ -349,16 +357,16 @@ class Postings:
             with tantivy_errors():
                 yield
         except IndexDamaged as error:
-            self.check()
-            raise _unusable(error) from error
+            self.verify_files()
+            raise _unusable_error(error) from error
 
     def _searcher(self, level: str) -> tantivy.Searcher:
-        if not self._latest:
-            self.look()
-        return self._latest[level]
+        if not self._searchers:
+            self.load_latest_commit()
+        return self._searchers[level]
 
     @property
-    def records(self) -> int:
+    def record_count(self) -> int:
         """The number of records in the index."""
         return self._searcher(RECORDS).num_docs
 
@@ -371,14 +379,14 @@ class Postings:
             return self._searcher(RECORDS).doc_freq(field, word)
 
     def words_with_prefix(
-        self, field: str, start: str, limit: int | None = None
+        self, field: str, prefix: str, max_words: int | None = None
     ) -> list[tuple[str, int]]:
         """Return a field's words or names that begin with a prefix, each with its number of documents."""
         with tantivy_errors():
-            return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
+            return self._searcher(RECORDS).terms_with_prefix(field, prefix, limit=max_words)
 
-    def search(
-        self, query: tantivy.Query, limit: int, order_by: str | None = None
+    def find_records(
+        self, query: tantivy.Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
         """Return the best matching records, or with ``order_by`` the records with the highest value of that field.
 
@@ -386,9 +394,11 @@ class Postings:
         """
         searcher = self._searcher(RECORDS)
         with tantivy_errors():
-            hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
+            hits = searcher.search(
+                query, limit=max_records, count=False, order_by_field=order_by
+            ).hits
             columns = []
-            for name in _POSTING:
+            for name in _POSTING_FIELDS:
                 columns.append(searcher.fast_field_values(name, [place for _, place in hits]))
         rows = zip(hits, *columns, strict=True)
         postings = []
@@ -397,21 +407,21 @@ class Postings:
             postings.append(Posting(address, float(score or 0), *numbers))
         return postings
 
-    def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
+    def find_turns(self, query: tantivy.Query, max_windows: int) -> dict[int, float]:
         """Return the keys of the turns with the best matching windows, each with its best score.
 
         The best turns come first.
         """
         searcher = self._searcher(WINDOWS)
         with tantivy_errors():
-            hits = searcher.search(query, limit=limit, count=False).hits
+            hits = searcher.search(query, limit=max_windows, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
         scores: dict[int, float] = {}
         for (score, _), key in zip(hits, keys, strict=True):
             scores.setdefault(int(key or 0), float(score))
         return scores
 
-    def copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
+    def find_copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
         """Return all records of each key, their copies in forks, and the copies of those copies."""
         records: dict[tuple[int, int], Posting] = {}
         known_ids: set[int] = {0}
@@ -419,22 +429,22 @@ class Postings:
         while new_ids:
             known_ids |= new_ids
             key_clauses = []
-            for name in _IDS:
+            for name in _ID_FIELDS:
                 key_clauses.append(
                     (
                         tantivy.Occur.Should,
                         tantivy.Query.term_set_query(SCHEMA, name, list(new_ids)),
                     )
                 )
-            postings = self.search(tantivy.Query.boolean_query(key_clauses), MAX_COPIES)
+            postings = self.find_records(tantivy.Query.boolean_query(key_clauses), MAX_COPY_RECORDS)
             for row in postings:
                 records[(row.file, row.offset)] = row
-            new_ids = {row.key for row in postings} | {row.own for row in postings}
+            new_ids = {row.key for row in postings} | {row.copy_key for row in postings}
             new_ids -= known_ids
         origins = {}
         for row in records.values():
-            if row.own:
-                origins[row.own] = row.key
+            if row.copy_key:
+                origins[row.copy_key] = row.key
         groups: dict[int, list[Posting]] = {}
         for key in keys:
             groups[_first_origin(key, origins)] = []
@@ -442,7 +452,7 @@ class Postings:
             groups.setdefault(_first_origin(row.key, origins), []).append(row)
         return {key: groups[_first_origin(key, origins)] for key in keys}
 
-    def tools(self, record: Posting) -> str:
+    def tool_names(self, record: Posting) -> str:
         """Return the names of the tools that a record calls or answers."""
         with tantivy_errors():
             return ", ".join(self._searcher(RECORDS).doc(record.address).get_all("tool"))
@@ -453,12 +463,12 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
 
     If the ids form a circle, return the lowest id.
     """
-    seen: set[int] = set()
-    while key in origins and key not in seen:
-        seen.add(key)
+    seen_keys: set[int] = set()
+    while key in origins and key not in seen_keys:
+        seen_keys.add(key)
         key = origins[key]
-    if key in seen:
-        return min(seen)
+    if key in seen_keys:
+        return min(seen_keys)
     return key
 
 
@@ -468,11 +478,11 @@ def _number_query(field: str, number: int) -> tantivy.Query:
 
 
 class Documents:
-    """The JSON documents of a part of a file, by level in ``told``. The part's records are added in order."""
+    """The JSON documents of a part of a file, by level in ``by_level``. The part's records are added in order."""
 
     def __init__(self, file: int, part: int) -> None:
-        self.told: dict[str, list[str]] = {level: [] for level in LEVELS}
-        self._place = {
+        self.by_level: dict[str, list[str]] = {level: [] for level in LEVELS}
+        self._position_fields = {
             "file": file,
             "part_key": turn_key(file, part),
             "turn_key": -1,
@@ -482,23 +492,30 @@ class Documents:
 
     def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
         """Add a record of a turn, with its words separated by spaces and the values of the other fields."""
-        if turn != self._place["turn_number"]:
+        if turn != self._position_fields["turn_number"]:
             self.end_turn()
-            self._place |= {"turn_key": turn_key(self._place["file"], turn), "turn_number": turn}
-        self.told[RECORDS].append(_json({**self._place, **fields, WORDS: words}))
+            self._position_fields |= {
+                "turn_key": turn_key(self._position_fields["file"], turn),
+                "turn_number": turn,
+            }
+        self.by_level[RECORDS].append(
+            _encode_document({**self._position_fields, **fields, WORDS_FIELD: words})
+        )
         self._words += words.split(" ")
-        self._add_windows(len(self._words) // WINDOW * WINDOW)
+        self._add_windows(len(self._words) // WINDOW_WORDS * WINDOW_WORDS)
 
     def end_turn(self) -> None:
         """Close the last window of a turn."""
         self._add_windows(len(self._words))
 
     def _add_windows(self, end: int) -> None:
-        for start in range(0, end, WINDOW):
-            words = " ".join(self._words[start : start + WINDOW])
-            self.told[WINDOWS].append(_json({**self._place, WORDS: words}))
+        for start in range(0, end, WINDOW_WORDS):
+            words = " ".join(self._words[start : start + WINDOW_WORDS])
+            self.by_level[WINDOWS].append(
+                _encode_document({**self._position_fields, WORDS_FIELD: words})
+            )
         del self._words[:end]
 
 
-def _json(document: Mapping[str, object]) -> str:
+def _encode_document(document: Mapping[str, object]) -> str:
     return orjson.dumps(document).decode()

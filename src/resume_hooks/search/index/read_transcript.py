@@ -30,7 +30,7 @@ from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import ReadJob, ReadPosition
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Documents
-from resume_hooks.search.index.tokenize import words_of
+from resume_hooks.search.index.tokenize import index_words
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_bytes_before, read_lines
@@ -41,9 +41,9 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MAX_CALLS = 50  # the maximum number of unanswered calls to carry over to the next part
+MAX_OPEN_CALLS = 50  # the maximum number of unanswered calls to carry over to the next part
 # the maximum length of a branch or tool name in characters; a longer text is not a name
-MAX_LABEL = 255
+MAX_LABEL_CHARACTERS = 255
 # the number of seconds after which a torn line is not expected to be finished
 SETTLED_SECONDS = 60.0
 PART_BYTES = 2 * 1024 * 1024
@@ -52,7 +52,7 @@ PART_BYTES = 2 * 1024 * 1024
 When a line is added, its whole part is read again.
 """
 
-PART_WORDS = 200_000  # the maximum number of bytes of words in a part
+PART_WORDS_BYTES = 200_000  # the maximum number of bytes of words in a part
 
 _PRIME = 2**61 - 1
 """Ids are stored modulo this prime. The result fits a column, and ids that differ in any bit stay
@@ -60,23 +60,23 @@ distinct."""
 
 
 class Part(NamedTuple):
-    """A part of a file from ``start`` to byte ``end``; ``check`` is a checksum of the part's end.
+    """A part of a file from ``start`` to byte ``end``; ``checksum`` is a checksum of the part's end.
 
     ``turns`` is the number of its last turn. ``documents`` contains its documents for each level of
-    the index. ``next`` is the
-    position to read from after the file has grown. It equals ``start`` unless the part is full.
-    ``more`` means that the file continues, and ``torn`` that its last line may still be written.
-    Unknown values are ``""``. Only the first part names the ``parent`` session.
+    the index. ``next_position`` is the position to read from after the file has grown. It equals
+    ``start`` unless the part is full. ``has_more`` means that the file continues, and ``is_torn``
+    that its last line may still be written. Unknown values are ``""``. Only the first part names
+    the ``parent`` session.
     """
 
     documents: dict[str, list[str]]
     start: ReadPosition
-    next: ReadPosition
+    next_position: ReadPosition
     end: int
     turns: int
-    check: int
-    more: bool
-    torn: bool
+    checksum: int
+    has_more: bool
+    is_torn: bool
     cwd: str
     entrypoint: str
     parent: str
@@ -97,12 +97,12 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
     try:
         with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
             if _is_unchanged(stream, job):
-                place = job.place
+                place = job.start
             else:
                 place = ReadPosition()
             part = None
-            while part is None or part.more:
-                part = _read_part(stream, job, part.next if part else place)
+            while part is None or part.has_more:
+                part = _read_part(stream, job, part.next_position if part else place)
                 yield part
     except OSError:
         yield None
@@ -112,7 +112,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
     is_settled = abs(time.time() - status.st_mtime) > SETTLED_SECONDS
     stream.seek(start.offset)
-    reader = _RowReader(job, start)
+    reader = _RecordReader(job, start)
     end, lines, is_full, is_torn = start.offset, start.lines, False, False
     for line in read_lines(stream, start.offset, start.lines):
         if is_full:
@@ -121,20 +121,20 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         if line.torn and records.parse(line.body) is None:
             is_torn = not is_settled
             break
-        reader.take(line)
+        reader.add_line(line)
         end, lines = line.offset + len(line.raw), line.number + 1
-        is_full = end - start.offset >= PART_BYTES or reader.size >= PART_WORDS
+        is_full = end - start.offset >= PART_BYTES or reader.words_bytes >= PART_WORDS_BYTES
     else:
         line = None
-    calls = tuple(reader.extractor.calls.items())[-MAX_CALLS:]
-    copied = reader.copies.until, reader.copies.latest
+    open_calls = tuple(reader.extractor.open_calls.items())[-MAX_OPEN_CALLS:]
+    copy_times = reader.copy_detector.until, reader.copy_detector.latest
     if is_full:
         next_position = ReadPosition(
-            end, lines, reader.turn, start.part + 1, reader.time, calls, copied
+            end, lines, reader.turn, start.part + 1, reader.time, open_calls, copy_times
         )
     else:
         next_position = start
-    check = zlib.crc32(read_bytes_before(stream, end))
+    checksum = zlib.crc32(read_bytes_before(stream, end))
     has_more = is_full and line is not None
     if not (start.part or job.subagent):
         parent = read_parent(job.path)
@@ -143,12 +143,12 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     session_facts = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
     reader.documents.end_turn()
     return Part(
-        reader.documents.told,
+        reader.documents.by_level,
         start,
         next_position,
         end,
         reader.turn,
-        check,
+        checksum,
         has_more,
         is_torn,
         *session_facts,
@@ -163,48 +163,48 @@ def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
     if not job.end:
         return False
     tail = read_bytes_before(stream, job.end)
-    if zlib.crc32(tail) != job.check:
+    if zlib.crc32(tail) != job.checksum:
         return False
     return tail.endswith(b"\n") or stream.seek(0, os.SEEK_END) == job.end
 
 
-class _RowReader:
+class _RecordReader:
     def __init__(self, job: ReadJob, start: ReadPosition) -> None:
         self.documents = Documents(job.file, start.part)
-        self.size = 0
+        self.words_bytes = 0
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
-        self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
+        self.extractor = TextExtractor(dict(start.open_calls), subagent=job.subagent)
         # the import takes 4 ms, and a search without changes does not need it
         from resume_hooks.transcripts.transcript import CopyDetector
 
-        self.copies = CopyDetector(*start.copied)
+        self.copy_detector = CopyDetector(*start.copy_times)
         self.time = start.time
         self._subagent = job.subagent
         self._name = os.path.basename(job.path)
 
-    def take(self, line: Line) -> None:
+    def add_line(self, line: Line) -> None:
         # copying each line would be slow
         record = records.parse(line.raw if line.offset else line.body)
-        if record is None or self.copies.holds(record):
+        if record is None or self.copy_detector.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
         self.cwd = self.cwd or string(record, "cwd")
         self.entrypoint = self.entrypoint or string(record, "entrypoint")
-        texts = self.extractor.texts_of(record)
+        texts = self.extractor.extract_texts(record)
         if texts is None:
             return
-        stamp = clock.parse_timestamp(record.get("timestamp"))
-        self.time = int(stamp.timestamp()) if stamp else self.time
+        timestamp = clock.parse_timestamp(record.get("timestamp"))
+        self.time = int(timestamp.timestamp()) if timestamp else self.time
         key, copied_id = _record_ids(record)
         if texts.role == "title":  # a title is indexed once in a session, even if it is repeated
             key, copied_id = (
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
             )
-        words = words_by_weight(texts)
-        said_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
-        self.size += len(words)
+        words = weighted_words(texts)
+        text_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
+        self.words_bytes += len(words)
         fields = {
             "line": line.number,
             "offset": line.offset,
@@ -215,33 +215,38 @@ class _RowReader:
             "own": copied_id,
             "digest": 0
             if record.get("truncated") is True
-            else 1 + zlib.crc32(said_bytes),  # 0: trimmed contents
-            "tool": [name[:MAX_LABEL] for name in texts.tool.split(", ") if name],
-            "branch": [branch[:MAX_LABEL]] if (branch := string(record, "gitBranch")) else [],
+            else 1 + zlib.crc32(text_bytes),  # 0: trimmed contents
+            "tool": [name[:MAX_LABEL_CHARACTERS] for name in texts.tool.split(", ") if name],
+            "branch": [branch[:MAX_LABEL_CHARACTERS]]
+            if (branch := string(record, "gitBranch"))
+            else [],
             "path": texts.files,
         }
         self.documents.add(self.turn, words.decode(), fields)
 
 
-def words_by_weight(texts: RecordTexts) -> bytes:
+def weighted_words(texts: RecordTexts) -> bytes:
     """Return the words of a record as often as they count: twice for words that the user or the model wrote."""
     spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
-            spoken_words.append(words_of(text))
+            spoken_words.append(index_words(text))
     other_words = []
     for text in (texts.input, texts.result):
         if text:
-            other_words.append(words_of(text, numbered=True))
+            other_words.append(index_words(text, has_line_numbers=True))
     return b" ".join([*spoken_words, *spoken_words, *other_words])
 
 
 def _record_ids(record: Record) -> tuple[int, int]:
     """Return the id that a record shares with its copies, and its new id in a fork (0 if it is not in a fork)."""
-    own, named = _uuid_number(string(record, "uuid")), _uuid_number(records.copied_from(record))
-    if named and named != own:
-        return (named, own)
-    return (own, 0)
+    record_id, original_id = (
+        _uuid_number(string(record, "uuid")),
+        _uuid_number(records.copied_from(record)),
+    )
+    if original_id and original_id != record_id:
+        return (original_id, record_id)
+    return (record_id, 0)
 
 
 def _uuid_number(uuid: str) -> int:
@@ -267,12 +272,12 @@ bytes of transcripts."""
 
 TERMINATE_SECONDS = 1.0  # the number of seconds to wait for a terminated process
 
-Sized = tuple[ReadJob, int]  # a job, and the number of its bytes to read
+SizedJob = tuple[ReadJob, int]  # a job, and the number of its bytes to read
 
-Result = tuple[ReadJob, Part | None]
+JobResult = tuple[ReadJob, Part | None]
 
 
-def read_jobs(jobs: Sequence[Sized]) -> Generator[Result]:
+def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
     """Yield each job with the parts of its file, or None if the file was deleted."""
     processes = min(_cpu_count(), MAX_PROCESSES)
     # If other threads run during a fork, the new process might wait forever for a lock that one of
@@ -282,43 +287,47 @@ def read_jobs(jobs: Sequence[Sized]) -> Generator[Result]:
     )
     if processes == 1 or sum(size for _, size in jobs) < MIN_PARALLEL_BYTES or not can_fork:
         processes = 0
-    shares = _share_jobs(jobs, processes)
+    process_numbers = _assign_jobs(jobs, processes)
     workers: list[_Worker] = []
     try:
         with _interruptions_delayed() if processes else contextlib.nullcontext():
             for number in range(processes):
                 own_jobs = [
-                    job for (job, _), share in zip(jobs, shares, strict=True) if share == number
+                    job
+                    for (job, _), process_number in zip(jobs, process_numbers, strict=True)
+                    if process_number == number
                 ]
                 workers.append(_Worker(own_jobs, workers))
-        for (job, _), share in zip(jobs, shares, strict=True):
-            yield from _parts_of_job(job, share, workers)
+        for (job, _), process_number in zip(jobs, process_numbers, strict=True):
+            yield from _parts_of_job(job, process_number, workers)
     finally:
         for worker in workers:
-            worker.end()
+            worker.stop()
 
 
-def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
+def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
     """Return the process for each job: the process with the fewest bytes to read so far."""
-    shares, loads = [], [0] * max(1, processes)
+    process_numbers, loads = [], [0] * max(1, processes)
     for _, size in jobs:
-        shares.append(loads.index(min(loads)))
-        loads[shares[-1]] += size
-    return shares
+        process_numbers.append(loads.index(min(loads)))
+        loads[process_numbers[-1]] += size
+    return process_numbers
 
 
-def _parts_of_job(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Result]:
-    """Yield the parts of a job, from the worker for its ``share`` or from this process."""
-    while workers and _wait_for_answer(workers, workers[share]):
-        part = workers[share].answers.popleft()
+def _parts_of_job(
+    job: ReadJob, process_number: int, workers: Sequence[_Worker]
+) -> Iterator[JobResult]:
+    """Yield the parts of a job, from the worker for its ``process_number`` or from this process."""
+    while workers and _wait_for_answer(workers, workers[process_number]):
+        part = workers[process_number].parts.popleft()
         yield job, part
-        if part is None or not part.more:
+        if part is None or not part.has_more:
             return
-        job = job._replace(place=part.next, end=part.end, check=part.check)
+        job = job._replace(start=part.next_position, end=part.end, checksum=part.checksum)
     yield from ((job, part) for part in read_parts(job))
 
 
-def _wait_for_answer(workers: Sequence[_Worker], awaited: _Worker) -> bool:
+def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> bool:
     """Wait for an answer of one worker, and collect the other workers' answers in the meantime.
 
     Return False if the worker ended without an answer.
@@ -327,48 +336,52 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited: _Worker) -> bool:
     """
     from multiprocessing.connection import wait  # loaded with the first worker
 
-    while not (awaited.answers or awaited.ended):
+    while not (awaited_worker.parts or awaited_worker.has_ended):
         sizes = []
         for worker in workers:
-            for part in worker.answers:
+            for part in worker.parts:
                 sizes.append(part.end - part.start.offset if part else 0)
-        room = len(sizes) < MAX_WAITING_PARTS and sum(sizes) < MAX_WAITING_BYTES
+        has_room = len(sizes) < MAX_WAITING_PARTS and sum(sizes) < MAX_WAITING_BYTES
         for pipe in wait(
-            [worker.pipe for worker in workers if not worker.ended and (room or worker is awaited)]
+            [
+                worker.pipe
+                for worker in workers
+                if not worker.has_ended and (has_room or worker is awaited_worker)
+            ]
         ):
-            next(worker for worker in workers if worker.pipe is pipe).receive()
-    return bool(awaited.answers)
+            next(worker for worker in workers if worker.pipe is pipe).receive_answer()
+    return bool(awaited_worker.parts)
 
 
 class _Worker:
-    """A process that reads its jobs in order; ``ended`` is true after it has stopped."""
+    """A process that reads its jobs in order; ``has_ended`` is true after it has stopped."""
 
-    def __init__(self, jobs: Sequence[ReadJob], others: Sequence[_Worker]) -> None:
+    def __init__(self, jobs: Sequence[ReadJob], other_workers: Sequence[_Worker]) -> None:
         # The import takes 20 ms, which would slow down a small update.
         from multiprocessing import get_context
 
         context = get_context("fork")
-        self.answers = deque[Part | None]()
-        self.pipe, answering = context.Pipe(duplex=False)
-        _enlarge_pipe(answering)
-        inherited = [worker.pipe for worker in (*others, self)]
+        self.parts = deque[Part | None]()
+        self.pipe, answer_pipe = context.Pipe(duplex=False)
+        _enlarge_pipe(answer_pipe)
+        inherited_pipes = [worker.pipe for worker in (*other_workers, self)]
         self._process = context.Process(
-            target=_run_worker, args=(jobs, answering, inherited), daemon=True
+            target=_run_worker, args=(jobs, answer_pipe, inherited_pipes), daemon=True
         )
-        self.ended = False
+        self.has_ended = False
         try:
             self._process.start()
         except OSError:  # too many processes
-            self.ended = True
-        answering.close()  # so that the pipe closes when the worker ends
+            self.has_ended = True
+        answer_pipe.close()  # so that the pipe closes when the worker ends
 
-    def receive(self) -> None:
+    def receive_answer(self) -> None:
         try:
-            self.answers.append(self.pipe.recv())
+            self.parts.append(self.pipe.recv())
         except (EOFError, OSError):
-            self.ended = True
+            self.has_ended = True
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self.pipe.close()
         if self._process.pid is None:
             return
@@ -404,15 +417,15 @@ def _interruptions_delayed() -> Iterator[None]:
 
 
 def _run_worker(
-    jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Connection]
+    jobs: Sequence[ReadJob], answer_pipe: Connection, inherited_pipes: Sequence[Connection]
 ) -> None:
     """Run a worker: leave interruptions to the parent, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    for pipe in inherited:
+    for pipe in inherited_pipes:
         pipe.close()  # so that only the parent can read the answers
     with contextlib.suppress(OSError):  # the parent has ended
         for job in jobs:
             for part in read_parts(job):
-                answers.send(part)
+                answer_pipe.send(part)

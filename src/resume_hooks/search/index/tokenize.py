@@ -16,57 +16,58 @@ import tantivy
 from resume_hooks.system.text import remove_escape_sequences
 
 # the maximum size of a whole token in bytes; longer tokens are data (hashes, base64, minified code)
-MAX_TOKEN = 64
-MAX_IDENTIFIER = 256  # the maximum size in bytes of an identifier that is split into parts
+MAX_TOKEN_BYTES = 64
+MAX_IDENTIFIER_BYTES = 256  # the maximum size in bytes of an identifier that is split into parts
 MAX_TOKENS = 100_000
 """The maximum number of distinct tokens to index from a text. A text with more is data, and 60 MB
 of such tokens take a minute."""
 
-MAX_PARTS = 16  # the maximum number of parts of an identifier; an identifier with more is random
-MAX_CACHED = 200_000
+# the maximum number of parts of an identifier; an identifier with more is random
+MAX_IDENTIFIER_PARTS = 16
+MAX_CACHED_TOKENS = 200_000
 """The number of tokens whose forms are cached while texts are read: about 30 MB.
 
 Long tokens are not cached.
 """
 
-_KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
-_TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
+_WORD_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+_WORD_TABLE = bytes(byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in range(256))
 _SYMBOLS = re.compile(rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd")
 """Punctuation, arrows, frames, emoji, and the replacement character: U+2000 to U+2BFF, from U+1F000, U+FFFD."""
 
 _LINE_NUMBER = " *[0-9]+[→\t]"
 """The line number that the client writes before each line of a file."""
 
-_NUMBERED, _LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
+_FIRST_LINE_NUMBER, _LATER_LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f"\n{_LINE_NUMBER}")
 
-_PARTS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_IDENTIFIER_PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
+_SCRIPT_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
 """Scripts without spaces between words (and Korean, whose words take endings), separated from all others."""
 
-_DOTLESS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
+_PLAIN_LETTERS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
 """Letters that normalization does not reduce to their plain form."""
 
 
-class _Forms(dict[bytes, bytes]):
+class _FormsCache(dict[bytes, bytes]):
     """A cache of each token's words."""
 
     def __missing__(self, token: bytes) -> bytes:
-        if len(self) >= MAX_CACHED:
+        if len(self) >= MAX_CACHED_TOKENS:
             self.clear()
-        pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
-        every: list[bytes] = []
-        for piece in pieces:
-            every.extend(_forms(piece))
-        whole = b" ".join(every)
-        forms = " ".join(_stemmer.analyze(whole.decode())).encode()
-        if len(token) <= MAX_IDENTIFIER:
+        words = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
+        forms_of_token: list[bytes] = []
+        for word in words:
+            forms_of_token.extend(_forms_of_token(word))
+        joined_forms = b" ".join(forms_of_token)
+        forms = " ".join(_stemmer.analyze(joined_forms.decode())).encode()
+        if len(token) <= MAX_IDENTIFIER_BYTES:
             self[token] = forms
         return forms
 
 
-_forms_by_token = _Forms()
+_forms_by_token = _FormsCache()
 
 
 _stemmer = (
@@ -81,32 +82,37 @@ def stem(form: str) -> str:
     return next(iter(_stemmer.analyze(form)), form)
 
 
-def without_line_numbers(text: str) -> str:
+def remove_line_numbers(text: str) -> str:
     """Return a file's text, as the client shows it, without line numbers.
 
     Return other texts unchanged.
     """
-    if _NUMBERED.match(text):
-        return _LINE_NUMBERS.sub("\n", f"\n{text}")
+    if _FIRST_LINE_NUMBER.match(text):
+        return _LATER_LINE_NUMBERS.sub("\n", f"\n{text}")
     return text
 
 
-def words_of(text: str, *, numbered: bool = False) -> bytes:
-    """Return the distinct words of a text in order, separated by spaces; ``numbered`` texts may have line numbers."""
+def index_words(text: str, *, has_line_numbers: bool = False) -> bytes:
+    """Return the distinct words of a text in order, separated by spaces.
+
+    ``has_line_numbers`` means that the lines of a file may begin with numbers, which are not words.
+    """
     if not text:
         return b""
-    plain = remove_escape_sequences(text)
-    raw = (without_line_numbers(plain) if numbered else plain).encode("utf-8", "replace")
-    tokens = raw.translate(_TO_WORDS).split()
+    plain_text = remove_escape_sequences(text)
+    text_bytes = (remove_line_numbers(plain_text) if has_line_numbers else plain_text).encode(
+        "utf-8", "replace"
+    )
+    tokens = text_bytes.translate(_WORD_TABLE).split()
     return b" ".join(map(_forms_by_token.__getitem__, islice(dict.fromkeys(tokens), MAX_TOKENS)))
 
 
-def forms_of(word: str) -> list[list[str]]:
+def forms_of_word(word: str) -> list[list[str]]:
     """Return the forms of a typed word: for each of its tokens the whole token, then the token's parts."""
-    raw = word.encode("utf-8", "replace")
+    word_bytes = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
-    for token in _SYMBOLS.sub(b" ", raw).translate(_TO_WORDS).split():
-        forms = [form.decode() for form in _forms(token)]
+    for token in _SYMBOLS.sub(b" ", word_bytes).translate(_WORD_TABLE).split():
+        forms = [form.decode() for form in _forms_of_token(token)]
         tokens += [forms] if token.isascii() else [[form] for form in forms]
     return [forms for forms in tokens if forms]
 
@@ -118,12 +124,12 @@ def fold_letters(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain_text = "".join(
         letter for letter in decomposed if unicodedata.category(letter) != "Mn"
-    ).translate(_DOTLESS)
+    ).translate(_PLAIN_LETTERS)
     # joins Korean syllables, which the normalization split into letters
     return unicodedata.normalize("NFC", plain_text)
 
 
-def _forms(token: bytes) -> list[bytes]:
+def _forms_of_token(token: bytes) -> list[bytes]:
     if not token.isascii():
         if len(token) <= 4_096:
             forms = []
@@ -132,19 +138,21 @@ def _forms(token: bytes) -> list[bytes]:
             return forms
         return []
     lower = token.lower()
-    stripped = lower.strip(b"_")
-    if stripped.isalnum() and lower == token:
-        if len(stripped) <= MAX_TOKEN:
-            return [stripped]
+    stripped_token = lower.strip(b"_")
+    if stripped_token.isalnum() and lower == token:
+        if len(stripped_token) <= MAX_TOKEN_BYTES:
+            return [stripped_token]
         return []
-    if len(token) <= MAX_IDENTIFIER:
-        parts = [part.lower() for part in _PARTS.findall(token)]
+    if len(token) <= MAX_IDENTIFIER_BYTES:
+        parts = [part.lower() for part in _IDENTIFIER_PART.findall(token)]
     else:
         parts = []
     is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
-    if not 1 < len(parts) <= MAX_PARTS or is_random:
+    if not 1 < len(parts) <= MAX_IDENTIFIER_PARTS or is_random:
         parts = []
-    whole_form = [stripped] if stripped and len(stripped) <= MAX_TOKEN else []
+    whole_form = (
+        [stripped_token] if stripped_token and len(stripped_token) <= MAX_TOKEN_BYTES else []
+    )
     return list(dict.fromkeys([*whole_form, *parts]))
 
 
@@ -152,9 +160,9 @@ def _non_ascii_words(token: str) -> list[str]:
     """Return the words of a non-ASCII token. Scripts without spaces are split into pairs of characters."""
     words: list[str] = []
     for word in _WORD.findall(fold_letters(token)):
-        for run in re.findall(_RUNS, word):
+        for run in re.findall(_SCRIPT_RUNS, word):
             if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
                 words += (run[position : position + 2] for position in range(len(run) - 1))
-            elif len(run.encode()) <= MAX_TOKEN:
+            elif len(run.encode()) <= MAX_TOKEN_BYTES:
                 words.append(run)
     return list(dict.fromkeys(words))

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
-from resume_hooks.search.index.changes import Forms
+from resume_hooks.search.index.changes import TermForms
 from resume_hooks.search.index.tokenize import fold_letters, stem
 
 CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time
@@ -29,11 +29,11 @@ CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a ti
 OVERLAP_BYTES = 256
 # the minimum number of letters in a stem after its last letter, which may differ in the text, is
 # dropped
-MIN_STEM = 3
+MIN_STEM_LETTERS = 3
 
 CONTEXT_BYTES = 64  # the number of bytes before and after a non-ASCII letter to decode with it
 
-_LIKE_ASCII = (
+_ASCII_LIKE_LETTERS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
@@ -43,28 +43,30 @@ full width), or of its escape."""
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
 """The first bytes of any non-ASCII letter. Arrows, frames and other symbols are not letters."""
 
-_RARE = re.compile(
+_RARE_LETTERS = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
 """Superscript letters, units and typefaces, in both cases. Two separate patterns are twice as fast
 as a joint one."""
 
-_SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
+_ESCAPE_SEQUENCE = re.compile(
+    rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))"
+)
 """A terminal's escape sequence in JSON, because colours may be inside words."""
 
-_ASCII = bytes(range(128))
-_NOT_WORDS = bytes(
+_ASCII_BYTES = bytes(range(128))
+_WORD_TABLE = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256)
 )
-_ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
+_JSON_ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
 # stems with an inflected form that does not begin with the stem
-_IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}
+_IRREGULAR_FORMS = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
-PLAIN_BYTES = 1024
+PLAIN_LINE_BYTES = 1024
 """The length in bytes up to which a line's worth is not reduced."""
 
-_LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _COUNTED_LINES = 0.2, 0.1, 5
+_LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _MAX_COUNTED_LINES = 0.2, 0.1, 5
 """How much each doubling of the length reduces a line's worth.
 
 Also the weight of the lines after the best line, and the number of lines that count.
@@ -77,44 +79,44 @@ class FileWords(NamedTuple):
     ``lines`` maps terms to the shortest lengths, in bytes, of the lines that contain them.
     """
 
-    held: frozenset[int]
+    term_numbers: frozenset[int]
     lines: Mapping[frozenset[int], Sequence[int]]
 
 
-class RawWords:
+class RawWordSearch:
     """A search for terms in the bytes of files."""
 
-    def __init__(self, terms: Sequence[Forms]) -> None:
-        self._term_spellings = []
+    def __init__(self, terms: Sequence[TermForms]) -> None:
+        self._needle_sets_by_term = []
         for term in terms:
-            self._term_spellings.append([_spellings(token) for token in term])
-        every = set()
-        for tokens in self._term_spellings:
-            for ways in tokens:
-                for way in ways:
-                    for needle in way:
-                        every.add(needle)
-        self._needles = sorted(every, key=len, reverse=True)
+            self._needle_sets_by_term.append([_needle_sets(token) for token in term])
+        all_needles = set()
+        for tokens in self._needle_sets_by_term:
+            for needle_sets in tokens:
+                for needle_set in needle_sets:
+                    for needle in needle_set:
+                        all_needles.add(needle)
+        self._needles = sorted(all_needles, key=len, reverse=True)
 
-    def words_of_file(self, path: str, offset: int = 0) -> FileWords | None:
+    def find_words_in_file(self, path: str, offset: int = 0) -> FileWords | None:
         """Return the terms that a file contains after an offset, or None if the file cannot be read."""
         lengths = defaultdict[int, list[int]](list)
         other_needles = 0
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
-                rest = b""
+                unfinished_line = b""
                 while chunk := stream.read(CHUNK_BYTES):
-                    lines_text, rest = _whole_lines(rest + chunk)
+                    lines_text, unfinished_line = _split_whole_lines(unfinished_line + chunk)
                     other_needles |= self._scan_chunk(lines_text.lower(), lengths, other_needles)
-                other_needles |= self._scan_chunk(rest.lower(), lengths, other_needles)
+                other_needles |= self._scan_chunk(unfinished_line.lower(), lengths, other_needles)
         except OSError:
             return None
         all_needles = functools.reduce(operator.or_, lengths, other_needles)
         lines = defaultdict[frozenset[int], list[int]](list)
         for needles, shortest in lengths.items():
             if terms := self._complete_terms(needles):
-                lines[terms] = heapq.nsmallest(_COUNTED_LINES, [*lines[terms], *shortest])
+                lines[terms] = heapq.nsmallest(_MAX_COUNTED_LINES, [*lines[terms], *shortest])
         return FileWords(self._complete_terms(all_needles), lines)
 
     def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
@@ -122,22 +124,22 @@ class RawWords:
 
         Return the needles that occur only in other letters.
 
-        Needles are the bits of a number. The needles in ``known_needles`` were already found in other
-        letters, and are not searched for there again.
+        Needles are the bits of a number. The needles in ``known_needles`` were already found in
+        other letters, and are not searched for there again.
         """
         if b"\\u001b" in text:
-            text = _SEQUENCE.sub(b"", text)
+            text = _ESCAPE_SEQUENCE.sub(b"", text)
         needles_by_line, ends = defaultdict[int, int](int), dict[int, int]()
         all_needles = 0
         for number, needle in enumerate(self._needles):
-            for start in _lines_with(needle, text, ends):
+            for start in _starts_of_lines_with(needle, text, ends):
                 needles_by_line[start] |= 1 << number
                 all_needles |= 1 << number
         for start, needles in needles_by_line.items():
             lengths[needles].append(ends[start] - start)
         for needles, line_lengths in lengths.items():
-            if len(line_lengths) > _COUNTED_LINES:
-                lengths[needles] = heapq.nsmallest(_COUNTED_LINES, line_lengths)
+            if len(line_lengths) > _MAX_COUNTED_LINES:
+                lengths[needles] = heapq.nsmallest(_MAX_COUNTED_LINES, line_lengths)
         missing_numbers = []
         for number in range(len(self._needles)):
             if not (all_needles | known_needles) >> number & 1:
@@ -159,13 +161,13 @@ class RawWords:
             if needles >> number & 1:
                 needle_set.add(needle)
         numbers = set()
-        for number, tokens in enumerate(self._term_spellings):
-            if all(any(map(needle_set.issuperset, spellings)) for spellings in tokens):
+        for number, tokens in enumerate(self._needle_sets_by_term):
+            if all(any(map(needle_set.issuperset, needle_sets)) for needle_sets in tokens):
                 numbers.add(number)
         return frozenset(numbers)
 
 
-def _lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[int]:
+def _starts_of_lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[int]:
     """Yield the starts of the lines with a needle, and add their ends to ``ends``."""
     position = text.find(needle)
     while position >= 0:
@@ -178,7 +180,7 @@ def _lines_with(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[in
         position = text.find(needle, end)
 
 
-def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
+def _split_whole_lines(text: bytes) -> tuple[bytes, bytes]:
     """Return the complete lines of a text, and the remaining bytes, which are searched with the next chunk."""
     end = text.rfind(b"\n") + 1
     if end:
@@ -187,14 +189,14 @@ def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
     return text, text[-OVERLAP_BYTES:]
 
 
-def _needles_in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
+def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> set[bytes]:
     """Return the needles in non-ASCII letters of a text: accented, full width, in capitals, or escaped."""
     if all(needle.isascii() for needle in needles):
-        letter_patterns = _LIKE_ASCII
+        letter_patterns = _ASCII_LIKE_LETTERS
     else:
         letter_patterns = _ANY_LETTER
-    words = b" ".join(_words_with(low, *letter_patterns)).decode("utf-8", "replace")
-    text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
+    words = b" ".join(_words_with_letters(lower_text, *letter_patterns)).decode("utf-8", "replace")
+    text = _JSON_ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
     # An escaped pair is one letter.
     text = fold_letters(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     matches = set()
@@ -204,58 +206,68 @@ def _needles_in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes
     return matches
 
 
-def rank_files(files: Mapping[str, FileWords]) -> dict[str, float]:
+def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
     """Return the worth of files, computed from their best lines.
 
     A word counts more if few other files contain it.
     """
-    having = Counter[int]()
-    for each in files.values():
-        having.update(each.held)
+    file_counts = Counter[int]()
+    for words in files.values():
+        file_counts.update(words.term_numbers)
     weights = {}
-    for number, count in having.items():
+    for number, count in file_counts.items():
         weights[number] = math.log(1 + len(files) / count)
-    return {path: _file_worth(each, weights) for path, each in files.items()}
+    return {path: _file_relevance(words, weights) for path, words in files.items()}
 
 
-def _file_worth(words: FileWords, weights: Mapping[int, float]) -> float:
+def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
     """Return a file's worth. A term that no line contains in plain letters counts as much as one of the other lines."""
-    worths = []
+    line_relevances = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
         for length in lengths:
-            worths.append(
-                weight / (1 + _LENGTH_PENALTY * max(0.0, math.log2(max(1, length) / PLAIN_BYTES)))
+            line_relevances.append(
+                weight
+                / (1 + _LENGTH_PENALTY * max(0.0, math.log2(max(1, length) / PLAIN_LINE_BYTES)))
             )
-    best_worths = heapq.nlargest(_COUNTED_LINES, worths)
-    other_terms = words.held.difference(*words.lines)
-    return sum(best_worths[:1]) + _OTHER_LINES_WEIGHT * (
-        sum(best_worths[1:]) + sum(map(weights.__getitem__, other_terms))
+    best_relevances = heapq.nlargest(_MAX_COUNTED_LINES, line_relevances)
+    other_terms = words.term_numbers.difference(*words.lines)
+    return sum(best_relevances[:1]) + _OTHER_LINES_WEIGHT * (
+        sum(best_relevances[1:]) + sum(map(weights.__getitem__, other_terms))
     )
 
 
-def _spellings(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
+def _needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
     """Return the forms of a token that count as a match: the whole token, or all of its parts."""
     whole_form, *parts = forms
-    ways = [(_needle(whole_form),), *([tuple(map(_needle, parts))] if parts else [])]
-    return [*ways, *([(_IRREGULAR[whole_form].encode(),)] if whole_form in _IRREGULAR else [])]
+    needle_sets = [(_needle(whole_form),), *([tuple(map(_needle, parts))] if parts else [])]
+    return [
+        *needle_sets,
+        *([(_IRREGULAR_FORMS[whole_form].encode(),)] if whole_form in _IRREGULAR_FORMS else []),
+    ]
 
 
 def _needle(word: str) -> bytes:
     """Return the prefix that all words with the same stem share."""
     root = stem(word)
-    shared = next(
+    shared_prefix = next(
         (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
     )
-    return (shared[:-1] if len(shared) > MIN_STEM and shared[-1] in "eiy" else shared).encode()
+    return (
+        shared_prefix[:-1]
+        if len(shared_prefix) > MIN_STEM_LETTERS and shared_prefix[-1] in "eiy"
+        else shared_prefix
+    ).encode()
 
 
-def _words_with(text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
+def _words_with_letters(
+    text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
+) -> set[bytes]:
     """Return the words of a text that contain a letter of a kind."""
     # ten times as fast as searching the ASCII text as well
-    non_ascii = text.translate(None, _ASCII)
+    non_ascii = text.translate(None, _ASCII_BYTES)
     letter_patterns = []
-    for letter_pattern in (letter, _RARE):
+    for letter_pattern in (letter, _RARE_LETTERS):
         if letter_pattern.search(non_ascii):
             letter_patterns.append(letter_pattern)
     positions = []
@@ -271,5 +283,5 @@ def _words_with(text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes
             start = position - CONTEXT_BYTES
         end = position + CONTEXT_BYTES
     excerpts.append(text[start:end])
-    words = b" ".join(excerpts).translate(_NOT_WORDS).split()
+    words = b" ".join(excerpts).translate(_WORD_TABLE).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}

@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import opened_briefly, path_within
+from resume_hooks.search.index.archived import path_in_folder, unpacked_temporarily
 from resume_hooks.search.index.changes import FileWork, UpdateOutcome
-from resume_hooks.search.index.extract import HELPERS
+from resume_hooks.search.index.extract import SEARCHER_AGENTS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, read_jobs
 from resume_hooks.sessions import transcript_files
@@ -36,7 +36,7 @@ COMMIT_BYTES = 192 * 1024 * 1024
 BATCH_BYTES = 128 * 1024 * 1024
 
 # the number of bytes above which an update uses more memory for writing
-LARGE_UPDATE = 8 * 1024 * 1024
+LARGE_UPDATE_BYTES = 8 * 1024 * 1024
 
 IsOver = Callable[[], bool]  # a function that checks whether the time for an update is over
 
@@ -44,22 +44,22 @@ IsOver = Callable[[], bool]  # a function that checks whether the time for an up
 Progress = Callable[[int, int], None]
 
 
-def update(
+def update_files(
     db: sqlite3.Connection,
     postings: Postings,
     work: Sequence[FileWork],
-    gone: Collection[int],
+    deleted_ids: Collection[int],
     *,
     where: Where,
     is_over: IsOver = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
     """Read the changed files and index them. When the time is over, leave the remaining files to the next update."""
-    with contextlib.closing(_Update(db, postings, where, progress)) as updating:
-        return updating.run(work, gone, is_over)
+    with contextlib.closing(_FileUpdate(db, postings, where, progress)) as file_update:
+        return file_update.update_files(work, deleted_ids, is_over)
 
 
-class _Update:
+class _FileUpdate:
     def __init__(
         self, db: sqlite3.Connection, postings: Postings, where: Where, progress: Progress | None
     ) -> None:
@@ -67,49 +67,49 @@ class _Update:
         self._postings = postings
         self._where = where
         self._progress = progress or (lambda _done, _total: None)
-        self._uncommitted = 0
-        self._dropped: list[int] = []
+        self._uncommitted_bytes = 0
+        self._dropped_ids: list[int] = []
 
     def close(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        self._postings.end()
+        self._postings.finish_update()
 
-    def run(
-        self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver
+    def update_files(
+        self, work: Sequence[FileWork], deleted_ids: Collection[int], is_over: IsOver
     ) -> UpdateOutcome:
         remaining = sorted(
-            (item for item in work if not item.same),
-            key=lambda item: (-item.worth, -item.file.mtime),
+            (item for item in work if not item.is_unchanged),
+            key=lambda item: (-item.relevance, -item.file.mtime),
         )
-        remaining, certain_ids = self._mark_files(remaining, gone)
+        remaining, certain_ids = self._mark_files(remaining, deleted_ids)
         total = sum(item.size for item in remaining)
-        bytes_done, files, files_seen = 0, 0, 0
+        bytes_done, finished_files, seen_files = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
-        self._postings.begin(large=total > LARGE_UPDATE)
+        self._postings.begin_update(is_large=total > LARGE_UPDATE_BYTES)
         for item in work:
-            if item.same:
+            if item.is_unchanged:
                 values = (item.file.inode, item.file.folder, item.file_id)
                 self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", values)
-        with contextlib.closing(self._read_all(remaining)) as results:
+        with contextlib.closing(self._read_all_files(remaining)) as results:
             for item, part in results:
-                read = self._write_part(item, part) if item.file_id else 0
-                ended = not item.file_id or part is None or not part.more
-                bytes_done, files, files_seen = (
-                    bytes_done + read,
-                    files + (ended and bool(item.file_id)),
-                    files_seen + ended,
+                part_bytes = self._write_part(item, part) if item.file_id else 0
+                is_finished = not item.file_id or part is None or not part.has_more
+                bytes_done, finished_files, seen_files = (
+                    bytes_done + part_bytes,
+                    finished_files + (is_finished and bool(item.file_id)),
+                    seen_files + is_finished,
                 )
                 self._progress(min(bytes_done, total), total)
                 if is_over():
                     break
-        self._finish(gone, certain_ids)
+        self._finish_update(deleted_ids, certain_ids)
         return UpdateOutcome(
-            files, bytes_done, len(remaining) - files_seen, max(0, total - bytes_done)
+            finished_files, bytes_done, len(remaining) - seen_files, max(0, total - bytes_done)
         )
 
     def _mark_files(
-        self, work: Sequence[FileWork], gone: Collection[int]
+        self, work: Sequence[FileWork], deleted_ids: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
         """Mark the files that will change.
 
@@ -121,35 +121,39 @@ class _Update:
         if self._postings.is_mostly_deleted:
             raise IndexDamaged("Most of the index describes deleted files")
         self._db.execute("BEGIN IMMEDIATE")
-        doubtful = set()
+        doubtful_ids = set()
         for (number,) in self._db.execute("SELECT id FROM files WHERE doubt"):
-            doubtful.add(number)
-        if doubtful:
-            self._postings.check()
-        entered = []
+            doubtful_ids.add(number)
+        if doubtful_ids:
+            self._postings.verify_files()
+        numbered_work = []
         for item in work:
-            entered.append(item._replace(file_id=item.file_id or self._insert_file(item.file)))
-        touched = [*(item.file_id for item in entered), *gone]
+            numbered_work.append(
+                item._replace(file_id=item.file_id or self._insert_file(item.file))
+            )
+        changed_ids = [*(item.file_id for item in numbered_work), *deleted_ids]
         self._db.executemany(
-            "UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched)
+            "UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in changed_ids)
         )
         self._db.execute("COMMIT")
-        return entered, [number for number in touched if number not in doubtful]
+        return numbered_work, [number for number in changed_ids if number not in doubtful_ids]
 
-    def _finish(self, gone: Collection[int], sure: Iterable[int]) -> None:
+    def _finish_update(self, deleted_ids: Collection[int], certain_ids: Iterable[int]) -> None:
         """Delete removed files from the index, and remove the marks of files that were not reached.
 
         Files without any content in the index are deleted from the table.
         """
-        for number in self._dropped:
-            self._postings.forget(number)
-        for number in gone:
+        for number in self._dropped_ids:
+            self._postings.delete_file(number)
+        for number in deleted_ids:
             self._forget_file(number)
-        self._db.executemany("UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in sure))
+        self._db.executemany(
+            "UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in certain_ids)
+        )
         self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
         self._commit()
 
-    def _read_all(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
+    def _read_all_files(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """Yield the parts of each file.
 
         For a file that is skipped, yield None and an id of 0.
@@ -167,22 +171,24 @@ class _Update:
                 local_files.append((item, item.file.path))
         yield from self._read_files(local_files)
         for batch in _batches(foreign_files):
-            with contextlib.ExitStack() as opened:
+            with contextlib.ExitStack() as opened_copies:
                 paths = []
                 for item in batch:
-                    paths.append(opened.enter_context(readable_path(item.file.path, self._where)))
+                    paths.append(
+                        opened_copies.enter_context(readable_path(item.file.path, self._where))
+                    )
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = find_archived(session_id, self._where)
             if archived is None:  # the file was just deleted, which reading it will show
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
-            with opened_briefly(archived, self._where) as folder:
+            with unpacked_temporarily(archived, self._where) as folder:
                 yield from self._read_files(
                     [
                         (
                             item,
-                            path_within(folder, item.file.path, session_id)
+                            path_in_folder(folder, item.file.path, session_id)
                             if folder
                             else item.file.path,
                         )
@@ -194,12 +200,12 @@ class _Update:
         self, work: Sequence[tuple[FileWork, str]]
     ) -> Generator[tuple[FileWork, Part | None]]:
         """Yield the parts of these files, each read from its given path."""
-        entered = [(self._record_session(item, path), path) for item, path in work]
-        for item, _ in entered:
+        work_and_paths = [(self._record_session(item, path), path) for item, path in work]
+        for item, _ in work_and_paths:
             if not item.file_id:
                 yield (item, None)
         items_by_path = {}
-        for item, path in entered:
+        for item, path in work_and_paths:
             if item.file_id:
                 items_by_path[path] = item
         jobs = []
@@ -215,14 +221,14 @@ class _Update:
         if not file.agent:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
-        hidden = transcript_files.agent_type(path) in HELPERS
+        hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
         # Both values may become known only after a sub-agent's first record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
             (session_id, int(hidden), item.file_id),
         )
         if hidden or not session_id:
-            self._dropped.append(item.file_id)
+            self._dropped_ids.append(item.file_id)
             values = (file.inode, file.size, file.mtime, item.file_id)
             self._db.execute(
                 "UPDATE files SET inode=?, size=?, mtime=?, place='', doubt=0 WHERE id=?", values
@@ -244,47 +250,50 @@ class _Update:
             return 0
         file = item.file
         if part.number == 0:
-            self._postings.forget(item.file_id)
+            self._postings.delete_file(item.file_id)
             values = (part.parent, item.file_id)
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
-        self._postings.replace(item.file_id, part.number, part.documents)
+        self._postings.replace_part(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
         # to be checked again; for packed files, the inode says that they are unchanged
-        if part.more or part.torn:
-            size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
+        if part.has_more or part.is_torn:
+            size, mtime = (
+                min(file.size - 1, part.end),
+                0 if part.has_more and file.inode < 0 else mtime,
+            )
         self._db.execute(
             "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
                 *(
-                    part.more,
+                    part.has_more,
                     file.inode,
                     size,
                     mtime,
                     part.end,
-                    part.check,
-                    json.dumps(part.next),
+                    part.checksum,
+                    json.dumps(part.next_position),
                     part.turns,
                 ),
                 *(part.cwd, part.entrypoint, item.file_id),
             ),
         )
-        read = part.end - part.start.offset
-        self._uncommitted += read
-        if self._uncommitted >= COMMIT_BYTES:
+        part_bytes = part.end - part.start.offset
+        self._uncommitted_bytes += part_bytes
+        if self._uncommitted_bytes >= COMMIT_BYTES:
             self._commit()
             self._db.execute("BEGIN IMMEDIATE")
-        return read
+        return part_bytes
 
     def _forget_file(self, file_id: int) -> None:
-        self._postings.forget(file_id)
+        self._postings.delete_file(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
     def _commit(self) -> None:
         """Commit the words first, so that the table never records a file whose words are missing from the index."""
         self._postings.commit()
         self._db.execute("COMMIT")
-        self._uncommitted = 0
+        self._uncommitted_bytes = 0
 
 
 def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
@@ -292,7 +301,7 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
-        if sum(each.file.size for each in batch) >= BATCH_BYTES:
+        if sum(queued_item.file.size for queued_item in batch) >= BATCH_BYTES:
             yield batch
             batch = []
     if batch:
