@@ -12,7 +12,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.sessions.locate import resolve
-from tests.parts.codex.rollouts import THREAD, Line, call, item, meta, output, said, write
+from tests.parts.codex.rollouts import THREAD, Line, call, item, line, meta, output, said, write
 from tests.reading.digest.talk import notes, requests, texts
 
 CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
@@ -183,6 +183,53 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
     assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
     assert request.endswith(" characters of the template ...]")
     assert len(request) < 500
+
+
+def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> None:
+    """The words that the user typed are."""
+    prompt = (
+        "\n## User Input\n\n```text\nYou must always write a failing test first.\n```\n\n"
+        "You **MUST** consider the user input before proceeding.\n\n"
+        "Do not create a new template; always edit the existing file."
+    )
+    made = digest(where, [said("user", prompt), said("assistant", "Done")])
+    assert texts(made, "constraints") == ["You must always write a failing test first."]
+
+
+def test_files_that_the_user_attached_stand_behind_the_request(where: Where) -> None:
+    """An editor lists them before it; what else the editor wrote there is left out."""
+    prompt = (
+        "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
+        "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
+    )
+    assert requests(digest(where, [said("user", prompt)]))[1:] == [
+        "i want this\nFiles that the user attached:\n- The plan: /p/pasted-text.txt"
+    ]
+
+
+def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
+    """The client repeats it in the prompt that starts the work."""
+    plan = "# Move the parser\n\n1. Write a test that fails.\n2. Move it."
+    lines = [
+        said("assistant", f"<proposed_plan>\n{plan}\n</proposed_plan>"),
+        said("user", f"PLEASE IMPLEMENT THIS PLAN:\n{plan}"),
+        said("assistant", "Done."),
+    ]
+    made = digest(where, lines)
+    shown = "\n".join(message.text for message in made.talk)
+    assert shown.count("Write a test that fails") == 1
+    assert "[the plan in the prompt :3]" in shown
+    assert "the last plan that the user approved: Move the parser" in texts(made, "now")
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
+    """Older clients write only an event, newer ones tell the model as well."""
+    note = said("user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>")
+    event = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+    lines = [call("1", "make test"), output("1", "aborted"), *([note] if is_told else []), event]
+    found = [text for text in texts(digest(where, lines), "now") if "interrupted" in text]
+    assert found == ["the user interrupted the work on the last request"]
 
 
 def test_a_file_below_a_folder_that_the_user_deleted_is_gone(where: Where) -> None:

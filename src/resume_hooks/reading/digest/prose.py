@@ -64,8 +64,21 @@ _ASKING = compile_lazily(
 """The start of a request, which does not describe the subject."""
 
 
+FILLED_IN = compile_lazily(
+    r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
+    re.DOTALL,
+)
+"""The template of a command into which the client filled the user's words, as in spec-kit."""
+
+
 def typed_text(text: str) -> str:
-    """Return the words that the user typed in a prompt, without the client's insertions and pasted texts."""
+    """Return the words that the user typed in a prompt.
+
+    The client's insertions, pasted texts and the template around a command's words are left out.
+    """
+    filled_in = FILLED_IN.match(text)
+    if filled_in is not None:
+        text = filled_in[1]
     return replace_insertions(text, lambda _: "")
 
 

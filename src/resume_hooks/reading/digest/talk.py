@@ -27,12 +27,6 @@ which is all talk in 99 of 100 sessions."""
 
 TYPED = 4_000  # a prompt with more characters does not count as typed by hand
 TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
-_FILLED_IN = compile_lazily(
-    r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
-    re.DOTALL,
-)
-"""The template of a command into which the client filled the user's words, as in spec-kit."""
-
 # the number of characters that are shown at the start and at the end of a paste
 PASTE_SHOWN = (900, 500)
 MESSAGE = 12_000  # the maximum characters of one message
@@ -160,6 +154,11 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
     else:
         answered = 0
 
+    approved = _plans_in_prompts(facts)
+
+    def closing_text(quote: Quote) -> str:
+        return shown_text(_without_approved_plan(quote, approved), MESSAGE)
+
     def report_text(quote: Quote) -> str:
         return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
 
@@ -169,9 +168,7 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
         quote = Quote(call.text, call.place)
         found.add_messages([quote], call.kind, lambda quote: whole_text(quote.text, MESSAGE))
     found.add_messages(closing[-1:], Kind.CLOSING, lambda quote: whole_text(quote.text, MESSAGE))
-    found.add_messages(
-        reversed(closing[:-1]), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE)
-    )
+    found.add_messages(reversed(closing[:-1]), Kind.CLOSING, closing_text)
     found.add_messages(
         reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY)
     )
@@ -182,6 +179,25 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
     )
     found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
+
+
+def _plans_in_prompts(facts: LineageFacts) -> list[Quote]:
+    """Return the approved plans that a prompt repeats in full."""
+    prompts = {said.place: said.full for said in facts.prompts.said}
+    plans = []
+    for plan in facts.plans:
+        if plan.text and plan.text in prompts.get(plan.place, ""):
+            plans.append(plan)
+    return plans
+
+
+def _without_approved_plan(quote: Quote, plans: Sequence[Quote]) -> str:
+    """Return the assistant's words with a reference in the place of a plan that a later prompt repeats."""
+    text = quote.text
+    for plan in plans:
+        if plan.place.order > quote.place.order:
+            text = text.replace(plan.text, f"[the plan in the prompt :{plan.place.number}]")
+    return text
 
 
 def _said_before(quote: Quote, facts: LineageFacts) -> str:
@@ -303,7 +319,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
 def shown_prompt(text: str) -> str:
     """Return a user's message as it is stored: every typed word, and pasted texts, which are marked."""
     cleaned = redact_and_learn(text)
-    filled_in = _FILLED_IN.fullmatch(cleaned)
+    filled_in = prose.FILLED_IN.fullmatch(cleaned)
     if filled_in is None:
         return shown_text(_with_paste_marks(cleaned), MESSAGE)
     template = filled_in[2].strip()

@@ -37,6 +37,7 @@ ENCRYPTED_SUMMARY_TEXT = (
 TRANSCRIPT_TYPE = "agent-session"  # the type of a converted transcript's first line
 # The entrypoint of a run without a screen, named as in Claude Code.
 HEADLESS_ENTRYPOINT = "sdk-exec"
+INTERRUPTED = "[Request interrupted by user]"  # the note of an interruption, as in Claude Code
 UNKNOWN_MODEL = "unknown"  # the model's name if the rollout does not contain one
 
 
@@ -100,6 +101,7 @@ class RecordConverter:
         self._session_fields: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
+        self._is_interrupted = False
 
     def add_line(self, line: RolloutLine) -> list[Record]:
         """Return the records that this line completes."""
@@ -137,7 +139,7 @@ class RecordConverter:
         if line.kind == COMPACTED:
             return [*self.finish_response(), *self._convert_compaction(line)]
         if line.kind == EVENT:
-            return self._convert_event(line.event_type(), payload)
+            return self._convert_event(line)
         if line.kind == DIGEST:
             return [*self.finish_response(), {"type": DIGEST, **payload}]
         if line.kind == META:
@@ -213,6 +215,9 @@ class RecordConverter:
             )
         elif codex_items.is_goal_notice(item):
             yield self._build_message_record(line, uuid, records.USER, _format_goal_command(item))
+        elif codex_items.is_interruption(item):
+            self._is_interrupted = True
+            yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
         elif not codex_items.is_prompt(item):
             yield self._build_message_record(line, uuid, records.USER, blocks, isMeta=True)
         elif (request := codex_items.request_text(item)) != codex_items.item_text(item):
@@ -220,6 +225,8 @@ class RecordConverter:
                 line, derive_second_id(uuid), records.USER, blocks, isMeta=True
             )
             yield self._build_message_record(line, uuid, records.USER, request)
+        elif plan := codex_items.approved_plan(item):
+            yield self._build_message_record(line, uuid, records.USER, blocks, planContent=plan)
         else:
             yield self._build_message_record(line, uuid, records.USER, blocks)
 
@@ -321,7 +328,8 @@ class RecordConverter:
                 line, summary_id, records.USER, summary_blocks, isCompactSummary=True
             )
 
-    def _convert_event(self, kind: str, payload: Record) -> list[Record]:
+    def _convert_event(self, line: RolloutLine) -> list[Record]:
+        kind, payload = line.event_type(), line.payload
         if kind == "thread_rolled_back":
             finished_records, turn_count = (
                 self.finish_response(),
@@ -332,6 +340,8 @@ class RecordConverter:
                 self._parent = self._turns[index][0]
                 del self._turns[index:]
             return finished_records
+        if kind == "turn_aborted" and string(payload, "reason") == "interrupted":
+            return [*self.finish_response(), *self._convert_interruption(line)]
         if kind == "token_count":
             usage = _convert_usage(mapping(mapping(payload, "info"), "last_token_usage"))
         else:
@@ -347,8 +357,15 @@ class RecordConverter:
                 record["message"]["usage"] = usage
         return self.finish_response()
 
+    def _convert_interruption(self, line: RolloutLine) -> Iterator[Record]:
+        """Yield a record of the user's interruption, unless a message to the model has reported it."""
+        if not self._is_interrupted:
+            uuid = self._ids.derive_id(f"interruption {line.timestamp}")
+            yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
+        self._is_interrupted = False
+
     def _build_message_record(
-        self, line: RolloutLine, uuid: str, kind: str, content: object, **flags: bool
+        self, line: RolloutLine, uuid: str, kind: str, content: object, **flags: bool | str
     ) -> Record:
         """Return a message record. A single text block becomes a string, like the user's messages in Claude Code."""
         if kind == records.ASSISTANT:

@@ -41,12 +41,20 @@ SUMMARY_PREFIX = "Another language model started to solve this problem"
 REQUEST_HEADING = "## My request for Codex:"
 """The heading that an editor adds before the user's own text."""
 
+FILES_HEADING = "# Files mentioned by the user:"
+"""The heading under which an editor lists the files that the user attached, each as a heading."""
+
+APPROVED_PLAN = "PLEASE IMPLEMENT THIS PLAN:"
+"""The start of the prompt that the client writes when the user approves a plan; the plan follows."""
+
+INTERRUPTED_TURN = "<turn_aborted>"
+
 HARNESS_PREFIXES = (
     "<environment_context>",
     "# AGENTS.md",
     "<user_instructions>",
     "<INSTRUCTIONS>",
-    "<turn_aborted>",
+    INTERRUPTED_TURN,
     "<skill>",
     "<user_shell_command>",
     "<subagent_notification>",
@@ -121,6 +129,12 @@ def is_goal_notice(item: Record) -> bool:
     )
 
 
+def is_interruption(item: Record) -> bool:
+    """Check whether a message is Codex's note to the model that the user interrupted the turn."""
+    is_users = item_type(item) == MESSAGE_TYPE and string(item, "role") == "user"
+    return is_users and item_text(item).lstrip().startswith(INTERRUPTED_TURN) and is_harness(item)
+
+
 def opens_turn(item: Record) -> bool:
     """Check whether an item is a user message, which begins a turn by Codex's rules for rollbacks."""
     return (
@@ -143,11 +157,38 @@ def is_prompt(item: Record) -> bool:
 
 
 def request_text(item: Record) -> str:
-    """Return the user's request in a prompt, without the text that an editor added before it."""
+    """Return the user's request in a prompt, without the text that an editor added before it.
+
+    Attached files follow the request.
+    """
     prompt = item_text(item)
-    if REQUEST_HEADING in prompt:
-        return prompt.rpartition(REQUEST_HEADING)[2].strip() or prompt
-    return prompt
+    before, heading, after = prompt.rpartition(REQUEST_HEADING)
+    request = after.strip()
+    if not heading or not (request or FILES_HEADING in before):
+        return prompt
+    files = _attached_files(before)
+    if files:
+        return "\n".join([request, "", "Files that the user attached:", *files]).strip()
+    return request
+
+
+def approved_plan(item: Record) -> str:
+    """Return the plan in the client's prompt after the user approved one, or ``""`` for any other prompt."""
+    prompt = item_text(item)
+    if prompt.startswith(APPROVED_PLAN):
+        return prompt.removeprefix(APPROVED_PLAN).strip()
+    return ""
+
+
+def _attached_files(before: str) -> list[str]:
+    """Return the rows of the files that an editor listed before a request."""
+    rows = []
+    for row in before.partition(FILES_HEADING)[2].split("\n"):
+        if row.startswith("# "):
+            break
+        if row.startswith("## "):
+            rows.append(f"- {row.removeprefix('## ').strip()}")
+    return rows
 
 
 def call_id(item: Record) -> str:
