@@ -56,6 +56,9 @@ POLL, POLLED = "write_stdin", "task_id"
 TASK, EXIT_STATUS = "backgroundTaskId", "exitStatus"
 """Marks on a result of a converted transcript: the task of a running command, and the exit status."""
 
+INSTRUCTIONS = "instructionsOf"
+"""A mark on a message of a converted transcript that gave the project's instructions: their name."""
+
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs with the file's path
 MAX_TOKENS = 100_000_000  # larger numbers are not context sizes
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client or we wrote without a model

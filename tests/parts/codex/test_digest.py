@@ -222,6 +222,32 @@ def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
     assert "the last plan that the user approved: Move the parser" in texts(made, "now")
 
 
+def test_the_folder_of_the_session_is_named(where: Where) -> None:
+    """A rollout's path does not show it."""
+    assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"
+
+
+def test_instructions_about_the_work_are_quoted(where: Where) -> None:
+    """With the commands; the client's list of skills is not the project's."""
+    text = (
+        "# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n# Guide\n\n"
+        "Pull request titles must follow Conventional Commits.\n\n"
+        "Never edit the registry of plugins.\n\n- `make lint`: all linters\n\n"
+        "```bash\nmake test # all tests\nvalue = build\n```\n"
+        "- `fix(api): check it`\n\n"
+        "## Skills\nA skill is a set of local instructions. Always open the pull request skill.\n"
+        "</INSTRUCTIONS>\n<environment_context>\n  <cwd>/p</cwd>\n</environment_context>"
+    )
+    lines = [said("user", text), said("user", "open a pull request with a good title")]
+    made = digest(where, lines)
+    assert texts(made, "instructions") == [
+        "AGENTS.md of /p",
+        "Pull request titles must follow Conventional Commits.",
+        "make test # all tests",
+        "`make lint`: all linters",
+    ]
+
+
 @pytest.mark.parametrize("is_told", [True, False])
 def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
     """Older clients write only an event, newer ones tell the model as well."""

@@ -17,13 +17,14 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import shell, skills, statements, talk, work
+from resume_hooks.reading.digest import project_rules, shell, skills, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
 from resume_hooks.reading.digest.commits import find_final_commits
 from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
     TalkMessage,
+    make_entry,
     read_digest,
     secrets_found,
     without_secrets,
@@ -39,12 +40,14 @@ from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
+from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import MISSING
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_in
 from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.system.text import quote_name
 from resume_hooks.transcripts.bookkeeping import IMPORTED
 from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
@@ -192,6 +195,7 @@ def _make_sections(
         "constraints": statements.entries_of_constraints(facts, known_pull_requests),
         "answers": statements.entries_of_answers(facts),
         "skills": skills.entries_of_skills(facts),
+        "instructions": project_rules.entries_of_instructions(facts),
         "changed": work.changed_files(
             touched_files, paths, states, repository.branch or session_git.branch, removals
         ),
@@ -319,6 +323,9 @@ def build_digest(
             ancestor_digest is not None and UNVERIFIED_ENTRY in ancestor_digest.entries_of("now")
         ):
             all_entries["now"] = (UNVERIFIED_ENTRY, *all_entries["now"])
+        if session.agent != CLAUDE_NAME:  # the path of a Claude Code transcript shows the folder
+            folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
+            all_entries["now"] = (folder_entry, *all_entries["now"])
         sections, omitted_counts = _limit_stored_sections(all_entries, omitted_counts)
         digest = Digest(
             sections,

@@ -291,6 +291,11 @@ class LineageFacts:
     agents_may_write = False
     """Whether a sub-agent was started that may write files."""
 
+    instructions: Quote | None = None
+    """The project's instructions, as the client gave them last."""
+    instructions_of = ""
+    """The name of these instructions, with their folder."""
+
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.todo_list = OpenList()
@@ -483,7 +488,7 @@ class LineageFacts:
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
         if record.get("isMeta") is True:
-            self._process_skill(records.text(record), place)
+            self._process_note(record, place)
         self._process_prompt(record, Quote(records.prompt_text(record), place, uuid))
 
     def _process_prompt(self, record: Record, quote: Quote) -> None:
@@ -495,6 +500,14 @@ class LineageFacts:
             self._process_typed_words(quote)
         elif isinstance(content, str):
             self._process_command(content, quote)
+
+    def _process_note(self, record: Record, place: RecordPlace) -> None:
+        """Process a text that the client gave to the model: the project's instructions, or a skill."""
+        text, name = records.text(record), string(record, records.INSTRUCTIONS)
+        if name:
+            self.instructions, self.instructions_of = Quote(text, place), name
+        else:
+            self._process_skill(text, place)
 
     def _process_skill(self, text: str, place: RecordPlace) -> None:
         """Process the text of a skill. It was loaded by the client or for the user's preceding command."""

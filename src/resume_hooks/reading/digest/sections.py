@@ -79,6 +79,16 @@ SKILLS = Section(
     6_000,
     is_current=True,
 )
+INSTRUCTIONS = Section(
+    "instructions",
+    "instructions of the project: rules that concern this work, and commands",
+    _BINDING,
+    0.08,
+    4_200,
+    400,
+    6_000,
+    is_current=True,
+)
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section(
     "commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True
@@ -99,7 +109,7 @@ READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000
 
 SECTIONS = (
     NOW, NEXT, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
-    CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
+    INSTRUCTIONS, CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order of an opening."""
 

@@ -219,7 +219,8 @@ class RecordConverter:
             self._is_interrupted = True
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
         elif not codex_items.is_prompt(item):
-            yield self._build_message_record(line, uuid, records.USER, blocks, isMeta=True)
+            flags = _flags_of_note(item)
+            yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         elif (request := codex_items.request_text(item)) != codex_items.item_text(item):
             yield self._build_message_record(
                 line, derive_second_id(uuid), records.USER, blocks, isMeta=True
@@ -322,7 +323,8 @@ class RecordConverter:
             elif codex_items.item_type(item) == codex_items.MESSAGE_TYPE and (
                 blocks := build_message_blocks(item)
             ):
-                yield self._build_message_record(line, uuid, records.USER, blocks, isMeta=True)
+                flags = _flags_of_note(item)
+                yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         if summary_blocks:
             yield self._build_message_record(
                 line, summary_id, records.USER, summary_blocks, isCompactSummary=True
@@ -417,6 +419,13 @@ class RecordConverter:
             **id_fields,
             **extra_fields,
         }
+
+
+def _flags_of_note(item: Record) -> dict[str, bool | str]:
+    """Return the flags of a message from the harness."""
+    if name := codex_items.instructions_name(item):
+        return {"isMeta": True, records.INSTRUCTIONS: name}
+    return {"isMeta": True}
 
 
 def _format_goal_command(note: Record) -> str:

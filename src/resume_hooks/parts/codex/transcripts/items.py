@@ -7,6 +7,7 @@ An item is the payload of a ``response_item``, or an element of a compaction's
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 import orjson
@@ -62,6 +63,8 @@ HARNESS_PREFIXES = (
 )
 """The prefixes of messages with the user's role that come from the harness."""
 
+_INSTRUCTIONS = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
+_OLD_INSTRUCTIONS = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
 _GOAL_KIND = "user.goal"  # the kind of Codex's note about the user's goal
 _USER_KIND_PREFIX = "user."  # the prefix of the kinds of messages from the user, since 0.15x
@@ -132,7 +135,18 @@ def is_goal_notice(item: Record) -> bool:
 def is_interruption(item: Record) -> bool:
     """Check whether a message is Codex's note to the model that the user interrupted the turn."""
     is_users = item_type(item) == MESSAGE_TYPE and string(item, "role") == "user"
-    return is_users and item_text(item).lstrip().startswith(INTERRUPTED_TURN) and is_harness(item)
+    is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN)
+    return is_users and is_note and is_harness_message(item)
+
+
+def instructions_name(item: Record) -> str:
+    """Return the name and folder of the project's instructions in a message, or ``""`` for any other message."""
+    text = item_text(item).lstrip()
+    if match := _INSTRUCTIONS.match(text):
+        return f"AGENTS.md of {match[1]}"
+    if text.startswith(_OLD_INSTRUCTIONS):
+        return "AGENTS.md"
+    return ""
 
 
 def opens_turn(item: Record) -> bool:

@@ -1,0 +1,107 @@
+"""The project's instructions as a session was given them: the rules and commands that concern its work.
+
+Only other agents write these instructions into their transcripts, as Codex does with AGENTS.md. A
+rule concerns the work if the talk or the commands of the session share words with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from resume_hooks.reading.digest import prose, shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.work import has_check_word
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+READ = 40_000  # the maximum characters of the instructions that are read
+RULES, COMMANDS = 20, 12  # the maximum numbers of rules and commands that are quoted
+RULE = 400  # the maximum characters of a rule
+TALK = 20_000  # the maximum characters of the talk whose words count
+RUNS = 200  # the maximum number of commands whose words count
+SHARED = 2  # the number of words shared with the work that are enough
+RULE_WORDS = 4  # the minimum number of words in a rule
+AGAIN = "the client loads the file again"
+
+_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
+_SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
+"""The start of the client's own part, which lists the skills and is written again in each session."""
+
+_RULE = compile_lazily(
+    r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?|instead of|prefer)\b|"
+    r"\A\W*(?:use|run|keep|follow|only)\s",
+    re.IGNORECASE,
+)
+_CODE_BLOCK = compile_lazily(
+    r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
+)
+_NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
+"""A commit subject such as ``fix(api): check it``, or a setting."""
+
+_COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
+
+
+def entries_of_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Yield the name and folder of the instructions, then the rules and commands that concern the work."""
+    given = facts.instructions
+    if given is None:
+        return
+    yield make_entry(facts.instructions_of, given.place, AGAIN)
+    inside = _BODY.search(given.text)
+    body = inside[1] if inside is not None else given.text
+    body = redact_and_learn(body.partition(_SKILL_LIST)[0][:READ])
+    for text in (*_rules_about_work(body, facts), *_commands_in(body)):
+        yield make_entry(text, "", most=RULE)
+
+
+def _rules_about_work(body: str, facts: LineageFacts) -> list[str]:
+    """Return the rules that share the most words with the session's talk and commands, in their own order."""
+    words = _words_of_work(facts)
+    rules: list[tuple[float, int, str]] = []
+    sentences = list(prose.split_sentences(body))
+    for at, sentence in enumerate(sentences):
+        telling = prose.telling_words(sentence)
+        shared = telling & words
+        if len(sentence.split()) < RULE_WORDS or _RULE.search(sentence) is None:
+            continue
+        if len(shared) >= SHARED or 2 * len(shared) >= max(1, len(telling)):
+            end = at + 2 if sentence.endswith(":") else at + 1
+            rules.append((-len(shared) / len(telling), at, " ".join(sentences[at:end])))
+    chosen = sorted(rules)[:RULES]
+    return [sentence for _, _, sentence in sorted(chosen, key=lambda rule: rule[1])]
+
+
+def _words_of_work(facts: LineageFacts) -> frozenset[str]:
+    """Return the significant words of the session's prompts, closing messages and commands, the latest first."""
+    texts: list[str] = []
+    left = TALK
+    for said in sorted(
+        (*facts.prompts.said, *facts.closing_quotes), key=lambda said: -said.place.order
+    ):
+        if left <= 0:
+            break
+        texts.append(said.text[:left])
+        left -= len(said.text)
+    texts += [run.command[:RULE] for run in facts.runs[-RUNS:]]
+    return prose.telling_words("\n".join(texts))
+
+
+def _commands_in(body: str) -> list[str]:
+    """Return the rows of the commands that check, build or start something."""
+    rows = [row.strip() for block in _CODE_BLOCK.findall(body) for row in block.split("\n")]
+    found: list[str] = []
+    for row in rows:
+        if row and not row.startswith("#") and _is_check(row):
+            found.append(" ".join(row.split()))
+    for item in _COMMAND_ITEM.finditer(body):
+        if _is_check(item[1]):
+            found.append(prose.MARKUP.sub("", item[0]).strip())
+    return list(dict.fromkeys(found))[:COMMANDS]
+
+
+def _is_check(command: str) -> bool:
+    if _NOT_COMMAND.match(command):
+        return False
+    parts = shell.simple_commands(command)
+    return any(part.words and has_check_word(part.words) for part in parts)
