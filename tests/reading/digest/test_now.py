@@ -268,8 +268,8 @@ def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> Non
 
 def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) -> None:
     """Git names a new folder in place of the files in it."""
-    talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py")
-    talk.runs("git status --short", "?? lib/\n?? old/\n")
+    talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
+    talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
     assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
 
 

@@ -239,7 +239,7 @@ def _uncommitted_as_seen(
     elif seen.commit is not None and facts.changes:
         yield make_entry("no change of the session's own is left to commit", seen.commit)
     others: list[str] = []
-    folders = _collect_folders(_files_changed_since(facts, paths, 0))
+    folders = _collect_folders([*_files_changed_since(facts, paths, 0), *states.states])
     for path in sorted(states.listed):
         is_strange = path not in states.states or not _is_named(path, states)
         if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in folders:
