@@ -35,6 +35,13 @@ def _edited(*names: str) -> Talk:
     return talk
 
 
+def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: ConfigHome) -> None:
+    """The command that adds it prints its name first."""
+    command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
+    talk = _edited("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMITTED}")
+    assert _state(talk, config_home, "b.lock") == "listed by git, committed in 1234567"
+
+
 @pytest.mark.parametrize(
     ("command", "output", "state"),
     [

@@ -296,6 +296,7 @@ class FileStates:
         takes_all = ":/" in named or (bool(_ALL.intersection(rest)) and not named)
         if any(_EXPANDED.search(word) for word in named) or not (named or takes_all):
             self._adds_unknown = True
+        self._begin_untouched(self.shown_path(word, call.folder) for word in named)
         added = set(self._files_named(named, call.folder))
         if takes_all:
             added.update(self._paths_in(call.folder))
