@@ -496,6 +496,15 @@ def test_rules_of_a_template_are_no_constraints(config_home: ConfigHome, text: s
     assert not any("style of the code" in each for each in found)
 
 
+def test_rules_of_a_note_below_are_no_constraints(config_home: ConfigHome) -> None:
+    """The first paragraph says that the rest is somebody else's."""
+    said = (
+        "Responding to the note below, why that?\nI thought not:\n\nThe services must never stop."
+    )
+    digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
+    assert texts(digest, "constraints") == []
+
+
 def test_rules_of_a_pasted_review_are_no_constraints(config_home: ConfigHome) -> None:
     """The user's own words before it are."""
     rows = [f"src/a.py:{number}: you must never swallow this error here" for number in range(12)]
@@ -607,7 +616,7 @@ def test_a_list_of_todos_tells_its_age(config_home: ConfigHome) -> None:
     assert notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
 
 
-@pytest.mark.parametrize(("prompts", "is_open"), [(2, True), (5, False)])
+@pytest.mark.parametrize(("prompts", "is_open"), [(1, True), (2, False), (5, False)])
 def test_a_list_that_was_left_behind_before_a_commit(
     config_home: ConfigHome, prompts: int, is_open: bool
 ) -> None:

@@ -325,6 +325,8 @@ def _prompt_words(text: str) -> str:
     If a document was pasted, only the lines before and after it count.
     """
     shown = _prompt_ends(text)
+    if announced := _PASTE_BELOW.match(shown):
+        return announced[0]
     is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
     is_review = len(text) >= TEMPLATE and len(_FINDING.findall(shown)) >= FINDINGS
     if not is_document and not is_review:
@@ -335,6 +337,14 @@ def _prompt_words(text: str) -> str:
         if len(paragraph) <= AROUND:
             around.append(paragraph)
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
+
+
+_PASTE_BELOW = compile_lazily(
+    r"[^\n]*\b(?:below|(?:this|the following) (?:note|comment|review|feedback|report|message|error|log|output))\b"
+    r"(?:[^\n]*\n(?!\s*\n)){0,3}[^\n]*(?::|\?|\.)[ \t]*\n[ \t]*\n",
+    re.IGNORECASE,
+)
+"""A paragraph which announces that the rest of a prompt is a text of somebody else."""
 
 
 def _prompt_ends(text: str) -> str:
@@ -353,7 +363,7 @@ def last_request_words(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
-OLD_LIST = 3  # the number of prompts after which an unchanged list counts as abandoned
+OLD_LIST = 2  # the number of prompts after which an unchanged list counts as abandoned
 # the number of characters of an answer that are searched for a statement that everything is done
 OPENING_WORDS = 200
 _ALL_DONE = compile_lazily(
