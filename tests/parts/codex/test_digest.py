@@ -222,6 +222,20 @@ def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
     assert "the last plan that the user approved: Move the parser" in texts(made, "now")
 
 
+def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
+    """The client writes so in the place of its output; the request may be unfinished."""
+    event = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+    lines = [
+        call("1", "make test"),
+        output("1", "Wall time: 406.9 seconds\naborted by user"),
+        event,
+        said("user", "now this"),
+    ]
+    made = digest(where, lines)
+    assert texts(made, "commands") == texts(made, "errors") == []
+    assert any("work on the request before the last, :1," in text for text in texts(made, "now"))
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

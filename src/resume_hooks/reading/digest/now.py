@@ -329,6 +329,8 @@ def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
         and facts.closing_quotes[-1] is facts.interrupted_words
     ):
         yield make_entry(CUT_INTO, facts.closing_quotes[-1].place)
+    elif last is None:
+        yield from _interrupted_former_request(facts)
     if last is None or _report_after(facts, last) is not None:
         return
     interruption = _interruption_of_last_request(facts)
@@ -346,6 +348,25 @@ def _interruption_of_last_request(facts: LineageFacts) -> Quote | None:
     if said is not None and said.place.order > _last_prompt_order(facts):
         return said
     return None
+
+
+def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """Yield whether the user interrupted the work on the request before the last one.
+
+    It may be unfinished. A request without any work counts as replaced by the last one.
+    """
+    said = facts.interruption
+    if said is None or len(facts.prompts.said) < 2:
+        return
+    former, last = facts.prompts.said[-2:]
+    if not former.place.order < said.place.order < last.place.order:
+        return
+    if any(former.place.order < run.place.order < said.place.order for run in facts.runs):
+        yield make_entry(
+            f"the user interrupted the work on the request before the last, "
+            f":{former.place.number}, which may be unfinished",
+            said.place,
+        )
 
 
 def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:

@@ -497,6 +497,10 @@ _OUTPUT_HEAD = re.compile(
 """The rows that the client writes before a finished command's output."""
 
 _SCRIPT = "Script "  # the start of the output of a script
+_ABORTED = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
+"""The output of a call that the user interrupted."""
+
+INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
 _SCRIPT_FAILURE = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILURES = ("apply_patch verification failed", "failed in sandbox ")
 """The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
@@ -607,6 +611,8 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
     """Return the marks in an output, given the texts of its first and last parts."""
     if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {records.EXIT_STATUS: int(match[1])}
+    if _ABORTED.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
+        return {records.EXIT_STATUS: INTERRUPTED_STATUS}
     if match := _TRUNCATED_RESULT.match(last_text):
         return {records.EXIT_STATUS: int(match[1])}
     if match := _RUNNING_SESSION.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
