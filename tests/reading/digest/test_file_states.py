@@ -35,6 +35,15 @@ def _edited(*names: str) -> Talk:
     return talk
 
 
+def test_a_checkout_in_a_temporary_folder_has_files(config_home: ConfigHome) -> None:
+    """Other files there are left out."""
+    talk = (
+        Talk().prompt("go").runs("cd /tmp/tree && git switch -c x", "Switched to a new branch 'x'")
+    )
+    talk.edits("/tmp/tree/a.py").edits("/tmp/notes.md").edits("/tmp/tree/__pycache__/b.txt")
+    assert list(notes(talk.digest(config_home), "changed")) == ["/tmp/tree/a.py"]
+
+
 def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: ConfigHome) -> None:
     """The command that adds it prints its name first."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"

@@ -164,7 +164,7 @@ def _make_sections(
     runs = work.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
     removals = list(removed_folders(parsed_runs))
-    session_git = git_seen(parsed_runs, branch, dict(removals))
+    session_git = git_seen(parsed_runs, branch, dict(removals), folder)
     known_pull_requests = pull_requests(parsed_runs)
     paths = work.Paths(folder, repository)
     touched_files = work.touched_files(facts.changes, runs, paths)
@@ -197,7 +197,12 @@ def _make_sections(
         "skills": skills.entries_of_skills(facts),
         "instructions": project_rules.entries_of_instructions(facts),
         "changed": work.changed_files(
-            touched_files, paths, states, repository.branch or session_git.branch, removals
+            touched_files,
+            paths,
+            states,
+            repository.branch or session_git.branch,
+            removals,
+            [checkout.folder for checkout in session_git.checkouts],
         ),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),

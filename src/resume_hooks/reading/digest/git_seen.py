@@ -53,11 +53,14 @@ ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 """A command that ran, and the simple commands that it consists of."""
 
 
-def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int]) -> GitSeen:
+def git_seen(
+    commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int], home: str = ""
+) -> GitSeen:
     """Return the state of git after a session's commands, oldest first.
 
     ``noted`` is the branch according to the client. ``removed_at`` has, for each removed folder,
-    the order of the command that removed it.
+    the order of the command that removed it. ``home`` is the session's folder, whose checkout comes
+    first.
     """
     checkouts: dict[str, CheckoutSeen] = {}
     for run, parts in reversed(commands):
@@ -68,6 +71,7 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
     latest = next(iter(checkouts.values()), None)
     named = [each for each in checkouts.values() if each.folder]
+    named.sort(key=lambda each: each.folder != home)
     return GitSeen(
         latest.branch if latest else noted,
         tuple(named[:MOST_CHECKOUTS]),

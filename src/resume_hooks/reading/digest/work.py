@@ -508,6 +508,16 @@ TEMPORARY = compile_lazily(
 )
 """Files that no longer exist or are useless when the work continues."""
 
+
+def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
+    """Check whether a file is temporary. A checkout in a temporary folder has files like any other."""
+    for folder in checkouts:
+        if path.startswith(f"{folder}/"):
+            path = path[len(folder) + 1 :]
+            break
+    return TEMPORARY.search(path) is not None
+
+
 _WINDOWS = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
 _URL = compile_lazily(r"https://[^\s\"'<>)\]]{1,500}")
 _LINK = compile_lazily(
@@ -734,13 +744,14 @@ def changed_files(
     states: FileStates,
     branch: str,
     gone: Sequence[tuple[str, int]],
+    checkouts: Sequence[str] = (),
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
 
     Files come first if they are in the home folder, certain, uncommitted or recent. ``gone`` are
     removed folders, each with the order of the command that removed it. Files that only git names
     may have been changed by others: if there are many, those that the session did not commit are
-    left out.
+    left out. Temporary files are left out, except in the session's ``checkouts``.
     """
 
     def rank(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -759,7 +770,7 @@ def changed_files(
     alone = set(only_listed(found)) - strangers
     listed = 0
     for path in sorted(found, key=rank):
-        if TEMPORARY.search(path) or path in folded or path in strangers:
+        if is_temporary(path, checkouts) or path in folded or path in strangers:
             continue
         if path in contents:  # a folder that a command changed in addition to its files
             if path in removed:
