@@ -496,6 +496,13 @@ def test_rules_of_a_template_are_no_constraints(config_home: ConfigHome, text: s
     assert not any("style of the code" in each for each in found)
 
 
+def test_a_feature_that_is_wanted_is_no_rule(config_home: ConfigHome) -> None:
+    """Also if the user wants it to be ensured."""
+    for said in ("Also, ensure we have a help page.", "Please ensure our CLI supports hooks."):
+        digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
+        assert texts(digest, "constraints") == []
+
+
 def test_rules_of_a_note_below_are_no_constraints(config_home: ConfigHome) -> None:
     """The first paragraph says that the rest is somebody else's."""
     said = (

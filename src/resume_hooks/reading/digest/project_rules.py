@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.statements import HEADING
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 READ = 40_000  # the maximum characters of the instructions that are read
-RULES, COMMANDS = 20, 12  # the maximum numbers of rules and commands that are quoted
+RULES, COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
 RULE = 400  # the maximum characters of a rule
 TALK = 20_000  # the maximum characters of the talk whose words count
 RUNS = 200  # the maximum number of commands whose words count
@@ -59,7 +60,7 @@ def _rules_about_work(body: str, facts: LineageFacts) -> list[str]:
     """Return the rules that share the most words with the session's talk and commands, in their own order."""
     words = _words_of_work(facts)
     rules: list[tuple[float, int, str]] = []
-    sentences = list(prose.split_sentences(body))
+    sentences = list(prose.split_sentences(HEADING.sub("", body)))
     for at, sentence in enumerate(sentences):
         telling = prose.telling_words(sentence)
         shared = telling & words

@@ -150,6 +150,7 @@ _PASSING = compile_lazily(
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
+    | \bensure\s+(?:that\s+)?(?:we\s+have|there\s+(?:is|are)|(?:our|the)\s+\w+\s+(?:supports?|has))\b
     | \b(?:for|right)\s+now\b | \bthis\s+time\b | \A\W*don'?t\s+(?:worry|bother)\b
     | \A\W*(?:don'?t|do\s+not)\s+(?:run|do|start|continue|proceed|wait|answer)\W*\Z
     | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
