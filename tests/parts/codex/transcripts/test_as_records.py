@@ -566,13 +566,13 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
         stream.write(b"\n" + json.dumps(output("1", "end")).encode() + b"\n")
     script = (
         "import resource, sys\n"
-        "from resume_hooks.parts.codex.transcripts.as_records import as_records\n"
+        "from resume_hooks.parts.codex.transcripts.as_records import convert_lines\n"
         "from resume_hooks.parts.codex.transcripts.history import History\n"
-        "from resume_hooks.parts.codex.transcripts.lines import rollout_lines\n"
+        "from resume_hooks.parts.codex.transcripts.lines import read_rollout_lines\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "before = peak(); history = History(); [history.add_line(line) for line in rollout_lines(sys.argv[1])]\n"
+        "before = peak(); history = History(); [history.add_line(line) for line in read_rollout_lines(sys.argv[1])]\n"
         "print(len(history.items))\n"
-        "print(sum(1 for _ in as_records(rollout_lines(sys.argv[1]), 'x')), peak() - before)"
+        "print(sum(1 for _ in convert_lines(read_rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
