@@ -236,6 +236,17 @@ def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
     assert any("work on the request before the last, :1," in text for text in texts(made, "now"))
 
 
+def test_a_failure_stands_behind_an_aborted_run(where: Where) -> None:
+    """The user stopped the command, which said nothing."""
+    lines = [
+        call("1", "make test"),
+        output("1", "Process exited with code 2\nOutput:\nno rule"),
+        call("2", "make test"),
+        output("2", "aborted by user after 20.1s"),
+    ]
+    assert texts(digest(where, lines), "errors") == ["`make test` exit 2: no rule"]
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

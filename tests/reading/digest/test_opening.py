@@ -521,6 +521,16 @@ def test_a_call_is_shown_in_brief(config_home: ConfigHome) -> None:
     assert message.text.count("characters ...]") == 2
 
 
+def test_rows_of_progress_are_left_out(config_home: ConfigHome) -> None:
+    """A build's errors follow them."""
+    rows = "".join(f"   Compiling part-{number} v1.{number}.0\n" for number in range(200))
+    talk = (
+        Talk().prompt("go").runs("cargo test", f"Exit code 101\n{rows}error: no field", error=True)
+    )
+    (shown,) = _latest_texts(talk, config_home)
+    assert shown.endswith("got:\nExit code 101\nerror: no field")
+
+
 def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome) -> None:
     """Where talk and lists take the room there is none to spare; nor are calls stored."""
     digest, talk = worked(config_home, 20)

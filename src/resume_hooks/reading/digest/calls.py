@@ -74,6 +74,11 @@ _DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
 # the maximum characters of the first row of an omitted part of a diff
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
+_PROGRESS_ROWS = compile_lazily(
+    r"\n[ \t]*(?:(?:Compiling|Downloading|Downloaded|Checking|Fresh|Locking|Adding) \S+ v\d[^\n]*\n[ \t]*){3,}"
+)
+"""At least three rows of progress of a build, which hide its errors in a shortened output."""
+
 _WRITTEN_TEXT_INPUTS = (
     "new_string",
     "content",
@@ -464,10 +469,11 @@ def _format_call(
     output = (
         written_text or answer
     )  # the text that was written says more than the result of the write
-    if string(block, "name") == "Bash" and not output.startswith(_FAILURE_PREFIXES):
-        max_characters = max_output_characters
-    else:
-        max_characters = MAX_RESULT_CHARACTERS
+    max_characters = MAX_RESULT_CHARACTERS
+    if string(block, "name") == "Bash":
+        output = _PROGRESS_ROWS.sub("\n", output)
+        if not output.startswith(_FAILURE_PREFIXES):
+            max_characters = max_output_characters
     if is_placeholder(output):
         shown_output = ""
     else:

@@ -399,7 +399,11 @@ def open_errors(
     with the same word and checks, builds or runs something. A server tool's failure is resolved by
     the tool's next success.
     """
-    last = {command.core: command for command in commands if command.program}
+    last: dict[str, ShellCommand] = {}
+    for command in commands:
+        # a command that the user stopped says nothing, and leaves an earlier failure open
+        if command.program and command.run.status != INTERRUPTED:
+            last[command.core] = command
     good = [command for command in commands if command.may_have_worked]
     for command in sorted(last.values(), key=lambda command: command.run.place.order, reverse=True):
         problem = _what_failed(command)
