@@ -247,6 +247,16 @@ def test_a_failure_stands_behind_an_aborted_run(where: Where) -> None:
     assert texts(digest(where, lines), "errors") == ["`make test` exit 2: no rule"]
 
 
+@pytest.mark.parametrize(("mode", "is_on"), [("plan", True), ("default", False)])
+def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: bool) -> None:
+    """Of the last prompt."""
+    lines: list[Line] = []
+    for each in ("plan", mode):
+        lines += [line("turn_context", {"collaboration_mode": {"mode": each}}), said("user", each)]
+    shown = texts(digest(where, lines), "now")
+    assert any(text.startswith("plan mode is on") for text in shown) is is_on
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

@@ -102,6 +102,7 @@ class RecordConverter:
         self._model = ""
         self._goal = GoalState()
         self._is_interrupted = False
+        self._prompt_fields: dict[str, str] = {}  # the mode in which a prompt was sent
 
     def add_line(self, line: RolloutLine) -> list[Record]:
         """Return the records that this line completes."""
@@ -148,6 +149,8 @@ class RecordConverter:
         elif line.kind == CONTEXT:
             self._session_fields["cwd"] = string(payload, "cwd") or self._session_fields["cwd"]
             self._model = string(payload, "model") or self._model
+            if mode := string(mapping(payload, "collaboration_mode"), "mode"):
+                self._prompt_fields = {"permissionMode": mode}
         return []
 
     def finish_response(self) -> list[Record]:
@@ -225,11 +228,17 @@ class RecordConverter:
             yield self._build_message_record(
                 line, derive_second_id(uuid), records.USER, blocks, isMeta=True
             )
-            yield self._build_message_record(line, uuid, records.USER, request)
+            yield self._build_message_record(
+                line, uuid, records.USER, request, **self._prompt_fields
+            )
         elif plan := codex_items.approved_plan(item):
-            yield self._build_message_record(line, uuid, records.USER, blocks, planContent=plan)
+            yield self._build_message_record(
+                line, uuid, records.USER, blocks, planContent=plan, **self._prompt_fields
+            )
         else:
-            yield self._build_message_record(line, uuid, records.USER, blocks)
+            yield self._build_message_record(
+                line, uuid, records.USER, blocks, **self._prompt_fields
+            )
 
     def _build_answer_blocks(self, item: Record, kind: str) -> list[Record]:
         """Return the content blocks of a model item, or an empty list for encrypted content."""
