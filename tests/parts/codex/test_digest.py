@@ -257,6 +257,50 @@ def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: 
     assert any(text.startswith("plan mode is on") for text in shown) is is_on
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bash", "-lc", "make test"],
+        ["/bin/zsh", "-l", "-c", "make test"],
+        [r"C:\WINDOWS\powershell.exe", "-NoLogo", "-NoProfile", "-Command", "make test"],
+        "bash -lc 'make test'",
+        "make test",
+    ],
+)
+def test_a_command_is_the_same_in_any_shell(where: Where, command: object) -> None:
+    """A run that passed closes the failure of another one."""
+    arguments = json.dumps({"command": command})
+    lines = [
+        call("1", "make test"),
+        output("1", "Process exited with code 2\nOutput:\nno rule"),
+        item("function_call", name="shell", arguments=arguments, call_id="2"),
+        output("2", "Exit code: 0\nOutput:\nok"),
+    ]
+    made = digest(where, lines)
+    assert texts(made, "errors") == []
+    assert texts(made, "commands") == ["make test"]
+
+
+def test_a_command_that_the_user_rejected_did_not_work(where: Where) -> None:
+    """It was not run."""
+    made = digest(where, [call("1", "make test"), output("1", "exec command rejected by user")])
+    assert texts(made, "commands") == texts(made, "others") == texts(made, "errors") == []
+    assert texts(made, "refusals") == ["refused by the user: Bash make test"]
+
+
+@pytest.mark.parametrize("folder", ["/p/lib", ""])
+def test_a_patch_in_a_shell_changes_files_of_its_folder(where: Where, folder: str) -> None:
+    """The folder of the call, or the one that the command enters."""
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\nEOF"
+    command = f"{'' if folder else 'cd /p/lib && '}apply_patch <<'EOF'\n{patch}"
+    arguments = json.dumps({"command": ["bash", "-lc", command], "workdir": folder})
+    lines = [
+        item("function_call", name="shell", arguments=arguments, call_id="1"),
+        output("1", "Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM a.py"),
+    ]
+    assert texts(digest(where, lines), "changed") == ["/p/lib/a.py"]
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

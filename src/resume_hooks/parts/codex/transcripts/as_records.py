@@ -185,9 +185,9 @@ class RecordConverter:
                 line, uuid, records.USER, ENCRYPTED_SUMMARY_TEXT, isCompactSummary=True
             )
         elif kind in codex_items.OUTPUT_TYPES:
-            record = self._build_message_record(
-                line, uuid, records.USER, self._build_result_records(item)
-            )
+            result_records = self._build_result_records(item)
+            flags = {"toolDenialKind": "user-rejected"} if _was_rejected(item) else {}
+            record = self._build_message_record(line, uuid, records.USER, result_records, **flags)
             if not self._pending_records:
                 yield record
                 return
@@ -430,6 +430,11 @@ class RecordConverter:
         }
 
 
+def _was_rejected(item: Record) -> bool:
+    """Check whether an output says that the user refused the call."""
+    return codex_items.item_text(item).startswith(_REJECTIONS)
+
+
 def _flags_of_note(item: Record) -> dict[str, bool | str]:
     """Return the flags of a message from the harness."""
     if name := codex_items.instructions_name(item):
@@ -510,6 +515,9 @@ _ABORTED = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
 """The output of a call that the user interrupted."""
 
 INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
+_REJECTIONS = ("exec command rejected by user", "patch rejected by user")
+"""The start of the output of a call that the user refused."""
+
 _SCRIPT_FAILURE = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILURES = ("apply_patch verification failed", "failed in sandbox ")
 """The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
@@ -585,7 +593,7 @@ def read_output(item: Record) -> ToolOutput:
         blocks[0] = {"type": records.TEXT, "text": text}
         if status := positive_count(mapping(inner_output, "metadata").get("exit_code")):
             extra_fields[records.EXIT_STATUS] = status
-    is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_PATCH_FAILURES))
+    is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_PATCH_FAILURES, *_REJECTIONS))
     extra_fields |= _parse_output_fields(text, string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
         printed_text, printed_fields = _unwrap_command_output(string(blocks[1], "text"))

@@ -8,6 +8,7 @@ script becomes ``exec`` with its ``code``.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections import Counter
@@ -35,6 +36,9 @@ _WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
 _FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVE_HEADER = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_SHELL_CALL = re.compile(r"\s*(?:/\S*/)?(?:ba|z|da)?sh\s+-\w*c\s")
+_POWERSHELL_PROGRAM = re.compile(r"(?:powershell|pwsh)(?:\.exe)?")
+_APPLIES_PATCH = re.compile(r"\s*(?:cd\s+([^\s;&|]+)\s*&&\s*)?apply_patch\b[^\n]*\s*")
 _SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
@@ -67,7 +71,10 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
         name, arguments = _convert_shell_use(arguments)
     if name == "apply_patch":
         patch = string(arguments, "input") or string(arguments, "patch")
-        return list(_convert_patch_uses(patch)) or [ToolUse(name, arguments)]
+        uses = []
+        for use in _convert_patch_uses(patch):
+            uses.append(ToolUse(use.name, {**use.arguments, **_folder_of_call(arguments)}))
+        return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
         rows = []
         for row in objects(arguments.get("plan")):
@@ -167,24 +174,52 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     if isinstance(command, list):
         words = [word for word in command if isinstance(word, str)]
         if words[:1] == ["apply_patch"] and len(words) == 2:
-            return ToolUse("apply_patch", {"input": words[1]})
-        if (
-            len(words) == 3
-            and _SHELL_PROGRAM.fullmatch(words[0].rpartition("/")[2])
-            and words[1] in {"-lc", "-c"}
-        ):
-            words, command = [], words[2]
-        else:
-            command = shlex.join(words)
+            return ToolUse("apply_patch", {"input": words[1], **_folder_of_call(arguments)})
+        command = _find_shell_line(words) or shlex.join(words)
+    elif isinstance(command, str) and _SHELL_CALL.match(command):
+        command = _find_shell_line(_split_words(command)) or command
     if not isinstance(command, str):
         return ToolUse("Bash", arguments)
-    if command.lstrip().startswith("apply_patch") and PATCH_HEADER in command:
-        return ToolUse("apply_patch", {"input": command[command.index(PATCH_HEADER) :]})
+    before, header, patch = command.partition(PATCH_HEADER)
+    applied = _APPLIES_PATCH.fullmatch(before)
+    if header and applied is not None:
+        folder = _folder_of_call(arguments)
+        if applied[1]:
+            folder = {"workdir": posixpath.join(folder.get("workdir", ""), applied[1])}
+        return ToolUse("apply_patch", {"input": f"{header}{patch}", **folder})
     options = {}
     for key, value in arguments.items():
         if key in {"workdir", "justification"}:
             options[key] = value
     return ToolUse("Bash", {"command": command, **options})
+
+
+def _folder_of_call(arguments: Record) -> dict[str, str]:
+    """Return the folder that a call names, as an input of its tool uses, or an empty dict."""
+    folder = string(arguments, "workdir")
+    if folder:
+        return {"workdir": folder}
+    return {}
+
+
+def _find_shell_line(words: list[str]) -> str:
+    """Return the line that a started shell runs, or ``""`` if the words do not only start a shell."""
+    if len(words) > 2 and all(word.startswith("-") for word in words[1:-1]):
+        program = words[0].replace("\\", "/").rpartition("/")[2].lower()
+        option = words[-2].lower()
+        if _SHELL_PROGRAM.fullmatch(program) and option.endswith("c"):
+            return words[-1]
+        if _POWERSHELL_PROGRAM.fullmatch(program) and option in {"-command", "-c"}:
+            return words[-1]
+    return ""
+
+
+def _split_words(command: str) -> list[str]:
+    """Return the words of a command line, or [] if its quotes are not closed."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
