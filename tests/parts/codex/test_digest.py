@@ -185,6 +185,16 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
     assert len(request) < 500
 
 
+def test_the_template_of_an_open_request_is_whole(where: Where) -> None:
+    """It says what is to be done."""
+    prompt = (
+        "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
+        f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
+    )
+    (request,) = requests(digest(where, [said("user", prompt)]))[1:]
+    assert request.endswith("Then stop.")
+
+
 def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> None:
     """The words that the user typed are."""
     prompt = (

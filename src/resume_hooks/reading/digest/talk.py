@@ -27,6 +27,7 @@ which is all talk in 99 of 100 sessions."""
 
 TYPED = 4_000  # a prompt with more characters does not count as typed by hand
 TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
+OPEN_TEMPLATE = 8_000  # the maximum characters of the template of a request without an answer
 # the number of characters that are shown at the start and at the end of a paste
 PASTE_SHOWN = (900, 500)
 MESSAGE = 12_000  # the maximum characters of one message
@@ -147,7 +148,7 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
             return shown_prompt("\n".join(asked))
         if len(quote.full) <= replies.LONGEST:
             return shown_prompt(replies.with_answered_words(quote.full, _said_before(quote, facts)))
-        return shown_prompt(quote.full)
+        return shown_prompt(quote.full, _template_room(quote, facts))
 
     if facts.last_words is not None:
         answered = facts.last_words.place.order
@@ -316,14 +317,24 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
     return found
 
 
-def shown_prompt(text: str) -> str:
-    """Return a user's message as it is stored: every typed word, and pasted texts, which are marked."""
+def _template_room(quote: Quote, facts: LineageFacts) -> int:
+    """Return the maximum number of characters of the template around the words of a request."""
+    if quote is facts.prompts.said[-1] and facts.words_since_prompt is None:
+        return OPEN_TEMPLATE
+    return TEMPLATE_SHOWN
+
+
+def shown_prompt(text: str, most_template: int = TEMPLATE_SHOWN) -> str:
+    """Return a user's message as it is stored: every typed word, and pasted texts, which are marked.
+
+    ``most_template`` is the maximum number of characters of the template around a command's words.
+    """
     cleaned = redact_and_learn(text)
     filled_in = prose.FILLED_IN.fullmatch(cleaned)
     if filled_in is None:
         return shown_text(_with_paste_marks(cleaned), MESSAGE)
     template = filled_in[2].strip()
-    beginning = keep_beginning(template, TEMPLATE_SHOWN).rstrip()
+    beginning = keep_beginning(template, most_template).rstrip()
     left = len(template) - len(beginning)
     rows = [_with_paste_marks(filled_in[1].strip()), "[command's template:]", beginning]
     if left:
