@@ -33,7 +33,7 @@ from resume_hooks.reading.digest.opening import (
     format_whole_digest,
 )
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import NEXT_STEP
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -214,7 +214,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     )
     before, head, opening = str(read_opening(str(child))).partition(DIGEST_HEAD)
     child.unlink()
-    text = head + opening.rpartition(f"\n\n{NEXT_STEP}\n")[0]
+    text = head + opening.rpartition(f"\n\n{NEXT_STEP_HEADING}\n")[0]
     # A model's summary stands between the lineage and the digest.
     rows = [*(prose(before) if contents.summary else ()), *rows_of(text)]
     found = flat(f"{contents.summary}\n{text}")

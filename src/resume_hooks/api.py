@@ -25,7 +25,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_scope_of_folder, session_scope
-from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
+from resume_hooks.sessions.lineage import Ancestor, Family, omit_trims
 from resume_hooks.sessions.session import Session
 
 
@@ -84,7 +84,7 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
     """
     path = os.path.abspath(session_file)
     family = Family(Where())
-    parent = family.parent_of(path)
+    parent = family.find_parent(path)
     if parent is None:
         return None, None, None
     file = family.locate(parent, path) or parent.file
@@ -97,7 +97,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     If only the vault has a session, the node has its former path; ``get_parent_info`` returns the
     archived copy.
     """
-    return _build_nodes(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
+    return _build_nodes(omit_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:

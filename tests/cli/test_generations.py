@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import next_step_of
+from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import parse
@@ -186,7 +186,7 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     ends = HeadTail(receipt.file)
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
     assert ends.touched is False
-    assert next_step_of(read_opening(receipt.file)) == "계속"
+    assert extract_next_step(read_opening(receipt.file)) == "계속"
     gone_on(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
     assert HeadTail(receipt.file).touched is True
     assert HeadTail(receipt.file).custom_title == receipt.title

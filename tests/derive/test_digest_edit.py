@@ -11,7 +11,7 @@ from resume_hooks.derive.digest_edit import (
     text_for_editor,
 )
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
 
 BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
@@ -50,9 +50,9 @@ def test_what_is_cleaned(text: str, taken: str) -> None:
 
 def test_the_next_step_is_found_behind_any_edit() -> None:
     """No line of the edit passes for its head, wherever it stands."""
-    taken = digest_from_editor(f"{NEXT_STEP}\nnot this\n\n{NEXT_STEP}  \nnor this")
-    assert next_step_of(opening_text(BLOCK, "but this", digest=taken)) == "but this"
-    assert next_step_of(opening_text(BLOCK, "", digest=taken)) == ""
+    taken = digest_from_editor(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
+    assert extract_next_step(opening_text(BLOCK, "but this", digest=taken)) == "but this"
+    assert extract_next_step(opening_text(BLOCK, "", digest=taken)) == ""
 
 
 def test_a_very_long_text_is_refused() -> None:

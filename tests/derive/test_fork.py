@@ -26,7 +26,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_live, scan_transcript
@@ -155,7 +155,7 @@ def test_a_conversation_that_begins_with_an_answer(config_home: ConfigHome) -> N
         user("on", uuid="p", parent="a", ts=2),
     ]
     first = chain(forked(written(config_home, rows)).file)[0]
-    assert first["message"]["content"].startswith(OPENING)
+    assert first["message"]["content"].startswith(OPENING_MARKER)
     assert "forkedFrom" not in first
 
 
@@ -361,10 +361,10 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert stat.S_IMODE(Path(made.file).parent.stat().st_mode) == 0o700
     assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome")
     told, *found = chain(made.file)
-    assert told["message"]["content"].startswith(OPENING)
+    assert told["message"]["content"].startswith(OPENING_MARKER)
     assert (
         f"Its project was {CWD} and is {elsewhere} now"
-        in told["message"]["content"].partition(CLOSING)[2]
+        in told["message"]["content"].partition(CLOSING_MARKER)[2]
     )
     assert [row["cwd"] for row in (told, *found)] == [
         *[str(elsewhere)] * 3,
@@ -416,7 +416,7 @@ def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) 
     once = forked(written(config_home, conversation(1)), home=str(elsewhere))
     told, *rest = chain(forked(once.file, home=str(third)).file)
     content = told["message"]["content"]
-    assert content.count(OPENING) == 1
+    assert content.count(OPENING_MARKER) == 1
     assert f"was {elsewhere} and is {third} now" in content
     assert f"was {CWD} and is {elsewhere} now" in content
     assert {row["cwd"] for row in rest} == {str(third)}
@@ -433,7 +433,7 @@ def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path
     made = forked(written(config_home, rows), home=str(elsewhere))
     found = chain(made.file)
     assert found[0]["cwd"] == str(elsewhere)
-    assert found[2]["message"]["content"].startswith(OPENING)
+    assert found[2]["message"]["content"].startswith(OPENING_MARKER)
 
 
 def test_a_file_in_no_project_gets_a_home(

@@ -35,9 +35,9 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.link_log import Link, read_links
-from resume_hooks.sessions.opening_layout import NEXT_STEP, title_line
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, title_line
 from resume_hooks.transcripts.invariants import Check
 from tests.builders import (
     CWD,
@@ -162,8 +162,8 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert opening["isCompactSummary"] is opening["isVisibleInTranscriptOnly"] is True
     assert opening["message"]["role"] == "user"
     text = opening["message"]["content"]
-    assert text.startswith(f"{OPENING}\n")
-    assert text.endswith(f"{CLOSING}\n\n{NEXT_STEP}\nwrite the changelog")
+    assert text.startswith(f"{OPENING_MARKER}\n")
+    assert text.endswith(f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\nwrite the changelog")
 
     assert (answer["type"], answer["parentUuid"]) == ("assistant", opening["uuid"])
     message = answer["message"]
@@ -339,7 +339,7 @@ STEPS = {
     "quotes": "say \"hi\" and 'bye' \\ `x` $(rm -rf /)",
     "newlines": "one\ntwo\r\n\nthree\ttabbed",
     "emoji": "ship it 🚀👩‍👩‍👧",
-    "markers": f"forget {CLOSING} and {OPENING}",
+    "markers": f"forget {CLOSING_MARKER} and {OPENING_MARKER}",
     "line separators": "a\u2028b\u0085c",
     "controls": "\x1b[31mred\x07\x00",
     "long, three bytes each": "語" * MAX_STEP_CHARACTERS,
@@ -358,7 +358,9 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
     """
     step = STEPS[name]
     receipt, records = rolled(config_home, a_parent(config_home), next_step=step)
-    assert records[OPENING_LINE]["message"]["content"].endswith(f"{CLOSING}\n\n{NEXT_STEP}\n{step}")
+    assert records[OPENING_LINE]["message"]["content"].endswith(
+        f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
+    )
     info = get_session_info(receipt.session_id, directory=CWD)
     assert info is not None
     assert info.custom_title == receipt.title
@@ -383,7 +385,8 @@ def test_any_title_and_any_step_pass_all_checks(
 
 
 @pytest.mark.parametrize(
-    ("step", "end"), [("", CLOSING), (" ", CLOSING), ("\n\t ", CLOSING), ("a\ud83db", "\na?b")]
+    ("step", "end"),
+    [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
 def test_what_a_step_can_not_hold(config_home: ConfigHome, step: str, end: str) -> None:
     """White space is no next step.

@@ -23,7 +23,7 @@ from resume_hooks.errors import (
     SessionNotFound,
     UsageError,
 )
-from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
@@ -235,7 +235,7 @@ def told(path: str) -> str:
     """The lineage that a session opens with."""
     transcript = scan_transcript(path)
     opening = message(transcript.read(transcript.chain[0]))["content"]
-    assert opening.startswith(OPENING)
+    assert opening.startswith(OPENING_MARKER)
     return str(opening)
 
 

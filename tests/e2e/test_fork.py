@@ -26,7 +26,7 @@ from resume_hooks.derive.cut_point import CutAtRecord, CutBeforeCompaction, CutS
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import UNANSWERED
@@ -194,7 +194,7 @@ def legal(transcript: Transcript) -> list[Node]:
 
 def without_lineage(rows: Sent) -> Sent:
     """A fork of a conversation that begins with an answer needs a user's words before it: its lineage."""
-    return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING))]
+    return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
 
 
 def differences(found: Sent, wanted: Sent) -> list[Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.opening_layout import NEW_TASK
+from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
@@ -131,7 +131,7 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.key("Enter")
     modern.wait_for("Mock reply 2")
     said = spoken(modern.api.main_requests()[-1])
-    assert NEW_TASK in said
+    assert NEW_TASK_NOTICE in said
     assert "files changed" in said
     assert "goal, in the user's words" not in said
     assert "the assistant's last words" not in said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.lineage_block import CLOSING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation
@@ -108,7 +108,7 @@ def test_handoff_clear_compact_resume(
         assert len(waiting(home)) == 1
         clear(tui)
         said = ask(tui, "go on BETA")
-        assert said.count(CLOSING) == 1
+        assert said.count(CLOSING_MARKER) == 1
         assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
         assert [role for role, _ in conversation(api.main_requests()[-1])].count("assistant") == 0
         assert waiting(home) == []
@@ -122,16 +122,16 @@ def test_handoff_clear_compact_resume(
         assert Family(home.where).is_superseded(str(child))
         compact(tui)
         said = ask(tui, "go on GAMMA")
-        assert (said.count(CLOSING), said.count("before it was compacted")) == (1, 1)
+        assert (said.count(CLOSING_MARKER), said.count("before it was compacted")) == (1, 1)
         assert parent.stem in said
         compact(tui)
-        assert ask(tui, "go on DELTA").count(CLOSING) == 1
+        assert ask(tui, "go on DELTA").count(CLOSING_MARKER) == 1
     api.clear()
     done = run_print(
         every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET
     )
     assert done.returncode == 0, done.stderr
-    assert spoken(api.main_requests()[-1]).count(CLOSING) == 1
+    assert spoken(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
     assert child.read_bytes() == raw
 
 
@@ -149,9 +149,9 @@ def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
     until(lambda: waiting(tui.home) == [])
     tui.wait_idle()
     said = ask(tui, "go on BETA")
-    assert (said.count(CLOSING), said.count("started by /clear")) == (1, 0)
+    assert (said.count(CLOSING_MARKER), said.count("started by /clear")) == (1, 0)
     clear(tui)
-    assert CLOSING not in ask(tui, "something else GAMMA")
+    assert CLOSING_MARKER not in ask(tui, "something else GAMMA")
     assert kinds(tui.home) == ["handoff", "clear"]
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
@@ -171,7 +171,7 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
             if heard:
                 other.wait_for(f"a handoff waits here: /resume {child.stem}")
             assert ("a handoff waits" in other.text()) is heard
-            assert CLOSING not in ask(other, "hello")
+            assert CLOSING_MARKER not in ask(other, "hello")
     clear(tui)
     assert "fix the tests" in ask(tui, "go on BETA")
     tui.submit_paste(f"/resume {child.stem}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.sessions.opening_layout import NEXT_STEP
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts.attachments import hook_texts
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -52,7 +52,7 @@ def lengthen(home: ClientHome) -> None:
     (name,) = waiting(home)
     path = home.config / "resume-hooks" / "pending" / name
     note = json.loads(path.read_text())
-    before, step, after = note["opening"].rpartition(f"\n\n{NEXT_STEP}")
+    before, step, after = note["opening"].rpartition(f"\n\n{NEXT_STEP_HEADING}")
     path.write_text(json.dumps({**note, "opening": "\n".join([before, *CARRIED]) + step + after}))
 
 
@@ -82,7 +82,7 @@ def test_clear_compact_resume(
         assert whole(said, CARRIED)
         assert (
             said.count("started by /clear"),
-            said.count(NEXT_STEP),
+            said.count(NEXT_STEP_HEADING),
             said.count(FURTHER_PART),
         ) == (1, 1, 3)
         assert kinds(home) == ["handoff", "handoff"]

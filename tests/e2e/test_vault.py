@@ -81,7 +81,7 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages(client, home, api, before)
     away(parent, home.env())
-    kept = locate.resolve(parent.stem, "/", home.where)
+    kept = locate.resolve_locator(parent.stem, "/", home.where)
     after = write_child(fork.plan_fork(kept, home.where), home.where)
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted

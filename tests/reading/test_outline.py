@@ -24,8 +24,8 @@ from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import (
     RecordLines,
     TranscriptNames,
-    line_of_reference,
-    names_of,
+    find_numbered_line,
+    names_of_transcript,
     parse_reference,
 )
 from resume_hooks.transcripts import records
@@ -361,13 +361,16 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
     prompts = [number for number, record in enumerate(rows) if record and opens_turn(record)]
     assert [turn.line for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))
-    names = names_of(session, config_home.where)
+    names = names_of_transcript(session, config_home.where)
     text = format_outline(found, found.turns, names, 0)
     entries = RecordLines(str(file), session.session_id)
     references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
     assert len(references) >= len(found.turns)
     for number in references:
-        assert line_of_reference(parse_reference(f"{file}:{number}"), entries).record() is not None
+        assert (
+            find_numbered_line(parse_reference(f"{file}:{number}"), entries).parse_record()
+            is not None
+        )
     for agent in found.subagents:
         assert (
             make_outline(

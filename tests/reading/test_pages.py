@@ -15,8 +15,8 @@ from resume_hooks.sessions.record_references import (
     RecordLines,
     Reference,
     TranscriptNames,
+    find_referenced_line,
     parse_reference,
-    place_of,
 )
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -46,14 +46,16 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
     before = None
     while True:
         found = read_page(entries, NAMES, before, limit)
-        numbers = [entries.with_number(one.entry).number for one in found.passages]
+        numbers = [entries.add_number(one.entry).number for one in found.passages]
         assert {one.entry.number for one in found.passages} <= {-1}
         assert len(numbers) <= limit
         assert numbers == sorted(numbers)
         lines = [*numbers, *lines]
         if not found.more:
             return lines
-        before = place_of(parse_reference(f"{SESSION}:{found.passages[0].word}"), entries)
+        before = find_referenced_line(
+            parse_reference(f"{SESSION}:{found.passages[0].word}"), entries
+        )
 
 
 def mixed(folder: Path) -> RecordLines:
@@ -96,7 +98,7 @@ def test_an_empty_page(tmp_path: Path) -> None:
     """Nothing stands before the first record, and in a file of bookkeeping nothing at all."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert read_page(entries, NAMES, None, 5) == ([], False)
-    assert read_page(MIXED[0], NAMES, MIXED[0].at(0), 5) == ([], False)
+    assert read_page(MIXED[0], NAMES, MIXED[0].line_at(0), 5) == ([], False)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
     assert read_page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
@@ -104,7 +106,9 @@ def test_an_empty_page(tmp_path: Path) -> None:
 
 def test_around(tmp_path: Path) -> None:
     """So many before and after as say something; what the client added comes along, uncounted."""
-    eighth, first = (place_of(Reference(SESSION, number), MIXED[0]) for number in (8, 0))
+    eighth, first = (
+        find_referenced_line(Reference(SESSION, number), MIXED[0]) for number in (8, 0)
+    )
     earlier, later = read_around(MIXED[0], NAMES, eighth, 3, 2)
     assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
     assert [one.entry.number for one in later] == [9, 10]
@@ -177,7 +181,10 @@ def test_growth_changes_no_page(
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
             now = RecordLines(str(path), SESSION)
             found = read_page(
-                now, NAMES, place_of(parse_reference(found.passages[0].word, SESSION), now), limit
+                now,
+                NAMES,
+                find_referenced_line(parse_reference(found.passages[0].word, SESSION), now),
+                limit,
             )
             seen = [one.entry.offset for one in found.passages] + seen
         assert seen == there
@@ -191,14 +198,14 @@ def test_a_rewrite_between_pages(tmp_path: Path) -> None:
     path.write_bytes(b"a longer line\n" + path.read_bytes())
     now = RecordLines(str(path), SESSION)
     (only,) = read_page(
-        now, NAMES, place_of(parse_reference(second.word, SESSION), now), 2
+        now, NAMES, find_referenced_line(parse_reference(second.word, SESSION), now), 2
     ).passages
     assert only.uuid == session_id(5)
     write_session(tmp_path, SESSION, WRITTEN[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
-        place_of(parse_reference(second.word, SESSION), RecordLines(str(path), SESSION))
+        find_referenced_line(parse_reference(second.word, SESSION), RecordLines(str(path), SESSION))
     with pytest.raises(UsageError, match="begins at byte"):
-        place_of(parse_reference("@7", SESSION), RecordLines(str(path), SESSION))
+        find_referenced_line(parse_reference("@7", SESSION), RecordLines(str(path), SESSION))
 
 
 def test_a_long_line(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_the_tool_of_a_result(tmp_path: Path) -> None:
     asked, one, both, stray = (
         render_at(record, entry)
         for n, record in enumerate(records)
-        if (entry := entries.at(n)) is not None
+        if (entry := entries.line_at(n)) is not None
     )
     assert (one.kind, one.role, one.tool, one.target, one.text) == (
         "user",

@@ -127,7 +127,7 @@ def test_failures(tmp_path: Path) -> None:
         "assistant, API error",
         "system api_error",
     ]
-    assert found.lines_of_calls(shown[0].entry.record() or {}) == [3]
+    assert found.lines_of_calls(shown[0].entry.parse_record() or {}) == [3]
 
 
 def test_a_plain_export(tmp_path: Path) -> None:

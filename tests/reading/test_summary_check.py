@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 from tests.builders import (
     SESSION,
@@ -124,7 +124,9 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
 
     Of summaries, titles and what we told a model nothing.
     """
-    told_before = f"hook says: {OPENING}\n1. other\n{CLOSING}\n\nsummary by haiku: SecretPlan"
+    told_before = (
+        f"hook says: {OPENING_MARKER}\n1. other\n{CLOSING_MARKER}\n\nsummary by haiku: SecretPlan"
+    )
     command = (
         "<command-message>x</command-message>\n<command-name>/x:go</command-name>\n"
         "<command-args>far</command-args>"

@@ -17,7 +17,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import next_step_of
+from resume_hooks.sessions.opening_layout import extract_next_step
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -79,7 +79,7 @@ def test_the_source_is_as_it_was(config_home: ConfigHome, leaky: str) -> None:
 def test_a_next_step_is_the_users_own_word(config_home: ConfigHome, leaky: str) -> None:
     """What is typed for the child reaches the child as it was typed."""
     decided = agents.plan_fresh(session_file(leaky), config_home.where, next_step=f"use {GITHUB}")
-    assert next_step_of(decided.opening) == f"use {GITHUB}"
+    assert extract_next_step(decided.opening) == f"use {GITHUB}"
 
 
 def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:

@@ -242,7 +242,7 @@ def test_difference_the_sdk_writes_through_a_link(
     rename_session(other, "x")
     assert target.read_bytes() != b"precious\n"
     with pytest.raises(SessionNotFound):
-        locate.resolve(other, "/", config_home.where)
+        locate.resolve_locator(other, "/", config_home.where)
     with pytest.raises(UsageError):
         rename.plan_title(SessionFile(other, str(link), 0, 1), "x", config_home.where)
 

@@ -19,8 +19,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, unpacked_folder
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title
-from resume_hooks.sessions.record_references import names_of
+from resume_hooks.sessions.locator_forms import RESOLVERS, resolve_title_part
+from resume_hooks.sessions.record_references import names_of_transcript
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import (
     CWD,
@@ -45,7 +45,7 @@ PULL = {
 
 def named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
     """The session that words name."""
-    return locate.resolve(words, cwd, home.where)
+    return locate.resolve_locator(words, cwd, home.where)
 
 
 def a_session(
@@ -72,7 +72,7 @@ def test_every_form_of_a_locator(config_home: ConfigHome, words: str) -> None:
     found = named(config_home, words)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
-    assert names_of(found, config_home.where) == (SESSION, SESSION[:8])
+    assert names_of_transcript(found, config_home.where) == (SESSION, SESSION[:8])
 
 
 def test_paths(config_home: ConfigHome) -> None:
@@ -85,7 +85,7 @@ def test_paths(config_home: ConfigHome) -> None:
     assert named(config_home, found.path).path == found.path
     assert Path(named(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
-    assert locate.resolve(found.path, "/", Where(inside)).session_id == SESSION
+    assert locate.resolve_locator(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(
         unpacked_folder(config_home.where), ignore_errors=True
     )  # what was unpacked may go at any time
@@ -99,11 +99,11 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
     kept = away(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
-        locate.resolve(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
+        locate.resolve_locator(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
     with pytest.raises(UsageError, match="is not a transcript"):
-        locate.resolve(link, "/", Where(inside))
+        locate.resolve_locator(link, "/", Where(inside))
 
 
 def test_sub_agents(config_home: ConfigHome) -> None:
@@ -112,9 +112,11 @@ def test_sub_agents(config_home: ConfigHome) -> None:
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
-        assert names_of(found, config_home.where).full == found.session_id
+        assert names_of_transcript(found, config_home.where).full == found.session_id
         assert (
-            resolve_transcript(names_of(found, config_home.where).short, "/", config_home.where)
+            resolve_transcript(
+                names_of_transcript(found, config_home.where).short, "/", config_home.where
+            )
             == found
         )
 
@@ -189,10 +191,13 @@ def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
     assert lookup.find_archived("FIX the parser", config_home.where, by_part=False) == kept
     with pytest.raises(SessionNotFound):
         lookup.find_archived("parser", config_home.where, by_part=False)
-    exact = tuple(form for form in RESOLVERS if form is not by_part_of_title)
-    assert locate.resolve("later", "/", config_home.where, resolvers=exact).session_id == SESSION
+    exact = tuple(form for form in RESOLVERS if form is not resolve_title_part)
+    assert (
+        locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
+        == SESSION
+    )
     with pytest.raises(SessionNotFound):  # words to be searched for
-        locate.resolve("FIX the parser", "/", config_home.where, resolvers=exact)
+        locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
 def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
@@ -200,7 +205,7 @@ def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
     away(a_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
-            locate.resolve(words, CWD, config_home.where)
+            locate.resolve_locator(words, CWD, config_home.where)
 
 
 def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
-from resume_hooks.sessions.lineage import MAX_DEPTH, Ancestor, Family, without_trims
+from resume_hooks.sessions.lineage import MAX_GENERATIONS, Ancestor, Family, omit_trims
 from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
@@ -208,7 +208,7 @@ def test_a_fork_has_its_parent(config_home: ConfigHome) -> None:
 
 
 def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
-    """``without_trims`` links each row to the nearest one left."""
+    """``omit_trims`` links each row to the nearest one left."""
     child(config_home, 1)
     write_session(
         config_home.project(),
@@ -222,7 +222,7 @@ def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
             *conversation(1),
         ],
     )
-    rows = without_trims(lineage(config_home, child(config_home, 3, 2)))
+    rows = omit_trims(lineage(config_home, child(config_home, 3, 2)))
     assert numbers(rows) == [1, 3]
     assert rows[1].parent_session_id == session_id(1)
 
@@ -324,13 +324,13 @@ def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
 def test_a_thousand_generations(config_home: ConfigHome) -> None:
     """A chain of the greatest depth is followed to its end, a deeper one up to it."""
     path = ""
-    for number in range(1, MAX_DEPTH + 2):
+    for number in range(1, MAX_GENERATIONS + 2):
         path = child(config_home, number, number - 1 or None)
     rows = lineage(config_home, path)
-    assert len(rows) == MAX_DEPTH
-    assert numbers(rows)[-1] == MAX_DEPTH + 1
+    assert len(rows) == MAX_GENERATIONS
+    assert numbers(rows)[-1] == MAX_GENERATIONS + 1
     found = Family(config_home.where).descendants(session_id(1))
-    assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_DEPTH + 2))
+    assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_GENERATIONS + 2))
 
 
 def test_descendants_of_every_kind(config_home: ConfigHome) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import (
-    MAX_BYTES,
+    MAX_LOG_BYTES,
     Link,
     links_file,
     read_links,
@@ -85,7 +85,7 @@ def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) ->
         os.symlink("/dev/zero", links_file(Where()))
     else:
         record_link(ONE, Where())
-        os.truncate(links_file(Where()), MAX_BYTES + 1)
+        os.truncate(links_file(Where()), MAX_LOG_BYTES + 1)
     assert read_links(Where()) == []
 
 

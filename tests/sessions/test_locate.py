@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.errors import AmbiguousLocator, NotATranscript, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.locate import resolve_locator
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -38,7 +38,7 @@ CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload":
 
 def resolved(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
     """The id of the session that a locator names."""
-    return resolve(locator, cwd, home.where).session_id
+    return resolve_locator(locator, cwd, home.where).session_id
 
 
 def talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
@@ -51,7 +51,7 @@ def test_full_id(config_home: ConfigHome) -> None:
     """An id in any case, in any project, with white space around it."""
     path = talk(config_home, ONE, cwd="/elsewhere")
     for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
-        found = resolve(locator, CWD, config_home.where)
+        found = resolve_locator(locator, CWD, config_home.where)
         assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
     with pytest.raises(SessionNotFound, match=TWO):
         resolved(config_home, TWO)
@@ -64,7 +64,7 @@ def test_prefix(config_home: ConfigHome) -> None:
     talk(config_home, TWO, age=100)
     assert resolved(config_home, "aaaa1") == ONE
     assert resolved(config_home, "AAAA2222-0") == TWO
-    assert "copy" not in resolve("aaaa1", CWD, config_home.where).path
+    assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
     with pytest.raises(SessionNotFound):
         resolved(config_home, "aaa")
     with pytest.raises(SessionNotFound):
@@ -137,7 +137,7 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
     assert resolved(config_home, path) == ONE
-    assert resolve(backup, CWD, config_home.where) == resolve(
+    assert resolve_locator(backup, CWD, config_home.where) == resolve_locator(
         "./backup.jsonl", str(folder), config_home.where
     )
     assert resolved(config_home, backup) == TWO
@@ -260,11 +260,12 @@ def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) ->
     talk(config_home, ONE)
     talk(config_home, TWO, cwd="/elsewhere", age=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
-    assert resolve(None, CWD, Where(environ)).session_id == TWO
+    assert resolve_locator(None, CWD, Where(environ)).session_id == TWO
     with pytest.raises(SessionNotFound, match="has no file yet"):
-        resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THREE}))
+        resolve_locator(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THREE}))
     assert (
-        resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id == ONE
+        resolve_locator(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id
+        == ONE
     )
 
 
@@ -306,17 +307,17 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     talk(config_home, ONE, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
-    assert locate.sessions_titled("here", listed) == []
+    assert locate.find_sessions_titled("here", listed) == []
     assert locate.candidate_rows(listed, config_home.where) == []
     assert not locate.belongs_to_folder(listed[0].path, CWD)
 
 
 def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:
     """Only files in a project folder, under their id."""
-    inside = resolve(talk(config_home, ONE), CWD, config_home.where)
-    outside = resolve(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
-    assert locate.is_known(inside, config_home.where)
-    assert not locate.is_known(outside, config_home.where)
+    inside = resolve_locator(talk(config_home, ONE), CWD, config_home.where)
+    outside = resolve_locator(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
+    assert locate.can_client_resume(inside, config_home.where)
+    assert not locate.can_client_resume(outside, config_home.where)
 
 
 def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -329,8 +330,8 @@ def test_a_model_s_shell_opens_transcripts_alone(config_home: ConfigHome, tmp_pa
     link.symlink_to(outside)
     other = config_home.project() / "memory.txt"
     other.write_bytes(Path(inside).read_bytes())
-    assert locate.resolve(str(inside), "/", Where(model)).session_id == session_id(1)
+    assert locate.resolve_locator(str(inside), "/", Where(model)).session_id == session_id(1)
     for path in (outside, link, other, tmp_path / "x" / ".." / "notes.jsonl"):
         with pytest.raises((UsageError, SessionNotFound)):
-            locate.resolve(str(path), "/", Where(model))
-    assert locate.resolve(str(outside), "/", config_home.where).path == str(outside)
+            locate.resolve_locator(str(path), "/", Where(model))
+    assert locate.resolve_locator(str(outside), "/", config_home.where).path == str(outside)

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.sessions.locator_forms import (
-    as_written,
-    sessions_matching,
-    sessions_titled,
+    filter_by_naming_lines,
+    find_sessions_titled,
+    pattern_of_words,
     titles_of,
 )
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
@@ -69,8 +69,8 @@ def test_no_title_is_lost(
     session = one(tmp_path_factory.mktemp("sift"), content)
     for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
-            assert sessions_matching(as_written(typed), [session], {}) == [session]
-        assert sessions_titled(answer, [session]) == [session]
+            assert filter_by_naming_lines(pattern_of_words(typed), [session], {}) == [session]
+        assert find_sessions_titled(answer, [session]) == [session]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_no_title_is_lost(
 def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> None:
     """The first prompt names the session again."""
     session = one(tmp_path, records)
-    assert sessions_titled("prompt 0", [session]) == [session]
-    assert sessions_titled("Gone", [session]) == []
+    assert find_sessions_titled("prompt 0", [session]) == [session]
+    assert find_sessions_titled("Gone", [session]) == []
 
 
 def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
@@ -95,22 +95,26 @@ def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
     """
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = one(tmp_path, [talk, custom_title("Other")])
-    assert sessions_matching(as_written("parser"), [session], {}) == []
-    assert sessions_matching(as_written("other"), [session], {}) == [session]
+    assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []
+    assert filter_by_naming_lines(pattern_of_words("other"), [session], {}) == [session]
 
 
 def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
     """They are looked for where clients keep them."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
-    for pattern in (as_written("draft"), re.compile(rb'"prnumber":\s?72\b'), as_written("mine")):
-        assert sessions_matching(pattern, [session], {}) == [session]
+    for pattern in (
+        pattern_of_words("draft"),
+        re.compile(rb'"prnumber":\s?72\b'),
+        pattern_of_words("mine"),
+    ):
+        assert filter_by_naming_lines(pattern, [session], {}) == [session]
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """It passes no sieve, whatever is looked for."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
-    assert sessions_matching(as_written("x"), [gone], {}) == []
+    assert filter_by_naming_lines(pattern_of_words("x"), [gone], {}) == []
 
 
 def test_every_title_of_the_corpus(tmp_path: Path) -> None:
@@ -120,4 +124,4 @@ def test_every_title_of_the_corpus(tmp_path: Path) -> None:
     for session in sessions_in(str(tmp_path)):
         glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
-        assert all(sessions_matching(as_written(name), [session], {}) for name in names)
+        assert all(filter_by_naming_lines(pattern_of_words(name), [session], {}) for name in names)

@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import resolve
-from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS, Surroundings
+from resume_hooks.sessions.locate import resolve_locator
+from resume_hooks.sessions.locator_forms import MAX_CANDIDATES, RESOLVERS, Surroundings
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import (
     CWD,
@@ -56,7 +56,7 @@ def link(number: object, url: object = PULL) -> Record:
 
 def named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
     """The number of the session that words name."""
-    return int(resolve(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
+    return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
 class Talk(NamedTuple):
@@ -266,11 +266,11 @@ def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
 
 def test_many_candidates(config_home: ConfigHome) -> None:
     """The newest are shown, and all are counted."""
-    for number in range(1, MOST_CANDIDATES + 6):
+    for number in range(1, MAX_CANDIDATES + 6):
         talk(config_home, number, custom_title(f"Same words {number}"))
-    with pytest.raises(AmbiguousLocator, match=f"fits {MOST_CANDIDATES + 5} sessions") as caught:
+    with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
         named(config_home, "same words")
-    assert len(caught.value.candidates) == MOST_CANDIDATES
+    assert len(caught.value.candidates) == MAX_CANDIDATES
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
 
@@ -288,9 +288,12 @@ def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
     def by_nickname(words: str, around: Surroundings) -> SessionFile | None:
         return session_file(path) if words == "boss" and around.cwd == CWD else None
 
-    assert resolve("boss", CWD, config_home.where, resolvers=(by_nickname, *RESOLVERS)).path == path
+    assert (
+        resolve_locator("boss", CWD, config_home.where, resolvers=(by_nickname, *RESOLVERS)).path
+        == path
+    )
     with pytest.raises(SessionNotFound):
-        resolve("mine", CWD, config_home.where, resolvers=(by_nickname,))
+        resolve_locator("mine", CWD, config_home.where, resolvers=(by_nickname,))
 
 
 @pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])
@@ -299,9 +302,9 @@ def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, word
     newer = talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
     here = talk(config_home, 5, custom_title("Copied", session_id(5)))
     os.utime(here, (1, 1))
-    assert resolve(words, CWD, config_home.where).path == here
+    assert resolve_locator(words, CWD, config_home.where).path == here
     for cwd in ("/other", "/elsewhere"):
-        assert resolve(words, cwd, config_home.where).path == newer
+        assert resolve_locator(words, cwd, config_home.where).path == newer
 
 
 def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -311,7 +314,7 @@ def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path
     os.rename(path, tmp_path / "moved.jsonl")
     os.symlink(tmp_path / "moved.jsonl", path)
     with pytest.raises(SessionNotFound) as found:
-        resolve(session_id(5), CWD, config_home.where)
+        resolve_locator(session_id(5), CWD, config_home.where)
     assert found.value.remedy.startswith(
         f"{path} lies behind a symbolic link, which is not followed"
     )
@@ -320,10 +323,10 @@ def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
     with pytest.raises(SessionNotFound) as found:
-        resolve(session_id(5), CWD, config_home.where)
+        resolve_locator(session_id(5), CWD, config_home.where)
     assert "deleted" not in found.value.remedy
     for words in (session_id(5)[:8], "some title"):
         with pytest.raises(SessionNotFound) as found:
-            resolve(words, CWD, config_home.where)
+            resolve_locator(words, CWD, config_home.where)
         assert f"{folder} lies behind a symbolic link" in found.value.remedy
-    assert resolve(path, CWD, config_home.where).session_id == session_id(5)
+    assert resolve_locator(path, CWD, config_home.where).session_id == session_id(5)

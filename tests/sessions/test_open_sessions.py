@@ -16,7 +16,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.sessions.open_sessions import FRESH, Clients, why_session_is_open
+from resume_hooks.sessions.open_sessions import FRESH_SECONDS, Clients, why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import (
@@ -67,7 +67,8 @@ def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: Ses
 
 
 @pytest.mark.parametrize(
-    ("age", "is_open"), [(0, True), (FRESH - 10, True), (FRESH + 10, False), (-1_000, True)]
+    ("age", "is_open"),
+    [(0, True), (FRESH_SECONDS - 10, True), (FRESH_SECONDS + 10, False), (-1_000, True)],
 )
 def test_what_was_written_just_now_is_live(
     config_home: ConfigHome, session: SessionFile, age: int, *, is_open: bool
@@ -183,7 +184,7 @@ def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_cl
         mtime=LONG_AGO,
     )
     assert why_session_is_open(session_file(path), config_home.where) == ""
-    assert not Clients(config_home.where).leave_to(os.getpid(), SESSION, a_silent_client)
+    assert not Clients(config_home.where).may_open_child(os.getpid(), SESSION, a_silent_client)
 
 
 def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, ended: int) -> None:
@@ -191,7 +192,7 @@ def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, end
     here, other = os.getpid(), os.getppid()
 
     def left(maker: int | None) -> bool:
-        return Clients(config_home.where).leave_to(here, SESSION, maker)
+        return Clients(config_home.where).may_open_child(here, SESSION, maker)
 
     listed(config_home, here, sessionId=OTHER)
     listed(config_home, other, sessionId=OTHER)

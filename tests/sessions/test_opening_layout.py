@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_text, short_opening
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, opening_text, shorten_opening
 from tests.sessions.test_lineage_block import ancestor, block
 
 MOST = 3_800
@@ -25,18 +25,18 @@ def opening(
 def test_what_fits_stays() -> None:
     """To the letter."""
     text = opening(digest="goal: short")
-    assert short_opening(text, MOST, WHOLE) == text
+    assert shorten_opening(text, MOST, WHOLE) == text
 
 
 def test_the_digest_gives_way_by_the_line() -> None:
     """Its best lines come first; where the rest is stands in place of them."""
-    text = short_opening(opening(), MOST, WHOLE)
+    text = shorten_opening(opening(), MOST, WHOLE)
     assert len(text) <= MOST
-    assert text.startswith(OPENING)
+    assert text.startswith(OPENING_MARKER)
     assert text.endswith(
-        f"\n(cut here; all of it: resume-hooks read {WHOLE})\n\n{NEXT_STEP}\nfix the tests"
+        f"\n(cut here; all of it: resume-hooks read {WHOLE})\n\n{NEXT_STEP_HEADING}\nfix the tests"
     )
-    middle = text.partition(f"{CLOSING}\n\n")[2].partition("\n(cut")[0].split("\n")
+    middle = text.partition(f"{CLOSING_MARKER}\n\n")[2].partition("\n(cut")[0].split("\n")
     assert middle == [f"line {number} of the digest" for number in range(len(middle))]
     assert len(text) > MOST - 100
 
@@ -48,13 +48,13 @@ def test_the_digest_gives_way_by_the_line() -> None:
 @pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
 def test_whatever_is_long(most: int, count: int, step: str, summary: str, digest: str) -> None:
     """It fits, its block is whole, and a next step is there from its beginning."""
-    text = short_opening(opening(count, step.strip(), digest, summary.strip()), most, WHOLE)
+    text = shorten_opening(opening(count, step.strip(), digest, summary.strip()), most, WHOLE)
     assert len(text) <= most
-    assert text.count(OPENING) == text.count(CLOSING) == 1
-    assert (f"{NEXT_STEP}\n{step.strip()[:100]}" in text) is bool(step.strip())
+    assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
+    assert (f"{NEXT_STEP_HEADING}\n{step.strip()[:100]}" in text) is bool(step.strip())
 
 
-@pytest.mark.parametrize("text", ["", "hello", f"x{OPENING}{CLOSING}"])
+@pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_what_is_no_opening_is_none(text: str) -> None:
     """Nothing is made of it."""
-    assert short_opening(text, MOST, WHOLE) == ""
+    assert shorten_opening(text, MOST, WHOLE) == ""

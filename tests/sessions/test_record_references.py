@@ -8,13 +8,13 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.sessions.record_references import (
-    EXAMPLE,
+    REFERENCE_HELP,
     RecordLines,
     RecordOffset,
     Reference,
-    line_of_reference,
+    find_numbered_line,
+    find_referenced_line,
     parse_reference,
-    place_of,
 )
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
 
@@ -64,7 +64,7 @@ def test_what_names_none(text: str, wrong: str) -> None:
     """A usage error says what is wrong and shows a reference as it should be."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
-    assert (caught.value.message, caught.value.remedy) == (wrong, EXAMPLE)
+    assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)
 
 
 def test_a_record_of_a_named_session() -> None:
@@ -92,39 +92,41 @@ def entries(tmp_path: Path) -> RecordLines:
 def test_by_line(entries: RecordLines) -> None:
     """Lines count from 0, whatever stands in them; each gives its own bytes again."""
     assert len(entries) == 6
-    assert line_of_reference(Reference(SESSION, 2), entries).raw() == b"no record\n"
-    assert line_of_reference(Reference(SESSION, 2), entries).record() is None
-    assert line_of_reference(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
+    assert find_numbered_line(Reference(SESSION, 2), entries).read_raw() == b"no record\n"
+    assert find_numbered_line(Reference(SESSION, 2), entries).parse_record() is None
+    assert find_numbered_line(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
     with pytest.raises(UsageError) as caught:
-        line_of_reference(Reference(SESSION, 6), entries)
+        find_numbered_line(Reference(SESSION, 6), entries)
     assert caught.value.remedy == "It has lines 0 to 5."
 
 
 def test_by_uuid(entries: RecordLines) -> None:
     """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
-    assert line_of_reference(Reference(SESSION, UUID), entries).number == 3
-    assert line_of_reference(Reference(SESSION, UUID.upper()), entries).number == 3
-    assert [found.number for near in (-1, 0, 3, 99) if (found := entries.of(UUID, near))] == [
+    assert find_numbered_line(Reference(SESSION, UUID), entries).number == 3
+    assert find_numbered_line(Reference(SESSION, UUID.upper()), entries).number == 3
+    assert [
+        found.number for near in (-1, 0, 3, 99) if (found := entries.find_uuid(UUID, near))
+    ] == [
         3,
         0,
         3,
         3,
     ]
-    assert line_of_reference(Reference(SESSION, session_id(8)), entries).number == 4
+    assert find_numbered_line(Reference(SESSION, session_id(8)), entries).number == 4
     with pytest.raises(UsageError, match=f"No record {SESSION} in "):
-        line_of_reference(Reference(SESSION, SESSION), entries)
+        find_numbered_line(Reference(SESSION, SESSION), entries)
 
 
 def test_by_place(entries: RecordLines) -> None:
     """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
-    garbage, last = (line_of_reference(Reference(SESSION, number), entries) for number in (2, 5))
-    assert line_of_reference(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
-    found = place_of(Reference(SESSION, RecordOffset(last.offset)), entries)
+    garbage, last = (find_numbered_line(Reference(SESSION, number), entries) for number in (2, 5))
+    assert find_numbered_line(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
+    found = find_referenced_line(Reference(SESSION, RecordOffset(last.offset)), entries)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
-    assert (found.raw(), entries.with_number(found)) == (last.raw(), last)
+    assert (found.read_raw(), entries.add_number(found)) == (last.read_raw(), last)
     for nowhere in (garbage.offset + 1, entries.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
-            place_of(Reference(SESSION, RecordOffset(nowhere)), entries)
+            find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), entries)
 
 
 def test_by_uuid_and_place(entries: RecordLines) -> None:
@@ -132,15 +134,19 @@ def test_by_uuid_and_place(entries: RecordLines) -> None:
 
     Where another record stands there by now the uuid alone counts.
     """
-    first, other = (line_of_reference(Reference(SESSION, number), entries) for number in (0, 4))
+    first, other = (find_numbered_line(Reference(SESSION, number), entries) for number in (0, 4))
     assert (
-        place_of(Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries).offset
+        find_referenced_line(
+            Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries
+        ).offset
         == first.offset
     )
     for moved in (other.offset, first.offset + 1, entries.size):
-        assert line_of_reference(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
+        assert (
+            find_numbered_line(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
+        )
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
-        place_of(Reference(SESSION, RecordOffset(first.offset, session_id(7))), entries)
+        find_referenced_line(Reference(SESSION, RecordOffset(first.offset, session_id(7))), entries)
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
@@ -150,25 +156,25 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     path.write_bytes(whole[:-9])
     entries = RecordLines(str(path), SESSION)
     path.write_bytes(whole + whole)
-    torn = entries.at(len(entries) - 1)
+    torn = entries.line_at(len(entries) - 1)
     assert torn is not None
-    assert (torn.record(), torn.offset + torn.length, entries.size) == (
+    assert (torn.parse_record(), torn.offset + torn.length, entries.size) == (
         None,
         entries.size,
         len(whole) - 9,
     )
-    assert entries.at(len(entries)) is None
+    assert entries.line_at(len(entries)) is None
 
 
 def test_a_file_that_goes(tmp_path: Path) -> None:
     """What was found and is gone, or shorter by now, is told as such."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
-    entry = RecordLines(str(path), SESSION).at(1)
+    entry = RecordLines(str(path), SESSION).line_at(1)
     assert entry is not None
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(SessionNotFound, match="changed while it was read"):
-        entry.raw()
+        entry.read_raw()
     path.unlink()
-    for reading in (entry.raw, lambda: RecordLines(str(path), SESSION)):
+    for reading in (entry.read_raw, lambda: RecordLines(str(path), SESSION)):
         with pytest.raises(SessionNotFound, match="can't be read"):
             reading()

@@ -19,7 +19,13 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
-from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, plan_tag, plan_title, write_label
+from resume_hooks.sessions.rename import (
+    MAX_LABEL_CHARACTERS,
+    LabelChange,
+    plan_tag,
+    plan_title,
+    write_label,
+)
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -154,13 +160,13 @@ NO_TITLES = (
     "",
     " \n",
     "\u200b\u202e",
-    "x" * (MAX_LENGTH + 1),
+    "x" * (MAX_LABEL_CHARACTERS + 1),
     SESSION,
     SESSION.upper(),
     "--json",
     "a\udcff",
 )
-NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff")
+NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\udcff")
 
 
 @pytest.mark.parametrize(
@@ -204,10 +210,10 @@ def test_a_title_is_one_clean_line(
     assert HeadTail(session.path).custom_title == title
 
 
-@given(st.text(min_size=1, max_size=MAX_LENGTH))
+@given(st.text(min_size=1, max_size=MAX_LABEL_CHARACTERS))
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     """Whatever is given, what is left names the same again, on one line, or is refused."""
-    for clean in (bookkeeping._as_title, bookkeeping._as_tag):
+    for clean in (bookkeeping._normalize_title, bookkeeping._normalize_tag):
         try:
             once = clean(text)
         except UsageError:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound
-from resume_hooks.sessions.locate import names_subagent, resolve_transcript
-from resume_hooks.sessions.record_references import TranscriptNames, names_of
+from resume_hooks.sessions.locate import is_subagent_locator, resolve_transcript
+from resume_hooks.sessions.record_references import TranscriptNames, names_of_transcript
 from resume_hooks.sessions.transcript_files import (
     Subagent,
     agent_type,
@@ -16,7 +16,7 @@ from resume_hooks.sessions.transcript_files import (
     owning_session,
     subagent_name,
     subagents_of,
-    title_of,
+    title_of_transcript,
 )
 from tests.builders import (
     CWD,
@@ -64,7 +64,7 @@ def test_the_subagents_of_a_session(parent: Path) -> None:
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
     assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
-    assert [title_of(one.path) for one in found] == ["look around"] * 3
+    assert [title_of_transcript(one.path) for one in found] == ["look around"] * 3
     assert subagents_of(str(parent.parent / f"{OTHER}.jsonl")) == [
         Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
     ]
@@ -139,8 +139,8 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
     for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
         assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER
     assert resolve_transcript(None, CWD, config_home.where).session_id in {SESSION, OTHER}
-    assert not names_subagent("/some/path/agent-x")
-    assert not names_subagent("/agent-x")
+    assert not is_subagent_locator("/some/path/agent-x")
+    assert not is_subagent_locator("/agent-x")
 
 
 def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
@@ -161,11 +161,13 @@ def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
 def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
     """In full and short, ready to be found again; a file that no id leads to goes by its path."""
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
-    assert names_of(one, config_home.where) == TranscriptNames(
+    assert names_of_transcript(one, config_home.where) == TranscriptNames(
         f"{SESSION}/agent-b7", "11111111/agent-b7"
     )
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
-    assert names_of(one, config_home.where).short == f"{SESSION}/agent-b7"
+    assert names_of_transcript(one, config_home.where).short == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))
-    names = names_of(resolve_transcript(strange, "/", config_home.where), config_home.where)
+    names = names_of_transcript(
+        resolve_transcript(strange, "/", config_home.where), config_home.where
+    )
     assert (names.full, names.reference(3)) == (strange, f"'{strange}:3'")

@@ -32,7 +32,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import (
     SessionFile,
     all_sessions,
@@ -166,11 +166,11 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     child = write_unless_idle(plan, options.where, dry_run=options.dry_run)
     data = EMPTY_DATA | {"archived": outcomes, "slim": child, "written": child.written}
     if child.written:
-        size = size_text(os.path.getsize(child.file))
+        size = format_bytes(os.path.getsize(child.file))
     else:
         size = "-"
     facts = [
-        ("size", f"{size_text(session.size)} here; there {size}"),
+        ("size", f"{format_bytes(session.size)} here; there {size}"),
         (
             "archived copy",
             outcomes[0].archived.folder
@@ -206,7 +206,7 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     for result in ("kept", "renewed", "unchanged"):
         counts[result] = sum(each.result == result for each in outcomes)
     failed = sum(each.result == "failed" for each in outcomes)
-    size = size_text(sum(each.session.size for each in outcomes))
+    size = format_bytes(sum(each.session.size for each in outcomes))
     counts_text = (
         ", ".join(
             f"{count:,} {_RESULT_WORDS.get(result, result)}"
@@ -230,8 +230,8 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
 
     def text() -> str:
         rows = [archived_text(each, options.where) for each in sessions]
-        size = f"{format_count(len(sessions), 'session')}, {size_text(sum(each.size for each in sessions))}"
-        stored_size = size_text(sum(each.stored for each in sessions))
+        size = f"{format_count(len(sessions), 'session')}, {format_bytes(sum(each.size for each in sessions))}"
+        stored_size = format_bytes(sum(each.stored for each in sessions))
         if rows:
             total_line = f"{size}; they take {stored_size}."
         else:
@@ -273,7 +273,7 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
         return "\n".join(
             [
                 *lines,
-                f"{session_count}, {size_text(bytes_read)} read: {len(findings) or 'no'} findings.",
+                f"{session_count}, {format_bytes(bytes_read)} read: {len(findings) or 'no'} findings.",
             ]
         )
 

@@ -16,7 +16,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -41,7 +41,7 @@ class Bash(BashComplete):
         for item in items:
             is_session = (
                 item.help
-                and len(item.value) >= SHORT
+                and len(item.value) >= SHORT_ID_CHARACTERS
                 and set(item.value) <= set("0123456789abcdef-")
             )
             titled = f"{item.type},{item.value}  {item.help}"
@@ -82,8 +82,8 @@ def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
                     :TITLE_CHARACTERS
                 ].rstrip()
         if is_named or (len(beginning) >= MIN_TITLE_PART and beginning in title.lower()):
-            if len(beginning) <= SHORT:
-                size = SHORT
+            if len(beginning) <= SHORT_ID_CHARACTERS:
+                size = SHORT_ID_CHARACTERS
             else:
                 size = len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")

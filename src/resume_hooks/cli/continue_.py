@@ -27,7 +27,7 @@ from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -196,7 +196,7 @@ def _descriptions_of_ways(comparison: Comparison, *, is_fork_smaller: bool) -> d
         full_text = ""
     if is_fork_smaller:
         size_text_of_fork = (
-            f"; the client reads only 50 MB of its {size_text(comparison.glance.size)}"
+            f"; the client reads only 50 MB of its {format_bytes(comparison.glance.size)}"
         )
     else:
         size_text_of_fork = ""

@@ -17,7 +17,7 @@ from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import IndexStatus, index_status
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
 from resume_hooks.system.text import format_count
@@ -100,7 +100,7 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
         ),
         (
             "transcripts",
-            f"{format_count(status.transcripts, 'file')}, {size_text(status.transcripts_size)}",
+            f"{format_count(status.transcripts, 'file')}, {format_bytes(status.transcripts_size)}",
         ),
         (
             "holds",
@@ -111,9 +111,9 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
             if status.vaulted
             else []
         ),
-        ("size", f"{size_text(status.size)}{share}"),
+        ("size", f"{format_bytes(status.size)}{share}"),
     ]
-    return facts_table([*rows, *([("read now", size_text(bytes_read))] if bytes_read else [])])
+    return facts_table([*rows, *([("read now", format_bytes(bytes_read))] if bytes_read else [])])
 
 
 def _findings_text(findings: list[Finding]) -> str:

@@ -34,7 +34,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import format_whole_digest
-from resume_hooks.sessions.opening_layout import next_step_of, opening_text
+from resume_hooks.sessions.opening_layout import extract_next_step, opening_text
 from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
 
@@ -132,7 +132,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
             return opening
         return opening_text(
             own_row.sub("", fresh_plan.draft.block),
-            next_step_of(fresh_plan.opening) or "",
+            extract_next_step(fresh_plan.opening) or "",
             digest=full_text,
         )
 

@@ -19,7 +19,7 @@ from resume_hooks.sessions.agents.registry import (
     row_of_agent,
 )
 from resume_hooks.sessions.archived.sessions import archive_facts
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import shell_command
@@ -79,7 +79,7 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
         "models": transcript.models,
-        "context": session.weigh(transcript.chain, pieces)[0],
+        "context": session.measure_chain(transcript.chain, pieces)[0],
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
 
@@ -117,8 +117,8 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         (
             "size",
             (
-                f"{size_text(data['size'])}, {data['lines']:,} lines, the longest "
-                f"{size_text(data['longest_line'])}"
+                f"{format_bytes(data['size'])}, {data['lines']:,} lines, the longest "
+                f"{format_bytes(data['longest_line'])}"
             ),
         ),
         *(

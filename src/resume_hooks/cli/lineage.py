@@ -12,8 +12,15 @@ from resume_hooks import questions
 from resume_hooks.cli.verbs.sessions import LineageOptions
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, Family, without_trims
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage import (
+    MISSING_STATUS,
+    STATUS_REMARKS,
+    Ancestor,
+    Descendant,
+    Family,
+    omit_trims,
+)
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
 LABEL_COLUMNS = 160  # the width in columns for a title of wide letters and its kind
@@ -43,7 +50,7 @@ def lineage(options: LineageOptions) -> None:
     if options.original:
         shown_rows = rows[:1]
     elif options.continued:
-        shown_rows = without_trims(rows)
+        shown_rows = omit_trims(rows)
     else:
         shown_rows = rows
     if options.locator:
@@ -75,7 +82,7 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 
 def ancestor_line(row: Ancestor) -> str:
     """Return a row as text: the title and how it was derived, then the id, dates, size and file."""
-    if row.status == MISSING:
+    if row.status == MISSING_STATUS:
         file_text = f"\n   {row.session_file}" if row.session_file else ""
         return (
             f"{click.style('(file gone)', fg='yellow')}\n   "
@@ -84,12 +91,12 @@ def ancestor_line(row: Ancestor) -> str:
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
     dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
-    archived_text = click.style(LEFT.get(row.status, ""), fg="yellow")
+    archived_text = click.style(STATUS_REMARKS.get(row.status, ""), fg="yellow")
     owner_text = f" · {row.owner} on {row.machine}" if row.owner else ""
     file_or_command = row.session_file or shell_command(f"team pull {row.owner}:{row.session_id}")
     return (
         f"{row.title_and_origin}{archived_text}{owner_text}\n   "
-        f"{row.session_id} · {dates} · {size_text(row.size)}\n   {file_or_command}"
+        f"{row.session_id} · {dates} · {format_bytes(row.size)}\n   {file_or_command}"
     )
 
 
@@ -102,7 +109,9 @@ def _print_derived(options: LineageOptions) -> None:
     if not options.everything:
         parents = {child.parent_session_id for child in descendants}
         descendants = [
-            c for c in descendants if c.row.session_id in parents or not family.is_given_up(c.row)
+            c
+            for c in descendants
+            if c.row.session_id in parents or not family.is_row_superseded(c.row)
         ]
 
     def text() -> str:

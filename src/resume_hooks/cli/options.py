@@ -273,7 +273,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
     Raise UsageError for a sub-agent.
     """
     folder = current_folder()
-    if locator and locate.names_subagent(locator):
+    if locator and locate.is_subagent_locator(locator):
         session_file = locate.resolve_transcript(locator, folder, where, foreign=foreign)
         if subagent_name(session_file.path):
             raise UsageError(
@@ -284,7 +284,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
                 ),
             )
         return _load_session(session_file, where)
-    session = _load_session(locate.resolve(locator, folder, where, foreign=foreign), where)
+    session = _load_session(locate.resolve_locator(locator, folder, where, foreign=foreign), where)
     if locator is None:
         _print_chosen_session(session, _unused_child(session, folder, where))
     return session
@@ -307,7 +307,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     if locator is not None:
         return locate_session(locator, where, foreign=True)
     default_session = _load_session(
-        locate.resolve(None, current_folder(), where, foreign=True), where
+        locate.resolve_locator(None, current_folder(), where, foreign=True), where
     )
     child = _unused_child(default_session, current_folder(), where)
     if child is not None and child.kind in _TRIM_KINDS:

@@ -11,7 +11,7 @@ from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.reading.outline import Outline, OutlineTurn, format_outline, make_outline
 from resume_hooks.sessions.agents.registry import row_of_agent
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.record_references import TranscriptNames, names_of
+from resume_hooks.sessions.record_references import TranscriptNames, names_of_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import turns as words
 
@@ -40,7 +40,7 @@ def show_outline(options: OutlineOptions) -> None:
             for turn in turns
             if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)
         ]
-    names = names_of(session, options.where)
+    names = names_of_transcript(session, options.where)
     limitation = row_of_agent(session.agent).loss_note
     text = functools.partial(
         format_outline, session_outline, turns, names, options.max_chars, options.touched

@@ -39,20 +39,20 @@ from resume_hooks.reading.passages import (
 from resume_hooks.reading.render import Rendering, render_at
 from resume_hooks.sessions.agents.registry import agent_name_of_path, row_of_agent
 from resume_hooks.sessions.agents.registry import original_path as place_of_original
-from resume_hooks.sessions.locate import names_subagent, resolve_transcript
+from resume_hooks.sessions.locate import is_subagent_locator, resolve_transcript
 from resume_hooks.sessions.record_references import (
-    EXAMPLE,
+    REFERENCE_HELP,
     RecordLine,
     RecordLines,
     TranscriptNames,
-    line_of_reference,
-    names_of,
+    find_numbered_line,
+    find_referenced_line,
+    names_of_transcript,
     parse_reference,
-    place_of,
     shorten_reference,
 )
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import subagent_name, title_of
+from resume_hooks.sessions.transcript_files import subagent_name, title_of_transcript
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
@@ -133,21 +133,22 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
     session: str | None = options.session
     if target is None:
         raise UsageError(
-            "No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3"
+            "No record is named",
+            f"{REFERENCE_HELP} Whole turns: resume-hooks read SESSION --turns 1-3",
         )
     if ":" not in target and session is None:
         short_target = collapse_line(plain_line(target), 80)
         outline_command = f"resume-hooks outline {shlex.quote(short_target)}"
         raise UsageError(
             f"'{short_target}' names no record",
-            f"{EXAMPLE} Of a session: {outline_command}, or --turns 1-3.",
+            f"{REFERENCE_HELP} Of a session: {outline_command}, or --turns 1-3.",
         )
     reference = parse_reference(target, session)
     folder = current_folder()
-    if names_subagent(reference.session) or subagent_name(reference.session):
+    if is_subagent_locator(reference.session) or subagent_name(reference.session):
         session_file = resolve_transcript(reference.session, folder, options.where, foreign=True)
         if subagent_name(session_file.path):
-            entry = line_of_reference(
+            entry = find_numbered_line(
                 reference, RecordLines(session_file.path, session_file.session_id)
             )
             return OriginalRecord(entry, entry)
@@ -156,13 +157,13 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
 
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _turn_reader(session, options), _turns_of_options(options)
-    names = names_of(session, options.where)
+    names = names_of_transcript(session, options.where)
     passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
     rows = passage_rows(passages, names, options.max_chars)
     if options.errors:
         calls = []
         for passage_of_turn in passages:
-            calls.append(reader.lines_of_calls(passage_of_turn.entry.record() or {}))
+            calls.append(reader.lines_of_calls(passage_of_turn.entry.parse_record() or {}))
         call_references = []
         for numbers in calls:
             call_references.append([f"{names.full}:{number}" for number in numbers])
@@ -183,7 +184,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
 
 def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _turn_reader(session, options), _turns_of_options(options)
-    names = names_of(session, options.where)
+    names = names_of_transcript(session, options.where)
     commands = reader.commands_of_turns(turns)
     heading = _heading_of_session(
         session, names, _shown_part_text(turns, reader.turns, "command", len(commands))
@@ -218,7 +219,7 @@ def _turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
 
 
 def _print_page(session: SessionFile, options: ReadOptions) -> None:
-    names = names_of(session, options.where)
+    names = names_of_transcript(session, options.where)
     entries = RecordLines(session.path, session.session_id)
     if options.before is None:
         start_line = None
@@ -234,7 +235,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     }
     first = names.reference(page_found.passages[0].word) if rows else ""
     if page_found.more:
-        earlier = f"earlier: {shell_command(f'read {names.word} --page --before {first}')}"
+        earlier = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first}')}"
     else:
         earlier = "from the first record"
     heading = _heading_of_session(session, names, f"{format_count(len(rows), 'record')}, {earlier}")
@@ -260,7 +261,7 @@ def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) 
             f"'{short_id}' is not a record of {collapse_line(names.short, 80)}",
             "Give an id from an earlier page.",
         )
-    return place_of(parse_reference(record, names.full), entries)
+    return find_referenced_line(parse_reference(record, names.full), entries)
 
 
 def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: ReadOptions) -> None:
@@ -273,7 +274,7 @@ def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: Read
         0,
         agent_name_of_path(requested.file, options.where),
     )
-    names = names_of(session, options.where)
+    names = names_of_transcript(session, options.where)
     earlier, later = read_around(
         RecordLines(requested.file, requested.session_id),
         names,
@@ -322,7 +323,8 @@ def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> 
 
 def _heading_of_session(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
     limitation = " · prompts only" if row_of_agent(session.agent).loss_note else ""
-    return f"{collapse_line(title_of(session.path), 60)} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
+    title = collapse_line(title_of_transcript(session.path), 60)
+    return f"{title} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 
 # the lengths to which a command may be shortened; the largest at which all commands fit is used
@@ -369,12 +371,12 @@ def passages_text(
 
 
 def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    reference = names.reference(run[0].entry.word)
+    reference = names.reference(run[0].entry.record_part)
     kinds = ", ".join(
         dict.fromkeys(run_passage.speaker.removeprefix("attachment ") for run_passage in run)
     )
     size = sum(run_passage.characters for run_passage in run)
-    end_text = f" to {run[-1].entry.word}" if len(run) > 1 else ""
+    end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
     words = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
     command = command_for_whole_record(reference, run[0].characters)
     return TextPiece(
@@ -399,8 +401,9 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
             and passages[first].turn != passages[last].turn
         ):
             span = format_span(passages[first].turn, passages[last].turn)
-            return f"… {count:,} records left out, turns {span}: {shell_command(f'read {names.word} --turns {span}')}"
-        reference = names.reference(passages[first].entry.word)
+            command = shell_command(f"read {names.quoted_name} --turns {span}")
+            return f"… {count:,} records left out, turns {span}: {command}"
+        reference = names.reference(passages[first].entry.record_part)
         following = sum(not one.added for one in passages[first + 1 : last + 1])
         after = f" --after {following}" if following else ""
         return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after}')}"
@@ -413,7 +416,7 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeG
 
     def gap(first: int, last: int) -> str:
         span = format_span(passages[first].turn, passages[last].turn)
-        command = shell_command(f"read {names.word} --errors --turns {span}")
+        command = shell_command(f"read {names.quoted_name} --errors --turns {span}")
         return f"… {format_count(last - first + 1, 'error')} left out: {command}"
 
     return gap
@@ -455,7 +458,7 @@ def commands_text(
 
     def gap(first: int, last: int) -> str:
         span = format_span(commands[first].turn, commands[last].turn)
-        command = shell_command(f"read {names.word} --commands --turns {span} --max-chars 0")
+        command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last - first + 1, 'command')} left out: {command}"
 
     return fit_both_ends(first_output_line("read", heading), lines, limit, gap)
@@ -480,7 +483,7 @@ def _session_data(session: SessionFile) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "session_file": original_path_text,
-        "title": title_of(session.path),
+        "title": title_of_transcript(session.path),
     }
 
 
@@ -517,14 +520,14 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
 
 def parse_record(entry: RecordLine) -> Record:
     """Return the record in a line. Raise ResumeHooksError if the line does not contain a record."""
-    record = entry.record()
+    record = entry.parse_record()
     if record is None:
         raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
     return record
 
 
 def _print_raw(entry: RecordLine) -> None:
-    line = entry.raw()
+    line = entry.read_raw()
     try:
         sys.stdout.buffer.write(line)
         sys.stdout.flush()
@@ -563,7 +566,7 @@ def _record_text(
     """
     original = looked_up.original
     facts = (
-        title_of(original.file),
+        title_of_transcript(original.file),
         shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),

@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_error
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
 from resume_hooks.sessions.session import Session
-from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
+from resume_hooks.sessions.session_files import SessionFile, can_client_resume, session_file
 from resume_hooks.system.git_worktrees import command_to_recreate_worktree
 from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -81,7 +81,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         )
     folder = home_folder(HeadTail(session.path), where)
     start = client_start(session.session_id, session.path, folder, where)
-    if not is_known(session, where) and not start.config:
+    if not can_client_resume(session, where) and not start.config:
         reason = (
             f"{session.path} lies outside of the client's folders, where claude --resume "
             "does not find it."
@@ -148,7 +148,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
         choices.append(
             AnswerChoice(
                 place.folder,
-                place.why
+                place.evidence
                 or (
                     "the current folder"
                     if place.folder == current

@@ -22,14 +22,14 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
+from resume_hooks.sessions.locator_forms import RESOLVERS, has_one_form, resolve_title_part
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
 BARE_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
 # other arguments filter the list
-EXACT_RESOLVERS = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)
+EXACT_RESOLVERS = tuple(resolver for resolver in RESOLVERS if resolver is not resolve_title_part)
 
 
 def resume(options: ResumeOptions) -> None:
@@ -98,7 +98,7 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
     locator_text = locator.strip()
     resolvers = RESOLVERS if locator_text.lower().startswith("title:") else EXACT_RESOLVERS
     try:
-        return locate.resolve(
+        return locate.resolve_locator(
             locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True
         )
     except AmbiguousLocator as error:
@@ -108,7 +108,7 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
             return readable_session(file, Where())
         return locate_session(str(row["session_id"]), Where())
     except SessionNotFound:
-        if is_one_form(locator_text):
+        if has_one_form(locator_text):
             raise
         return None
 

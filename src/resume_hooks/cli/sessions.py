@@ -19,7 +19,7 @@ from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, Se
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_named, list_agents, store_of
 from resume_hooks.sessions.child_titles import kind_unless_in_title
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
@@ -130,7 +130,7 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
     return (
         _short_age(now - row.mtime),
         days_left,
-        size_text(row.size),
+        format_bytes(row.size),
         turns,
         percent,
         plain_line(row.title),

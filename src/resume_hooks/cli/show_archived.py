@@ -15,8 +15,8 @@ from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import is_of_other_home, path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
-from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.lineage_block import format_bytes
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.invocation import shell_command
@@ -32,7 +32,7 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
     else:
         only_copy = ", only here"
     only_copy += f", of {archived.home}" if is_of_other_home(archived.home, where) else ""
-    sizes = f"{size_text(archived.size)} packed to {size_text(archived.stored)}"
+    sizes = f"{format_bytes(archived.size)} packed to {format_bytes(archived.stored)}"
     last_written = f"last written {clock.format_minute(archived.ended)}"
     rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy}"]
     for state in list_earlier_states(archived):
@@ -83,10 +83,10 @@ def _archived_list_text(page: Sequence[ArchivedSession]) -> str:
     for session in page:
         rows.append(
             (
-                session.session_id[:SHORT],
+                session.session_id[:SHORT_ID_CHARACTERS],
                 clock.format_minute(session.ended),
-                size_text(session.size),
-                size_text(session.stored),
+                format_bytes(session.size),
+                format_bytes(session.stored),
                 clock.format_minute(session.archived_at)[:10],
                 plain_line(session.title),
             )

@@ -27,7 +27,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
 from resume_hooks.sessions.child_titles import displayed_kind
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
@@ -128,7 +128,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     description = _trash_question(complete, removable_strays)
     if is_asking and description:
         rows = [
-            f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in complete
+            f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}" for entry in complete
         ]
         print_text("\n".join([*rows, *stray_lines(removable_strays)]))
     is_agreed = bool(description) and options.confirm_write(
@@ -176,7 +176,7 @@ def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFo
     parts = [format_count(len(entries), "session")] if entries else []
     parts += [f"{half_removed:,} half-removed"] if half_removed else []
     parts += [format_count(damaged, "unknown folder")] if damaged else []
-    size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
+    size = format_bytes(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
     if parts:
         return f"{' and '.join(parts)}, {size}"
     return ""
@@ -290,7 +290,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     """Return lines on the trash's other folders: the number of partly removed ones, and each unknown one."""
     half_removed = [stray for stray in strays if stray.gone]
-    size = size_text(sum(stray.size for stray in half_removed))
+    size = format_bytes(sum(stray.size for stray in half_removed))
     if half_removed:
         lines = [
             f"{len(half_removed):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
@@ -299,7 +299,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
         lines = []
     return lines + [
         (
-            f"1 unknown folder, {size_text(stray.size)}: its manifest is missing or damaged: "
+            f"1 unknown folder, {format_bytes(stray.size)}: its manifest is missing or damaged: "
             f"{stray.folder}"
         )
         for stray in strays
@@ -309,7 +309,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 def size_of_files_text(entry: ArchivedSession) -> str:
     """Return the total size of a session's files."""
-    return f"{size_text(entry.size)} in {format_count(len(entry.parts), 'file')}"
+    return f"{format_bytes(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 
 def _print_restorable(options: RestoreOptions) -> None:
@@ -344,4 +344,4 @@ def _row_of_entry(entry: ArchivedSession) -> str:
         note = ""
     else:
         note = f"\n   {click.style(INTERRUPTED_NOTE, fg='yellow')}"
-    return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {dates}{note}"
+    return f"{entry.title}\n   {entry.locator} · {format_bytes(entry.size)} · {dates}{note}"

@@ -90,9 +90,7 @@ class CutAtRecord(NamedTuple):
     @property
     def description(self) -> str:
         """The record, for messages."""
-        return (
-            f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
-        )
+        return f"record {self.record.record_part if isinstance(self.record, RecordOffset) else self.record}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the record itself, or the last message before a line that is not a message."""

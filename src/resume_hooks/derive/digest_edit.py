@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.lineage_block import without_block_markers
-from resume_hooks.sessions.opening_layout import NEXT_STEP
+from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.system.text import plain_text
 
 MAX_EDITED_CHARACTERS = 200_000  # the maximum number of characters: about 50,000 tokens
@@ -35,8 +35,8 @@ def digest_from_editor(text: str) -> str:
     used_rows = []
     for row in rows[first:]:
         if row:
-            used_rows.append(without_block_markers(row))
-    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used_rows)
+            used_rows.append(remove_block_markers(row))
+    edited = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
     if len(edited) > MAX_EDITED_CHARACTERS:
         raise UsageError(
             (

@@ -42,10 +42,10 @@ from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical_path, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of
-from resume_hooks.sessions.lineage_block import moved_note
-from resume_hooks.sessions.opening_layout import lineage_line, spoken_line
+from resume_hooks.sessions.lineage_block import describe_move
+from resume_hooks.sessions.opening_layout import lineage_line, message_line
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
@@ -148,7 +148,7 @@ def plan_fork(
     )
     lineage = child.block if move else lineage_if_needed(child, kept_transcript)
     if move and move.roots and move.new not in move.roots:
-        lineage += f"\n{moved_note(move.old, move.new)}"
+        lineage += f"\n{describe_move(move.old, move.new)}"
     tokens_before, snapshots = (
         parent.context.tokens,
         select_snapshots(kept_transcript, parent.survey),
@@ -276,7 +276,9 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
         record = transcript.read(node)
         if node.sidechain or record.get("isMeta") is True or not node.spoken:
             continue
-        reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT]}:{node.number}"
+        reference = (
+            f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.number}"
+        )
         is_result = bool(records.results(record))
         if is_result or node.kind == records.ASSISTANT:
             role = records.ASSISTANT
@@ -307,7 +309,7 @@ def make_conversation_lines(
     for message in messages:
         setting = setting._replace(at=clock.add_millisecond(setting.at))
         own_id = str(uuid.uuid4())
-        bodies.append(spoken_line(setting, last_id, own_id, message.role, message.text))
+        bodies.append(message_line(setting, last_id, own_id, message.role, message.text))
         last_id = own_id
     return FreshLines(tuple(bodies))
 

@@ -21,9 +21,9 @@ from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_t
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.redaction.texts import count_placeholders, redact
-from resume_hooks.sessions.lineage_block import without_block_markers
+from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import (
@@ -217,7 +217,7 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
 
 def digest_reference(session_id: str) -> str:
     """Return the reference to the record with a child's whole digest, in the form that the opening shows."""
-    return f"{session_id[:SHORT]}:{DIGEST_LINE}"
+    return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
 
 
 def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
@@ -256,11 +256,11 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
     else:
         verb = "Rolled over from"
     if child.subagent:
-        subagent = f"`{without_block_markers(plain_line(child.subagent))}` of "
+        subagent = f"`{remove_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
     # The client shows Markdown. If a title was cut, a backtick in it would open a code span.
-    title = without_block_markers(plain_line(parent.title)).replace("`", "'")
+    title = remove_block_markers(plain_line(parent.title)).replace("`", "'")
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){place}."]
     if next_step:
         lines.append(

@@ -19,12 +19,12 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_from_path
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locator_forms import MIN_PREFIX
+from resume_hooks.sessions.locator_forms import MIN_PREFIX_CHARACTERS
 from resume_hooks.sessions.record_references import (
     RecordLine,
     RecordLines,
     Reference,
-    line_of_reference,
+    find_numbered_line,
 )
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import backup_folder
@@ -74,7 +74,7 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     """
     originals = Originals(where)
     requested_line = _referenced_line(reference, originals, cwd, where)
-    record = requested_line.record()
+    record = requested_line.parse_record()
     original = originals.of(record, requested_line.file) if record else None
     if original is None and record and is_marked(record):
         raise SessionNotFound(
@@ -92,10 +92,10 @@ def _referenced_line(
     If its session is gone, the backups of in-place trims are searched.
     """
     try:
-        session = locate.resolve(reference.session, cwd, where, foreign=True)
+        session = locate.resolve_locator(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
-        if len(prefix) >= MIN_PREFIX:
+        if len(prefix) >= MIN_PREFIX_CHARACTERS:
             backed_up = originals.backed_up_ids(prefix)
         else:
             backed_up = []
@@ -103,9 +103,9 @@ def _referenced_line(
             raise
         for path in originals.backups(backed_up[0]):
             with contextlib.suppress(UsageError):  # a later backup may contain more lines
-                return line_of_reference(reference, RecordLines(path, backed_up[0]))
+                return find_numbered_line(reference, RecordLines(path, backed_up[0]))
         raise
-    return line_of_reference(reference, RecordLines(session.path, session.session_id))
+    return find_numbered_line(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
@@ -129,12 +129,12 @@ class Originals:
         """
         if session not in self._named:
             try:
-                session_file = locate.resolve(session, "", self._where, foreign=True)
+                session_file = locate.resolve_locator(session, "", self._where, foreign=True)
             except UsageError as error:
                 raise SessionNotFound(str(error), error.remedy) from error
             self._named[session] = RecordLines(session_file.path, session_file.session_id)
-        requested_line = self._named[session].at(number)
-        record = requested_line.record() if requested_line else None
+        requested_line = self._named[session].line_at(number)
+        record = requested_line.parse_record() if requested_line else None
         if requested_line is None or record is None:
             raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
         return self.of(record, requested_line.file) or requested_line
@@ -193,7 +193,7 @@ class Originals:
                 self._candidates[key] = list(dict.fromkeys(self._candidate_files(origin, folder)))
             for path, session_id in self._candidates[key]:
                 entry = self._find_record(path, session_id, origin)
-                original = entry.record() if entry else None
+                original = entry.parse_record() if entry else None
                 if (
                     entry is not None
                     and original is not None
@@ -208,7 +208,7 @@ class Originals:
                 self._files[path] = RecordLines(path, session_id)
             entries = self._files[path]
             if entries and origin.uuid:
-                return entries.of(origin.uuid, origin.record)
+                return entries.find_uuid(origin.uuid, origin.record)
             return None
         except SessionNotFound:
             return None  # the file was deleted since it was listed
@@ -277,7 +277,7 @@ class RestoreRecord:
 
         Raises SessionNotFound if the original has disappeared since the search.
         """
-        original = self._original.record()
+        original = self._original.parse_record()
         if original is None:
             raise SessionNotFound(
                 f"{self._original.file} changed while it was read", "Run the command again."

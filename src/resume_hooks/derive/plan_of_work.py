@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Ancestor
-from resume_hooks.sessions.lineage_block import without_block_markers
+from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
@@ -51,11 +51,11 @@ def plan_note(ends: HeadTail, where: Where) -> str:
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
         title_in_brackets = (
-            f" ({redact(without_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
+            f" ({redact(remove_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
         )
     else:
         title_in_brackets = ""
     return (
-        f"The plan of this work{title_in_brackets} is the file {without_block_markers(plain_line(path))}: read it "
+        f"The plan of this work{title_in_brackets} is the file {remove_block_markers(plain_line(path))}: read it "
         "before you continue."
     )

@@ -51,8 +51,13 @@ from resume_hooks.reading.summary_check import CheckedSummary, check_summary, re
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
 from resume_hooks.sessions.held_links import remove_links
-from resume_hooks.sessions.lineage_block import without_block_markers
-from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
+from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.record_references import (
+    MAX_LINE_DIGITS,
+    SHORT_ID_CHARACTERS,
+    TranscriptNames,
+    names_of_transcript,
+)
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
@@ -124,7 +129,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
     Raises SessionNotFound if the session is unreadable.
     """
-    reading, names = TurnReader(session), names_of(session, where)
+    reading, names = TurnReader(session), names_of_transcript(session, where)
     shown_records = list(_read_shown_records(reading, names))
     characters = sum(len(record.piece.body) for record in shown_records)
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
@@ -273,7 +278,7 @@ def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> st
     if not rows:
         return ""
     wish_note = f', asked for "{_clean_line(wish, 200)}"' if wish.strip() else ""
-    reference_note = f":N is record {session_id[:SHORT]}:N"
+    reference_note = f":N is record {session_id[:SHORT_ID_CHARACTERS]}:N"
     head = (
         f"summary by {_clean_line(model, 80)}, from the session's records{wish_note} (not "
         f"instructions; {reference_note})"
@@ -324,14 +329,14 @@ def _format_point(point: Point, session_id: str, shown: frozenset[int]) -> str:
 def _parse_record_number(record: int | str, session_id: str) -> int:
     """Return the number of a record written as ``56``, ``:56`` or ``1a2b3c4d:56``, or -1 for anything else."""
     session, _, digits = str(record).strip().rpartition(":")
-    is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+    is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_LINE_DIGITS
     if is_valid and session_id.startswith(session):
         return int(digits)
     return -1
 
 
 def _clean_line(text: str, limit: int) -> str:
-    return without_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
+    return remove_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
 
 
 def _rows_that_fit(rows: Sequence[str], room: int) -> Iterator[str]:
@@ -538,9 +543,9 @@ def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[s
     room = MAX_ANCESTOR_BYTES
     for row in parent.lineage[-2::-1]:
         room -= row.size
-        if room >= 0 and (path := parent.family.path_of(row)) is not None:
+        if room >= 0 and (path := parent.family.transcript_path(row)) is not None:
             with suppress(SessionNotFound):  # the session was deleted in the meantime
-                yield from read_texts(path, row.session_id[:SHORT])
+                yield from read_texts(path, row.session_id[:SHORT_ID_CHARACTERS])
     yield from read_texts(parent.file, "")
 
 

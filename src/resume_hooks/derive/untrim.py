@@ -33,7 +33,7 @@ from resume_hooks.derive.originals import (
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.record_references import SHORT, RecordLine
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, RecordLine
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import backup_time
@@ -96,7 +96,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
     for index, reference in find_references(record).items():
         originals_by_block[index] = originals.original_of_line(*reference)
     for index, line in originals_by_block.items():
-        if _original_block(message(record)["content"][index], line.record() or {}) is None:
+        if _original_block(message(record)["content"][index], line.parse_record() or {}) is None:
             raise SessionNotFound(f"{line.reference} contains something else")
     return originals_by_block
 
@@ -118,7 +118,7 @@ class RestoreBlocks:
             return None
         content = list(message(edited)["content"])
         for index, line in self._found.items():
-            block = _original_block(content[index], line.record() or {})
+            block = _original_block(content[index], line.parse_record() or {})
             if block is None:
                 raise SessionNotFound(
                     f"{line.file} changed while it was read", "Run the command again."
@@ -174,7 +174,9 @@ class TrimmedSession:
         """The error for a session in which no content can be restored."""
         if not self.earlier:
             return NothingToTrim("Nothing in this session is trimmed")
-        fork = f"resume-hooks fork {self.session.session_id[:SHORT]} --before-compaction"
+        fork = (
+            f"resume-hooks fork {self.session.session_id[:SHORT_ID_CHARACTERS]} --before-compaction"
+        )
         return NothingToTrim(
             "The trimmed contents are before the last compaction, so they are no longer sent",
             f"A fork from before it can be untrimmed: {fork}",
@@ -186,7 +188,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     pieces, survey, collector = Pieces(), WriteScan(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
     loaded_session, live_chain = Session.of(session, Where()), transcript.chain
-    context, scale = loaded_session.weigh(live_chain, pieces)
+    context, scale = loaded_session.measure_chain(live_chain, pieces)
     chain_before, later_nodes, undone = _undo_trims(transcript)
     chain = [*chain_before, *later_nodes]
     trimmed = tuple(node for node in chain if node.number in collector.numbers)
@@ -197,7 +199,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
             session, transcript, pieces, survey, context, scale, trimmed, earlier=trimmed_earlier
         )
     # Later counts of the client are measured on the trimmed context.
-    context_before, scale = loaded_session.weigh(chain_before, pieces)
+    context_before, scale = loaded_session.measure_chain(chain_before, pieces)
     added_characters = sum(node.characters for node in later_nodes)
     characters_without_trims = sum(node.characters for node in chain_before) + added_characters
     return TrimmedSession(

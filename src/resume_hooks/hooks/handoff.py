@@ -26,8 +26,8 @@ from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
 from resume_hooks.hooks.request import Request, refuse_option
 from resume_hooks.reading.digest.entries import read_digest
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
-from resume_hooks.sessions.opening_layout import short_opening
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.opening_layout import shorten_opening
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import client_pid, process_start_time
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
@@ -96,13 +96,13 @@ def offer_clear(receipt: Receipt) -> bool:
     pid = client_pid()
     if pid is None:
         return False
-    reference = f"{receipt.session_id[:SHORT]}:{OPENING_LINE}"
+    reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_LINE}"
     try:
         opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)
         shorten = functools.partial(_shorter_opening, receipt)
         if not isinstance(opening, str) or not (
-            text := short_opening(opening, MAX_OPENING, reference, shorten)
+            text := shorten_opening(opening, MAX_OPENING, reference, shorten)
         ):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)

@@ -7,9 +7,15 @@ from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.hooks.plain_cards import COLUMNS
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.session_list.rows import cut_title
-from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
-from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.lineage import (
+    ARCHIVED_STATUS,
+    MISSING_STATUS,
+    STATUS_REMARKS,
+    Ancestor,
+    Family,
+)
+from resume_hooks.sessions.lineage_block import format_bytes
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 
 MAX_SHOWN = 4  # the number of sessions that fit a card of ten rows
@@ -37,22 +43,22 @@ def lineage_card(rows: list[Ancestor]) -> str:
         shown_rows = [numbered[0], *numbered[2 - MAX_SHOWN :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
     for number, row in shown_rows:
-        name = "(file gone)" if row.status == MISSING else row.title
-        derivation = "" if row.status == MISSING else row.how
+        name = "(file gone)" if row.status == MISSING_STATUS else row.title
+        derivation = "" if row.status == MISSING_STATUS else row.origin_note
         facts = " · ".join(filter(None, (derivation, "this session" if number == count else "")))
-        row_marks = LEFT.get(row.status, "") + (f"  {facts}" if facts else "")
+        row_marks = STATUS_REMARKS.get(row.status, "") + (f"  {facts}" if facts else "")
         lines.append(
             f"  {number} · {cut_title(name, COLUMNS - len(row_marks) - 5 - len(str(number)))}{row_marks}"
         )
         if row.created:
-            dates = f" · {format_minute(row.created)} · {size_text(row.size)}"
+            dates = f" · {format_minute(row.created)} · {format_bytes(row.size)}"
         else:
             dates = ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown_rows) < count:
-            command = shell_command(f"lineage {rows[-1].session_id[:SHORT]}")
+            command = shell_command(f"lineage {rows[-1].session_id[:SHORT_ID_CHARACTERS]}")
             lines.append(f"  {count - len(shown_rows)} more between, in a shell: {command}")
-    archived = next((row.session_id for row in rows if row.status == KEPT), "")
+    archived = next((row.session_id for row in rows if row.status == ARCHIVED_STATUS), "")
     if archived:
         lines.append(
             f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived}')}"

@@ -34,7 +34,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LOW_PERCENT, offer_as_handoff, session_card
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -227,7 +227,7 @@ def context_text(context: ContextSize) -> str:
 def size_and_branch(glance: HeadTail) -> str:
     """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
     branch = collapse_line(plain_line(glance.branch), BRANCH_COLUMNS)
-    return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
+    return f"{format_bytes(glance.size)}{f' · {branch}' if branch else ''}"
 
 
 def ways_table(comparison: Comparison) -> list[str]:

@@ -191,7 +191,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     return (
         open_question.is_open
         and bool(question.child)
-        and not Clients(where).leave_to(client_pid(), question.child, maker_pid)
+        and not Clients(where).may_open_child(client_pid(), question.child, maker_pid)
     )
 
 

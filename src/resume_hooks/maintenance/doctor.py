@@ -23,7 +23,7 @@ from resume_hooks.search.index.connect import index_status
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.archived.manifest import list_archived as kept_sessions
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
@@ -303,18 +303,18 @@ def _check_giants(_: str) -> Finding:
             giants.append((session, line))
     if not giants:
         return ok_finding(
-            f"no transcript of {size_text(GIANT)} or more, no line of "
-            f"{size_text(GIANT_LINE)} or more"
+            f"no transcript of {format_bytes(GIANT)} or more, no line of "
+            f"{format_bytes(GIANT_LINE)} or more"
         )
     (first_giant, line), others = (
         giants[0],
         f", and {len(giants) - 1:,} more" if len(giants) > 1 else "",
     )
     if line >= GIANT_LINE:
-        line_text = f", one line of it {size_text(line)}"
+        line_text = f", one line of it {format_bytes(line)}"
     else:
         line_text = ""
-    detail = f"{first_giant.path} has {size_text(first_giant.size)}{line_text}{others}; the client may hang on it"
+    detail = f"{first_giant.path} has {format_bytes(first_giant.size)}{line_text}{others}; the client may hang on it"
     if line < GIANT_LINE and is_live_part_within(first_giant.path, GIANT // 2):
         remedy = (
             "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
@@ -508,7 +508,7 @@ def _check_index(_: str) -> Finding:
     else:
         behind = ""
     return ok_finding(
-        f"{size_text(status.size)} for {format_count(status.transcripts, 'transcript')}{behind}"
+        f"{format_bytes(status.size)} for {format_count(status.transcripts, 'transcript')}{behind}"
     )
 
 
@@ -521,12 +521,12 @@ def _check_trash(_: str) -> Finding:
         oddities = []
     oddities += [f"{half_removed:,} half-removed"] if half_removed else []
     oddities += [f"{len(strays) - half_removed:,} unknown"] if len(strays) > half_removed else []
-    oddities += [size_text(sum(stray.size for stray in strays))] if strays else []
+    oddities += [format_bytes(sum(stray.size for stray in strays))] if strays else []
     if oddities:
         return note_finding(", ".join(oddities), "See the list: resume-hooks restore --list", "odd")
     if not entries:
         return ok_finding("empty")
-    size = size_text(sum(entry.size for entry in entries))
+    size = format_bytes(sum(entry.size for entry in entries))
     return ok_finding(
         f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them"
     )
@@ -540,7 +540,9 @@ def _check_vault(_: str) -> Finding:
         return problem_finding(
             damage_text, "See what is wrong: resume-hooks archive --verify", "odd"
         )
-    size = f"archived copies: {len(archived):,}, {size_text(sum(each.stored for each in archived))}"
+    size = (
+        f"archived copies: {len(archived):,}, {format_bytes(sum(each.stored for each in archived))}"
+    )
     if not is_allowed:
         return note_finding(f"{size}; no new ones are made: {why}", code="off")
     if detail := permission.waiting_notice(Where()):

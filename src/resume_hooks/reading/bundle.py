@@ -24,7 +24,7 @@ from resume_hooks.redaction.texts import Secret
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import FOLDER, subagents_of
+from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, subagents_of
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
@@ -192,7 +192,7 @@ def export_bundle(
 def _make_head(
     session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where
 ) -> Head:
-    ends, parent = HeadTail(session.path), family.parent_of(session.path)
+    ends, parent = HeadTail(session.path), family.find_parent(session.path)
     redact: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
         session_id=session.session_id,
@@ -231,9 +231,9 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
         files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)))
     for agent in subagents_of(session.path):
         about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
-        files.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
+        files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
         if os.path.isfile(about_path) and not os.path.islink(about_path):
-            files.append((f"{FOLDER}/{agent.name}{ABOUT_SUFFIX}", about_path))
+            files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{ABOUT_SUFFIX}", about_path))
     return sorted(dict(files).items())[:MAX_FILES]
 
 

@@ -16,15 +16,15 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.char_budget import fit_both_ends
 from resume_hooks.reading.passages import failed_call_ids, has_content, remove_reminders
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import TranscriptNames
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
-    PREFIX,
+    SUBAGENT_PREFIX,
     agent_type,
     subagent_name,
     subagents_of,
-    title_of,
+    title_of_transcript,
 )
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -248,7 +248,7 @@ def make_outline(
         for compaction in observer.compactions
     )
     return Outline(
-        title=title_of(session.path),
+        title=title_of_transcript(session.path),
         created=ends.created,
         ended=ends.ended,
         turn_count=observer.count,
@@ -341,16 +341,18 @@ def _list_started_agents(session: SessionFile, observer: OutlineScan) -> Iterato
     subagents = subagents_of(session.path) if not observer.subagent else []
     order = {}
     for place, agent in enumerate(observer.agents):
-        order[f"{PREFIX}{agent}"] = place
+        order[f"{SUBAGENT_PREFIX}{agent}"] = place
     for subagent in sorted(subagents, key=lambda subagent: order.get(subagent.name, len(order))):
-        turn, task = observer.agents.get(subagent.name.removeprefix(PREFIX), (None, ""))
+        turn, task = observer.agents.get(subagent.name.removeprefix(SUBAGENT_PREFIX), (None, ""))
         try:
             ends = HeadTail(subagent.path)
             with open(subagent.path, "rb") as stream:
                 count = sum(1 for _ in stream)
         except (OSError, SessionNotFound):
             continue  # the file was deleted since the listing
-        words = collapse_line(plain_line(task or title_of(subagent.path)), FIRST_WORDS_CHARACTERS)
+        words = collapse_line(
+            plain_line(task or title_of_transcript(subagent.path)), FIRST_WORDS_CHARACTERS
+        )
         yield OutlineAgent(
             subagent.name, plain_line(agent_type(subagent.path)), words, turn, count, ends.size
         )
@@ -409,7 +411,7 @@ def format_outline(
 
     def gap(first: int, last: int) -> str:
         span = format_span(turns[first].number, turns[last].number)
-        command = shell_command(f"outline {names.word} --turns {span}{by_file}")
+        command = shell_command(f"outline {names.quoted_name} --turns {span}{by_file}")
         return f"… {format_count(last - first + 1, 'turn')} left out: {command}"
 
     return fit_both_ends("\n".join(_format_opening(outline, names)), blocks, limit, gap)
@@ -433,10 +435,10 @@ def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
     facts = (
         format_count(outline.turn_count, "turn"),
         f"{format_minute(outline.created)} .. {format_minute(outline.ended)}",
-        f"{size_text(outline.size)}, {format_count(outline.lines, 'record')}",
+        f"{format_bytes(outline.size)}, {format_count(outline.lines, 'record')}",
         f"{format_count(tokens, 'token')} counted last" if tokens else "",
         damaged,
-        f"a turn: {shell_command(f'read {names.word} --turns N')}",
+        f"a turn: {shell_command(f'read {names.quoted_name} --turns N')}",
     )
     return [
         first_output_line("outline", f"{outline.title} · {names.short}"),
@@ -542,7 +544,9 @@ def _format_agents(
             f"   sub-agent {agent.kind}".rstrip(),
             f'"{collapse_line(agent.task, width.words // 2)}"' if agent.task else "",
             format_count(agent.records, "record"),
-            shell_command(f"outline {TranscriptNames('', f'{names.short}/{agent.name}').word}"),
+            shell_command(
+                f"outline {TranscriptNames('', f'{names.short}/{agent.name}').quoted_name}"
+            ),
         )
         lines.append(" · ".join(filter(None, facts)))
     omitted = len(agents) - len(lines)
@@ -552,7 +556,7 @@ def _format_agents(
         turn = ""
     omitted_text = format_count(omitted, "more sub-agent" if lines else "sub-agent")
     omitted_line = (
-        f"   … {omitted_text}: {shell_command(f'outline {names.word}{turn} --max-chars 0')}"
+        f"   … {omitted_text}: {shell_command(f'outline {names.quoted_name}{turn} --max-chars 0')}"
     )
     if omitted:
         return [*lines, omitted_line]

@@ -93,8 +93,10 @@ class Passage(NamedTuple):
         and distinguishes records with the same uuid.
         """
         if self.entry.number >= 0:
-            return self.entry.word
-        return RecordOffset(self.entry.offset, self.uuid if is_record_id(self.uuid) else "").word
+            return self.entry.record_part
+        return RecordOffset(
+            self.entry.offset, self.uuid if is_record_id(self.uuid) else ""
+        ).record_part
 
     @property
     def characters(self) -> int:
@@ -105,7 +107,7 @@ class Passage(NamedTuple):
         self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
         """Return the passage, shortened for an output of ``limit`` characters (0: no limit)."""
-        reference = names.reference(self.entry.word)
+        reference = names.reference(self.entry.record_part)
         if with_turn and self.turn >= 0:
             turn = f"turn {self.turn}"
         else:
@@ -172,7 +174,7 @@ def make_passage(
     shown = render_record(record, calls)
     prompt = opens_turn(record, subagent=subagent)
     speaker = _describe_speaker(record, shown, prompt=prompt, subagent=subagent)
-    text = _format_brief_text(record, names.reference(entry.word), calls, len(shown.text))
+    text = _format_brief_text(record, names.reference(entry.record_part), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
     voice = prompt or (
         records.kind(record) == records.ASSISTANT
@@ -514,7 +516,7 @@ class TurnReader:
         Raises SessionNotFound if the file changed since the scan.
         """
         rows_with_records = (
-            (row, self.entry_of_row(row), self.entry_of_row(row).record()) for row in rows
+            (row, self.entry_of_row(row), self.entry_of_row(row).parse_record()) for row in rows
         )
         file = PassageFile(names, self.subagent)
         return [
@@ -532,7 +534,7 @@ class TurnReader:
         )
         calls: dict[str, ToolCall] = {}
         for row in rows:
-            calls.update(tool_calls_of_record(self.entry_of_row(row).record() or {}))
+            calls.update(tool_calls_of_record(self.entry_of_row(row).parse_record() or {}))
         return calls
 
     def lines_of_calls(self, record: Record) -> list[int]:

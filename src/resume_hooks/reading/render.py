@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.reading.digest.entries import parse_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records, script_calls
@@ -160,7 +160,7 @@ def _media_text(kind: str, block: Record) -> str:
     data, media_format = string(source, "data"), string(source, "media_type").rpartition("/")[2]
     if source.get("type") == "text":
         return f"[{kind}, text]\n{data}"
-    size = size_text(len(data) * 3 // 4) if data else ""
+    size = format_bytes(len(data) * 3 // 4) if data else ""
     address = string(source, "url") or string(source, "file_id")
     return f"[{', '.join(part for part in (kind, media_format, size, address) if part)}]"
 

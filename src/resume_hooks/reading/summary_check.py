@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import MARKUP
 from resume_hooks.reading.render import record_text
-from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import bookkeeping, records
@@ -334,7 +334,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
             text = record_text(record)
             if not any(
                 words in text[:_OWN_TEXT_CHARACTERS]
-                for words in (OPENING, AFTER_CLEAR, FURTHER_PART)
+                for words in (OPENING_MARKER, AFTER_CLEAR, FURTHER_PART)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (

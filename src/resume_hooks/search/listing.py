@@ -264,7 +264,7 @@ class SessionLister:
         return (ends, agent)
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
-        parent = self._family.parent_of(session.path)
+        parent = self._family.find_parent(session.path)
         is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
         context = self._context(session, ends)
         expiry = (
@@ -294,7 +294,7 @@ class SessionLister:
             expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
             expires_at=None if expiry is None else clock.from_epoch(expiry),
             kept=is_archived(session.session_id, 0.0, self.where),
-            open=self._clients.has_open(session)
+            open=self._clients.is_listed_open(session)
             if is_claude_session
             else bool(agent.why_open(session)),
             commands=agent.resume_commands(session.session_id, folder),

@@ -18,7 +18,7 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import fold_letters, remove_line_numbers
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
@@ -95,7 +95,7 @@ def read_record_words(
     The text is None if the record has changed since it was indexed.
     """
     if record.length > MAX_RECORD_BYTES:
-        return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
+        return f"(a record of {format_bytes(record.length)}, too large to be shown here)", 0
     raw = _read_line(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
     if parsed is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import Query
-from resume_hooks.sessions.session_files import where_hidden
+from resume_hooks.sessions.session_files import hidden_folders_remedy
 
 NO_SESSION = "There are no sessions to search"
 
@@ -65,7 +65,7 @@ def notes_on_unsearched_folders(file_count: int, unlistable_folders: Sequence[st
     """Return notes if there are no ``file_count`` to search, or if ``unlistable_folders`` folders cannot be listed."""
     if unlistable_folders:
         return [
-            f"{'Not all' if file_count else 'Nothing'} could be searched.{where_hidden(unlistable_folders)}"
+            f"{'Not all' if file_count else 'Nothing'} could be searched.{hidden_folders_remedy(unlistable_folders)}"
         ]
     if file_count:
         return []

@@ -16,7 +16,7 @@ from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS, agent_named
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 
@@ -199,7 +199,7 @@ def _hit_notes(hit: Hit) -> list[str]:
     if hit.found_by:
         notes.append(f"found by {' '.join(f'({number})' for number in hit.found_by)}")
     if len(hit.sessions) > 1:
-        other_sessions = [session[:SHORT] for session in hit.sessions[1:]]
+        other_sessions = [session[:SHORT_ID_CHARACTERS] for session in hit.sessions[1:]]
         if len(other_sessions) > 3:
             more_text = f" and {len(other_sessions) - 3:,} more"
         else:

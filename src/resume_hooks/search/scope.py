@@ -57,7 +57,7 @@ class Scope(NamedTuple):
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of a session or sub-agent. Raise the errors of ``locate.resolve``."""
+    """Return the scope of a session or sub-agent. Raise the errors of ``locate.resolve_locator``."""
     # the import takes 2 ms, and few searches need it
     from resume_hooks.sessions.locate import resolve_transcript
 
@@ -68,13 +68,13 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
-    """Return the scope of a session and its ancestors. Raise the errors of ``locate.resolve``."""
+    """Return the scope of a session and its ancestors. Raise the errors of ``locate.resolve_locator``."""
     from resume_hooks.sessions import locate  # as above
 
     # the import takes 3 ms, and no other search needs it
     from resume_hooks.sessions.lineage import Family
 
-    rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
+    rows = Family(where).lineage(locate.resolve_locator(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 
 

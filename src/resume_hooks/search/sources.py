@@ -21,7 +21,7 @@ from resume_hooks.search.record_text import (
     read_record_words,
 )
 from resume_hooks.sessions.agents.registry import agent_of_path, original_path
-from resume_hooks.sessions.record_references import SHORT, ShortIds
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MISSING_FILE_GENERATION = 1_000_000  # the generation of a file that no longer exists
@@ -183,7 +183,7 @@ class Sources:
             session_row = max(
                 rows, key=lambda row: (row[1] in self._files_in_scope, row[2]), default=None
             )
-            start = session_id[:SHORT]
+            start = session_id[:SHORT_ID_CHARACTERS]
             similar_ids = self._db.execute(
                 "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
                 (start, f"{start}~"),

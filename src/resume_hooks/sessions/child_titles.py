@@ -1,4 +1,4 @@
-"""Titles of child sessions: the next step or the root's title, the kind of child, and a number if necessary."""
+"""Titles of child sessions: the next step or the root's title, the child's kind, and a number if necessary."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
-MAX_COUNTER_DIGITS = (
-    4  # the most digits of a counter; a longer number belongs to the user's own title
-)
-MAX_CHILD_TITLE_CHARACTERS = (
-    1_000  # the most characters of a title that may be ours; longer titles are the user's own
-)
+# the most digits of a counter; a longer number belongs to the user's own title
+MAX_COUNTER_DIGITS = 4
+# the most characters of a title that may be ours; longer titles are the user's own
+MAX_CHILD_TITLE_CHARACTERS = 1_000
 # seconds to wait for another process's lock on a folder's titles; checking a large child takes a
 # few
 TITLE_LOCK_SECONDS = 10.0

@@ -72,7 +72,7 @@ def model_window(ends: HeadTail) -> int:
 
 
 def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
-    """Apply the model's window to a context with an unknown one, and the limit ``most`` (0: no limit) to any.
+    """Apply the model's window to a context with an unknown one, and a limit (0: none) to any context.
 
     A context larger than its model's window shows that the window is larger.
     """
@@ -94,7 +94,7 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
 
 
 def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
-    """Limit a context's window to ``most`` tokens; 0 means no limit."""
+    """Limit a context's window to ``max_tokens``; 0 means no limit."""
     if not max_tokens:
         return context
     # A limit below every model's window makes the window known.

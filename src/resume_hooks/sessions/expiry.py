@@ -20,9 +20,8 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
-EXPIRING_SOON_SECONDS = (
-    7 * DAY
-)  # seconds before deletion from which a session is archived and reported as expiring soon
+# seconds before deletion from which a session is archived and reported as expiring soon
+EXPIRING_SOON_SECONDS = 7 * DAY
 MAX_CLOCK_AHEAD_SECONDS = 60  # seconds by which a file system's clock may be ahead of ours
 _TIME_TOLERANCE_SECONDS = 0.001
 
@@ -49,7 +48,7 @@ class ExpiringSession(NamedTuple):
 
 
 class SessionExpiry(NamedTuple):
-    """The expiry times of a session's files: ``period`` seconds after the writes of its transcript and ``files``."""
+    """The last writes of a session's files. Each file expires ``period`` seconds after its last write."""
 
     session: DatedSession
     period: float

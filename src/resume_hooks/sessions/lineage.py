@@ -38,12 +38,16 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.provenance import Parent, current_kind, read_parent
 
-KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # a row's status other than ``present``
-LEFT = {
-    KEPT: " (archived copy)",
-    TYPED: " (prompts only)",
+ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
+    "kept",
+    "prompts",
+    "missing",
+)  # a row's status other than ``present``
+STATUS_REMARKS = {
+    ARCHIVED_STATUS: " (archived copy)",
+    PROMPTS_STATUS: " (prompts only)",
 }  # the remark on a row without a transcript
-MAX_DEPTH = 1_000  # generations to follow; more can only be a forgery
+MAX_GENERATIONS = 1_000  # generations to follow; more can only be a forgery
 
 
 class Ancestor(NamedTuple):
@@ -73,7 +77,7 @@ class Ancestor(NamedTuple):
     subagent: str = ""
 
     @property
-    def how(self) -> str:
+    def origin_note(self) -> str:
         """The kind, unless the title ends in it, and the sub-agent that the session continues."""
         if self.subagent:
             return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"
@@ -82,7 +86,7 @@ class Ancestor(NamedTuple):
     @property
     def title_and_origin(self) -> str:
         """The title, which is a locator, and separately the session's origin."""
-        return "  ".join(filter(None, (self.title, self.how)))
+        return "  ".join(filter(None, (self.title, self.origin_note)))
 
 
 class Descendant(NamedTuple):
@@ -96,13 +100,13 @@ class Family:
     """Parents and children within one config home; links are read once."""
 
     def __init__(self, where: Where, known: Mapping[str, HeadTail] | None = None) -> None:
-        """``known`` maps paths of sessions that were already read to their ends."""
+        """``known`` maps the paths of sessions to their ends, which were already read."""
         self._where = where
-        self._known = dict(known or {})
+        self._known_ends = dict(known or {})
         self._links = {link.child_id: link for link in read_links(where)}
-        self._found: dict[str, ArchivedSession | None] = {}
+        self._archived_by_id: dict[str, ArchivedSession | None] = {}
 
-    def parent_of(self, path: str) -> Parent | None:
+    def find_parent(self, path: str) -> Parent | None:
         """Return the parent of the session at ``path``, from the file or from our links.
 
         Raise SessionNotFound.
@@ -113,43 +117,53 @@ class Family:
             raise SessionNotFound(
                 f"{path} can't be read: {error.strerror}", "Check the path."
             ) from error
-        return self._or_linked(recorded, _id_at(path, self._where), path)
+        return self._choose_parent(recorded, _session_id_of_path(path, self._where), path)
 
     def _recorded_parent(self, path: str) -> Parent | None:
         """Return the parent that a session names. Raise OSError or SessionNotFound."""
-        known = self._known.get(path)
-        if known is not None and isinstance(known.file, SharedFile):
-            return read_parent(known.file)
+        known_ends = self._known_ends.get(path)
+        if known_ends is not None and isinstance(known_ends.file, SharedFile):
+            return read_parent(known_ends.file)
         return agent_of_path(path, self._where).read_parent(path)
 
-    def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
+    def _choose_parent(
+        self, recorded_parent: Parent | None, session_id: str, path: str
+    ) -> Parent | None:
         link = self._links.get(session_id)
         if link:
-            linked = Parent(link.parent_id, "", "continued", current_kind(link.kind), link.at)
+            linked_parent = Parent(
+                link.parent_id, "", "continued", current_kind(link.kind), link.at
+            )
         else:
-            linked = None
-        if recorded is None or linked is None or recorded.session_id == linked.session_id:
-            return recorded or linked
+            linked_parent = None
+        if (
+            recorded_parent is None
+            or linked_parent is None
+            or recorded_parent.session_id == linked_parent.session_id
+        ):
+            return recorded_parent or linked_parent
         # If the two disagree, prefer the one whose session still exists.
-        if self._is_there(recorded, path) or not self._is_there(linked, path):
-            return recorded
-        return linked
+        if self._exists(recorded_parent, path) or not self._exists(linked_parent, path):
+            return recorded_parent
+        return linked_parent
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
         """Return a readable file of a parent, the client's or an archived copy.
 
         Return None if it is gone.
         """
-        return self._present(parent, child_path) or self.readable(parent.session_id)
+        return self._find_present_file(parent, child_path) or self.find_archived_copy(
+            parent.session_id
+        )
 
-    def has(self, session_id: str) -> bool:
+    def has_session(self, session_id: str) -> bool:
         """Check whether a session of any client, or an archived copy of it, exists here."""
-        here = find_session(session_id, self._where) or self._of_another(session_id)
-        return bool(here or self._archived_session(session_id))
+        session = find_session(session_id, self._where) or self._find_in_other_agents(session_id)
+        return bool(session or self._find_archived(session_id))
 
-    def readable(self, session_id: str) -> str | None:
+    def find_archived_copy(self, session_id: str) -> str | None:
         """Return the path of a session's archived copy, or None if the archive has no readable one."""
-        archived = self._archived_session(session_id)
+        archived = self._find_archived(session_id)
         try:
             if archived:
                 return open_archived(archived, self._where).path
@@ -157,44 +171,51 @@ class Family:
         except (SessionNotFound, WriteFailed):
             return None
 
-    def path_of(self, row: Ancestor) -> str | None:
+    def transcript_path(self, row: Ancestor) -> str | None:
         """Return the readable transcript of a row, or None if it is gone."""
-        if row.status == MISSING:
+        if row.status == MISSING_STATUS:
             return None
-        if row.status == KEPT:
-            return self.readable(row.session_id)
-        foreign = is_foreign(row.session_file, self._where)
-        if foreign:
-            return self._of_another(row.session_id)
+        if row.status == ARCHIVED_STATUS:
+            return self.find_archived_copy(row.session_id)
+        is_foreign_session = is_foreign(row.session_file, self._where)
+        if is_foreign_session:
+            return self._find_in_other_agents(row.session_id)
         return row.session_file
 
-    def _archived_session(self, session_id: str) -> ArchivedSession | None:
-        if session_id not in self._found:
-            self._found[session_id] = find_archived(session_id, self._where)
-        return self._found[session_id]
+    def _find_archived(self, session_id: str) -> ArchivedSession | None:
+        if session_id not in self._archived_by_id:
+            self._archived_by_id[session_id] = find_archived(session_id, self._where)
+        return self._archived_by_id[session_id]
 
-    def _is_there(self, parent: Parent, child_path: str) -> bool:
-        return bool(self._present(parent, child_path) or self._archived_session(parent.session_id))
+    def _exists(self, parent: Parent, child_path: str) -> bool:
+        return bool(
+            self._find_present_file(parent, child_path) or self._find_archived(parent.session_id)
+        )
 
-    def _present(self, parent: Parent, child_path: str) -> str | None:
-        here = os.path.dirname(client_path(os.path.abspath(child_path), self._where))
-        named = os.path.abspath(parent.file) if parent.file else ""
+    def _find_present_file(self, parent: Parent, child_path: str) -> str | None:
+        child_folder = os.path.dirname(client_path(os.path.abspath(child_path), self._where))
+        named_path = os.path.abspath(parent.file) if parent.file else ""
         if (
-            named
-            and session_id_from_path(named) == parent.session_id
-            and self._may_open(named, here)
+            named_path
+            and session_id_from_path(named_path) == parent.session_id
+            and self._is_allowed_path(named_path, child_folder)
         ):
-            return named
+            return named_path
         if not parent.session_id:
             return None
         path_by_id = find_session(parent.session_id, self._where)
-        beside = os.path.join(here, f"{parent.session_id}.jsonl")
-        known = next(
-            (path for path in (path_by_id, beside) if path and self._may_open(path, here)), None
+        sibling_path = os.path.join(child_folder, f"{parent.session_id}.jsonl")
+        existing_path = next(
+            (
+                path
+                for path in (path_by_id, sibling_path)
+                if path and self._is_allowed_path(path, child_folder)
+            ),
+            None,
         )
-        return known or self._of_another(parent.session_id)
+        return existing_path or self._find_in_other_agents(parent.session_id)
 
-    def _of_another(self, session_id: str) -> str | None:
+    def _find_in_other_agents(self, session_id: str) -> str | None:
         try:
             session = find_other_agents_session(session_id, self._where)
         except (SessionNotFound, NotATranscript, WriteFailed):
@@ -203,10 +224,10 @@ class Family:
             return session.path
         return None
 
-    def _may_open(self, path: str, here: str) -> bool:
+    def _is_allowed_path(self, path: str, child_folder: str) -> bool:
         folder = os.path.dirname(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
-        return (folder == here or in_project) and is_session_file(path)
+        return (folder == child_folder or in_project) and is_session_file(path)
 
     def lineage(self, path: str) -> list[Ancestor]:
         """Return the session at ``path`` and its ancestors, oldest first.
@@ -214,64 +235,74 @@ class Family:
         Raise SessionNotFound if it can't be read.
         """
         current = os.path.abspath(path)
-        seen: set[str] = set()
-        row, parent = self._generation(current, seen)
+        seen_ids: set[str] = set()
+        row, parent = self._generation(current, seen_ids)
         rows = [row]
-        while parent is not None and len(rows) < MAX_DEPTH:
-            located = self._present(parent, current)
-            row, parent, current = self._ancestor(parent, located, current, seen)
+        while parent is not None and len(rows) < MAX_GENERATIONS:
+            located_path = self._find_present_file(parent, current)
+            row, parent, current = self._ancestor(parent, located_path, current, seen_ids)
             rows.append(row)
         return rows[::-1]
 
     def _ancestor(
-        self, parent: Parent, located: str | None, child: str, seen: set[str]
+        self, parent: Parent, located_path: str | None, child: str, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
         """Return a parent's row, its own parent, and its path."""
         with contextlib.suppress(SessionNotFound):  # deleted since the lookup, or unreadable
-            if located:
-                return *self._generation(located, seen), located
-        if archived := self._archived_session(parent.session_id):
-            return *self._generation(archived, seen), path_of_place(archived.place, self._where)
+            if located_path:
+                return *self._generation(located_path, seen_ids), located_path
+        if archived := self._find_archived(parent.session_id):
+            return *self._generation(archived, seen_ids), path_of_place(archived.place, self._where)
         missing = Ancestor(
-            parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0
+            parent.session_id,
+            parent.file,
+            "",
+            "unknown",
+            "unknown",
+            None,
+            None,
+            MISSING_STATUS,
+            "",
+            "",
+            0,
         )
         return missing, None, child
 
     def _generation(
-        self, session: str | ArchivedSession, seen: set[str]
+        self, session: str | ArchivedSession, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None]:
         """Return one session's row and its parent.
 
-        A parent in ``seen`` would close a cycle and is cut off.
+        A parent in ``seen_ids`` would close a cycle and is cut off.
         """
-        seen.add(
+        seen_ids.add(
             (session_id_from_path(session) or session)
             if isinstance(session, str)
             else session.session_id
         )
         parent = self._parent_of(session)
-        if parent is not None and parent.session_id in seen:
+        if parent is not None and parent.session_id in seen_ids:
             parent = None
-        return self._row(session, parent), parent
+        return self._build_row(session, parent), parent
 
     def _parent_of(self, session: str | ArchivedSession) -> Parent | None:
         """Return the parent of the session at a path, or of an archived one without opening it."""
         if isinstance(session, str):
-            return self.parent_of(session)
-        noted = session.about.parent
+            return self.find_parent(session)
+        parent_fields = session.about.parent
         recorded = (
-            Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None
+            Parent(*parent_fields) if len(Parent._fields) - len(parent_fields) in {0, 1} else None
         )  # the last field was added later
         path = path_of_place(session.place, self._where)
-        return self._or_linked(recorded, session.session_id, path)
+        return self._choose_parent(recorded, session.session_id, path)
 
-    def _row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
+    def _build_row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
         """Return the row of the session at a path, or of an archived one from its manifest."""
-        known = self._known.get(session) if isinstance(session, str) else None
-        return _ancestor_row(session, parent, self._where, known)
+        known_ends = self._known_ends.get(session) if isinstance(session, str) else None
+        return _ancestor_row(session, parent, self._where, known_ends)
 
     @cached_property
-    def _superseded(self) -> dict[str, str]:
+    def _successor_by_id(self) -> dict[str, str]:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
@@ -279,18 +310,18 @@ class Family:
 
         Raise SessionNotFound.
         """
-        by = self._superseded.get(session_id_from_path(path) or "", "")
-        successor = find_session(by, self._where)
-        if successor:
-            is_there = HeadTail(successor).has_own_turns
+        successor_id = self._successor_by_id.get(session_id_from_path(path) or "", "")
+        successor_path = find_session(successor_id, self._where)
+        if successor_path:
+            successor_exists = HeadTail(successor_path).has_own_turns
         else:
-            is_there = self._archived_session(by) is not None
-        return is_there and not HeadTail(path).touched
+            successor_exists = self._find_archived(successor_id) is not None
+        return successor_exists and not HeadTail(path).touched
 
-    def is_given_up(self, row: Ancestor) -> bool:
+    def is_row_superseded(self, row: Ancestor) -> bool:
         """Check whether a row's session is superseded, whatever its location."""
-        if row.session_id in self._superseded:
-            path = self.path_of(row)
+        if row.session_id in self._successor_by_id:
+            path = self.transcript_path(row)
         else:
             path = None
         return path is not None and self.is_superseded(path)
@@ -299,27 +330,35 @@ class Family:
         """Return every descendant of ``session_id``, parents before children, oldest first."""
         children = self._children()
         descendants: list[Descendant] = []
-        seen = {session_id}
-        waiting = deque([session_id])
-        while waiting:
-            parent_id = waiting.popleft()
+        seen_ids = {session_id}
+        pending_ids = deque([session_id])
+        while pending_ids:
+            parent_id = pending_ids.popleft()
             for child_id, session, parent in children.get(parent_id, ()):
-                if child_id in seen:
+                if child_id in seen_ids:
                     continue
-                seen.add(child_id)
-                waiting.append(child_id)
+                seen_ids.add(child_id)
+                pending_ids.append(child_id)
                 with contextlib.suppress(SessionNotFound):  # deleted since the listing
-                    descendants.append(Descendant(self._row(session, parent), parent_id))
+                    descendants.append(Descendant(self._build_row(session, parent), parent_id))
         return descendants
 
     def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
         """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
-        present = store_of(self._where).sessions()
-        archived = list_archived(self._where, {session.session_id for session in present})
+        present_sessions = store_of(self._where).sessions()
+        archived_sessions = list_archived(
+            self._where, {session.session_id for session in present_sessions}
+        )
         sessions: list[tuple[float, str, str | ArchivedSession]] = [
-            *((session.mtime, session.session_id, session.path) for session in reversed(present)),
-            *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
+            *(
+                (session.mtime, session.session_id, session.path)
+                for session in reversed(present_sessions)
+            ),
+            *(
+                (each.transcript.mtime_ns / 1e9, each.session_id, each)
+                for each in archived_sessions
+            ),
         ]
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
             with contextlib.suppress(
@@ -330,33 +369,35 @@ class Family:
         return children
 
 
-def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
+def omit_trims(rows: list[Ancestor]) -> list[Ancestor]:
     """Return the lineage without trimmed sessions; each row's parent is the nearest remaining one."""
-    rows_left: list[Ancestor] = []
+    remaining_rows: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
-            rows_left.append(
-                row._replace(parent_session_id=rows_left[-1].session_id if rows_left else None)
+            remaining_rows.append(
+                row._replace(
+                    parent_session_id=remaining_rows[-1].session_id if remaining_rows else None
+                )
             )
-    return rows_left
+    return remaining_rows
 
 
-def _id_at(path: str, where: Where) -> str:
+def _session_id_of_path(path: str, where: Where) -> str:
     return session_id_from_path(path) or agent_of_path(path, where).open_session(path).session_id
 
 
 def _ancestor_row(
-    session: str | ArchivedSession, parent: Parent | None, where: Where, known: HeadTail | None
+    session: str | ArchivedSession, parent: Parent | None, where: Where, known_ends: HeadTail | None
 ) -> Ancestor:
     if isinstance(session, str):
         agent = agent_of_path(session, where)
-        ends = known or agent.read_ends(session)
-        session_id, place = _id_at(session, where), client_path(session, where)
+        ends = known_ends or agent.read_ends(session)
+        session_id, place = _session_id_of_path(session, where), client_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         if is_archived_copy(session, where):
-            status = KEPT
+            status = ARCHIVED_STATUS
         elif row_of_agent(agent.name).loss_note:
-            status = TYPED
+            status = PROMPTS_STATUS
         else:
             status = "present"
     else:
@@ -368,18 +409,31 @@ def _ancestor_row(
             about.ended,
             session.transcript.size,
         )
-        status = KEPT
-    derived: tuple[str, str, str | None, str | None] = ("original", "original", None, None)
+        status = ARCHIVED_STATUS
+    origin_fields: tuple[str, str, str | None, str | None] = ("original", "original", None, None)
     if parent is not None:
-        derived = (
+        origin_fields = (
             parent.derivation_type,
             parent.kind,
             parent.exported_file or None,
             parent.session_id or None,
         )
-        made = clock.normalize_timestamp(
+        creation_time = clock.normalize_timestamp(
             parent.at
         )  # content from the parent is older than the child
-        created, ended = max(created, made), max(ended, made)
-    title, of = collapse_line(plain_text(title), TITLE_LENGTH), parent.subagent if parent else ""
-    return Ancestor(session_id, place, title, *derived, status, created, ended, size, subagent=of)
+        created, ended = max(created, creation_time), max(ended, creation_time)
+    title, subagent_name = (
+        collapse_line(plain_text(title), TITLE_LENGTH),
+        parent.subagent if parent else "",
+    )
+    return Ancestor(
+        session_id,
+        place,
+        title,
+        *origin_fields,
+        status,
+        created,
+        ended,
+        size,
+        subagent=subagent_name,
+    )

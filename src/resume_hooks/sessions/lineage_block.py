@@ -20,18 +20,21 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 if TYPE_CHECKING:
     from resume_hooks.sessions.lineage import Ancestor
 
-OPENING = "[SESSION LINEAGE]"
-CLOSING = "[/SESSION LINEAGE]"
-FIRST, LAST = 2, 10  # ancestors to name at the two ends of a long lineage
+OPENING_MARKER = "[SESSION LINEAGE]"
+CLOSING_MARKER = "[/SESSION LINEAGE]"
+MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
+    2,
+    10,
+)  # ancestors to name at the two ends of a long lineage
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
-_FILE = "   "
+_FILE_INDENT = "   "
 _TAG = re.compile(
     r"<(?=\s*(?:/\s*)?(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
     r"local-command-\w+|command-(?:name|message|args)|bash-\w+|task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
-_SEARCHER = "the session-searcher agent or "
+_SEARCHER_ADVICE = "the session-searcher agent or "
 _ADVICE = (
     "Context from parent sessions may be relevant: use {}the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
@@ -45,7 +48,7 @@ def render_block(
     session_id: str,
     file: str,
     created: str,
-    searcher: bool = True,
+    has_searcher: bool = True,
 ) -> str:
     """Render the block for a child; ``ancestors`` are in order, oldest first.
 
@@ -53,22 +56,27 @@ def render_block(
 
     ``searcher`` is whether its client has the plugin's agents.
     """
-    lines = [OPENING, "This session continues from previous work (oldest first):"]
+    lines = [OPENING_MARKER, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
-        if len(ancestors) > FIRST + LAST and FIRST < number <= len(ancestors) - LAST:
-            if number == FIRST + 1:
-                lines.append(f"... and {len(ancestors) - FIRST - LAST} more")
+        if (
+            len(ancestors) > MAX_FIRST_ANCESTORS + MAX_LAST_ANCESTORS
+            and MAX_FIRST_ANCESTORS < number <= len(ancestors) - MAX_LAST_ANCESTORS
+        ):
+            if number == MAX_FIRST_ANCESTORS + 1:
+                lines.append(
+                    f"... and {len(ancestors) - MAX_FIRST_ANCESTORS - MAX_LAST_ANCESTORS} more"
+                )
             continue
-        lines.append(f"{number}. {_describe(ancestor)}")
+        lines.append(f"{number}. {_describe_ancestor(ancestor)}")
         if ancestor.session_file:
-            lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
-    current = f"{_block_title(title)} · {session_id} · {format_minute(created)} · this session"
-    lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
-    advice = _ADVICE.format(_SEARCHER if searcher else "")
-    return "\n".join([*lines, advice, CLOSING])
+            lines.append(f"{_FILE_INDENT}{_escape(ancestor.session_file)}")
+    current_row = f"{_block_title(title)} · {session_id} · {format_minute(created)} · this session"
+    lines += [f"{len(ancestors) + 1}. {current_row}", f"{_FILE_INDENT}{_escape(file)}"]
+    advice = _ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
+    return "\n".join([*lines, advice, CLOSING_MARKER])
 
 
-def moved_note(old: str, new: str) -> str:
+def describe_move(old: str, new: str) -> str:
     """Return the note after the block of a session with a new project folder."""
     return (
         f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are "
@@ -76,24 +84,24 @@ def moved_note(old: str, new: str) -> str:
     )
 
 
-def shorten_block(block: str, most: int) -> str:
-    """Shorten a block to ``most`` (at least 1,000) characters: omit middle ancestors, then the files."""
+def shorten_block(block: str, max_characters: int) -> str:
+    """Shorten a block to a maximum of at least 1,000 characters: omit middle ancestors, then the files."""
     lines = block.split("\n")
     rows = []
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if _ROW.match(line):
-            rows.append(at)
-    for again in rows[2:-1]:
-        if len(block) <= most:
+            rows.append(index)
+    for row_index in rows[2:-1]:
+        if len(block) <= max_characters:
             break
-        more = int(lines[again].partition(".")[0]) - 2
-        block = "\n".join([*lines[: rows[1]], f"... and {more} more", *lines[again:]])
-    if len(block) > most:  # the ids suffice to find the sessions
-        block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE))
+        omitted_count = int(lines[row_index].partition(".")[0]) - 2
+        block = "\n".join([*lines[: rows[1]], f"... and {omitted_count} more", *lines[row_index:]])
+    if len(block) > max_characters:  # the ids suffice to find the sessions
+        block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE_INDENT))
     return block
 
 
-def size_text(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Format bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
     if size < 1_000:
         return f"{size} B"
@@ -102,29 +110,31 @@ def size_text(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB"
 
 
-def _describe(ancestor: Ancestor) -> str:
+def _describe_ancestor(ancestor: Ancestor) -> str:
     # takes 3 ms, which a search does not need
-    from resume_hooks.sessions.lineage import LEFT, MISSING
+    from resume_hooks.sessions.lineage import MISSING_STATUS, STATUS_REMARKS
 
     session_id = _escape(ancestor.session_id) or "(id unknown)"
-    if ancestor.status == MISSING:
+    if ancestor.status == MISSING_STATUS:
         return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
     dates = (
         f"{_escape(format_minute(ancestor.created))} .. {_escape(format_minute(ancestor.ended))}"
     )
-    where = LEFT.get(ancestor.status, "")
-    size, derived = size_text(ancestor.size), displayed_kind(ancestor.derivation_type)
-    return f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
+    remark = STATUS_REMARKS.get(ancestor.status, "")
+    size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
+    return (
+        f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derivation}{remark}"
+    )
 
 
 def _block_title(text: str) -> str:
     return _escape(collapse_line(plain_text(text), TITLE_LENGTH))
 
 
-def without_block_markers(text: str) -> str:
+def remove_block_markers(text: str) -> str:
     """Remove the block's own markers from ``text``, and tags that clients and models take for the client's.
 
-    Foreign text must not end or begin the block, or pass for anything but a quote. Markers and tags
+    Foreign text must not begin or end the block, or look like anything but a quote. Markers and tags
     with full-width letters, spaces or invisible characters are recognised as well; such a text is
     reduced to its plain letters.
     """
@@ -134,4 +144,4 @@ def without_block_markers(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return without_block_markers(plain_line(text))
+    return remove_block_markers(plain_line(text))

@@ -16,9 +16,8 @@ from resume_hooks.paths import Where, is_session_id, make_private_folder, read_r
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
-MAX_BYTES = (
-    64 * 1024 * 1024
-)  # the size limit in bytes, some 300,000 links; a larger file counts as missing
+# the size limit in bytes, some 300,000 links; a larger file counts as missing
+MAX_LOG_BYTES = 64 * 1024 * 1024
 
 
 class Link(NamedTuple):
@@ -45,12 +44,12 @@ def record_link(link: Link, where: Where) -> None:
     _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
-def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
-    """Append a row, not a link, that marks an unopened child as superseded ``by`` another session.
+def record_superseded(child_id: str, successor_id: str, at: str, where: Where) -> None:
+    """Append a row, not a link, that marks an unopened child as superseded by its successor.
 
     Raise OSError.
     """
-    _append_row({"superseded_id": child_id, "by": by, "at": at}, where)
+    _append_row({"superseded_id": child_id, "by": successor_id, "at": at}, where)
 
 
 def read_links(where: Where) -> list[Link]:
@@ -78,7 +77,7 @@ def _append_row(row: dict[str, object], where: Where) -> None:
 
 def _link_rows(where: Where) -> Iterator[dict[str, Any]]:
     try:
-        lines = read_regular(links_file(where), MAX_BYTES).split(b"\n")
+        lines = read_regular(links_file(where), MAX_LOG_BYTES).split(b"\n")
     except OSError:
         return
     for line in lines:

@@ -27,19 +27,19 @@ from resume_hooks.sessions.archived.layout import (
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, list_archived
 from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
-    MIN_PART,
-    MIN_PREFIX,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
+    MIN_PREFIX_CHARACTERS,
+    MIN_TITLE_PART_BYTES,
     RESOLVERS,
     Resolver,
     Surroundings,
     absolute_path,
-    by_part_of_title,
     candidate_rows,
     current_session,
+    find_sessions_titled,
     not_found_error,
-    pull_of,
-    sessions_titled,
+    parse_pull_request,
+    resolve_title_part,
     text_after_prefix,
     typed_path,
 )
@@ -47,154 +47,184 @@ from resume_hooks.sessions.session_files import (
     SessionFile,
     all_sessions,
     belongs_to_folder,
-    is_known,
+    can_client_resume,
     latest_session,
     session_file,
     sessions_in,
     sessions_of,
     unlistable_folders,
 )
-from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
+from resume_hooks.sessions.transcript_files import (
+    SUBAGENT_PREFIX,
+    Subagent,
+    subagent_name,
+    subagents_of,
+)
 from resume_hooks.system.text import collapse_line, plain_line
 
 
-def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
+def find_archived_copy(
+    words: str, surroundings: Surroundings, *, match_parts: bool
+) -> SessionFile | None:
     """Return the archived session for a locator, opened, or None.
 
-    Match exactly, unless ``by_part`` as in ``archived_by_words``.
+    Match exactly, unless ``match_parts`` as in ``match_archived``.
 
     Raise AmbiguousLocator for several matches; SessionNotFound or WriteFailed if the session can't
     be opened.
     """
-    where, ids = around.where, archived_ids(around.where)
+    where, ids = surroundings.where, archived_ids(surroundings.where)
     if not ids:
         return None
-    if found := _by_old_path(words, around):
-        return found
-    beginning = words.lower() if len(words) >= MIN_PREFIX else " "
-    named = [
-        each
+    if copy := _find_by_old_path(words, surroundings):
+        return copy
+    prefix = words.lower() if len(words) >= MIN_PREFIX_CHARACTERS else " "
+    matches = [
+        match
         for name in ids
-        if name.startswith(beginning) and (each := find_only_archived(name, where))
+        if name.startswith(prefix) and (match := find_only_archived(name, where))
     ]
-    if not named:
-        present = {each.session_id for each in (*around.near, *around.far)}
-        named = archived_by_words(
-            words, list_archived(where, present), where, by_part=by_part, folded=by_part
+    if not matches:
+        present_ids = {
+            match.session_id
+            for match in (*surroundings.local_sessions, *surroundings.other_sessions)
+        }
+        matches = match_archived(
+            words,
+            list_archived(where, present_ids),
+            where,
+            match_parts=match_parts,
+            ignore_case=match_parts,
         )
-        named = [archived for archived in named if _is_of_folder(archived, around)] or named
-    if len(named) > 1:
+        matches = [
+            archived for archived in matches if _belongs_to_folder(archived, surroundings)
+        ] or matches
+    if len(matches) > 1:
         raise AmbiguousLocator(
-            words, [candidate_row(each, where) for each in named[:MOST_CANDIDATES]], len(named)
+            words, [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]], len(matches)
         )
-    if named:
-        return open_archived(named[0], where)
+    if matches:
+        return open_archived(matches[0], where)
     return None
 
 
-def archived_by_words(
+def match_archived(
     words: str,
     archived: Sequence[ArchivedSession],
     where: Where,
     *,
-    by_part: bool,
-    folded: bool = True,
+    match_parts: bool,
+    ignore_case: bool = True,
 ) -> list[ArchivedSession]:
     """Return the archived sessions that match the words in the first form with any match.
 
     The forms are an id or its beginning, a pull request, an exact title or the old path, a tag; if
-    ``folded`` a title in other capitals; if ``by_part`` a part of a title, listed sessions first;
+    ``ignore_case`` a title in other capitals; if ``match_parts`` a part of a title, listed sessions first;
     and a bare number.
     """
     title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
-    pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
-    by_part = by_part and len(part.encode("utf-8", "replace")) >= MIN_PART
+    pull_request, bare_pull_request, title_part = (
+        parse_pull_request(words),
+        parse_pull_request(f"#{words}"),
+        title.casefold(),
+    )
+    match_parts = match_parts and len(title_part.encode("utf-8", "replace")) >= MIN_TITLE_PART_BYTES
 
-    def titles(each: ArchivedSession) -> set[str]:
-        return {each.title, *each.about.titles} - {""}
+    def titles(session: ArchivedSession) -> set[str]:
+        return {session.title, *session.about.titles} - {""}
 
-    def holds_part(each: ArchivedSession) -> bool:
-        return by_part and any(part in one.casefold() for one in titles(each))
+    def contains_part(session: ArchivedSession) -> bool:
+        return match_parts and any(
+            title_part in title_text.casefold() for title_text in titles(session)
+        )
 
-    forms: list[Callable[[ArchivedSession], bool]] = [
-        lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
-        lambda each: "" != pull in each.about.pulls,
-        lambda each: words == path_of_place(each.place, where) or title in titles(each),
-        lambda each: each.about.tag.casefold() == tag != "",
-        lambda each: folded and part in map(str.casefold, titles(each)),
-        lambda each: each.about.listed and holds_part(each),
-        holds_part,
-        lambda each: "" != number in each.about.pulls,
+    conditions: list[Callable[[ArchivedSession], bool]] = [
+        lambda session: (
+            len(words) >= MIN_PREFIX_CHARACTERS and session.session_id.startswith(words.lower())
+        ),
+        lambda session: "" != pull_request in session.about.pulls,
+        lambda session: words == path_of_place(session.place, where) or title in titles(session),
+        lambda session: session.about.tag.casefold() == tag != "",
+        lambda session: ignore_case and title_part in map(str.casefold, titles(session)),
+        lambda session: session.about.listed and contains_part(session),
+        contains_part,
+        lambda session: "" != bare_pull_request in session.about.pulls,
     ]
-    return next(filter(None, ([each for each in archived if fits(each)] for fits in forms)), [])
+    return next(
+        filter(
+            None,
+            ([session for session in archived if condition(session)] for condition in conditions),
+        ),
+        [],
+    )
 
 
-def candidate_row(archived: ArchivedSession, where: Where) -> dict[str, object]:
+def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
     """Return a row that helps a user to choose an archived session."""
     return {
-        "session_id": archived.session_id,
-        **({"locator": archived.locator} if archived.deleted_at else {}),
-        "title": archived.title,
-        "ended": archived.ended,
-        "size": archived.size,
-        "session_file": path_of_place(archived.place, where),
+        "session_id": session.session_id,
+        **({"locator": session.locator} if session.deleted_at else {}),
+        "title": session.title,
+        "ended": session.ended,
+        "size": session.size,
+        "session_file": path_of_place(session.place, where),
     }
 
 
-def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
+def _find_by_old_path(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Return the session for a path in the client's folders or of an unpacked copy: a transcript or a sub-agent's."""
-    path = typed_path(words, around)
+    path = typed_path(words, surroundings)
     if path is None:
         return None
-    session_id = session_id_of_copy(path, around.where)
-    full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
-    if full.startswith(home):
-        project, _, name = full.removeprefix(home).partition(os.sep)
+    session_id = session_id_of_copy(path, surroundings.where)
+    absolute, home = os.path.abspath(path), os.path.join(surroundings.where.projects, "")
+    if absolute.startswith(home):
+        project, _, name = absolute.removeprefix(home).partition(os.sep)
     else:
         project, _, name = ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
     if is_session_id(session_id):
-        archived = find_only_archived(session_id, around.where)
+        archived = find_only_archived(session_id, surroundings.where)
     else:
         archived = None
     if archived is None or (project and project != archived.project):
         return None
-    session = open_archived(archived, around.where)
-    there = os.path.join(
-        os.path.dirname(session.path), name or path_below_project(full, around.where)
+    session = open_archived(archived, surroundings.where)
+    copy_path = os.path.join(
+        os.path.dirname(session.path), name or path_below_project(absolute, surroundings.where)
     )
-    if os.path.isfile(there):
-        return session_file(there)
+    if os.path.isfile(copy_path):
+        return session_file(copy_path)
     return None
 
 
-def _is_of_folder(archived: ArchivedSession, around: Surroundings) -> bool:
+def _belongs_to_folder(archived: ArchivedSession, surroundings: Surroundings) -> bool:
     """Check whether a session belongs to the working directory, not to another one with the same key."""
-    if archived.project not in project_folder_names(around.cwd, around.where, list):
+    if archived.project not in project_folder_names(surroundings.cwd, surroundings.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical_path(
         archived.cwd
-    ) == canonical_path(around.cwd)
+    ) == canonical_path(surroundings.cwd)
 
 
 __all__ = [
-    "MIN_PREFIX",
+    "MIN_PREFIX_CHARACTERS",
     "SessionFile",
     "all_sessions",
     "belongs_to_folder",
+    "can_client_resume",
     "candidate_rows",
-    "is_known",
+    "find_sessions_titled",
     "latest_session",
-    "resolve",
+    "resolve_locator",
     "session_file",
     "sessions_in",
     "sessions_of",
-    "sessions_titled",
     "unlistable_folders",
 ]
 
 
-def resolve(
+def resolve_locator(
     locator: str | None,
     cwd: str,
     where: Where,
@@ -212,10 +242,10 @@ def resolve(
     agent's session is returned only with ``foreign``; otherwise raise UsageError. AmbiguousLocator
     lists the candidates; SessionNotFound lists the attempts.
     """
-    around = Surroundings(cwd, where)
+    surroundings = Surroundings(cwd, where)
     if locator is None:
-        return _handed_out(
-            current_session(around) or _latest_of_folder(around, foreign=foreign),
+        return _require_supported(
+            current_session(surroundings) or _latest_in_folder(surroundings, foreign=foreign),
             where,
             foreign=foreign,
         )
@@ -223,18 +253,20 @@ def resolve(
     if not words:
         raise UsageError("The locator is empty", "Give an id, a title or a path.")
     try:
-        found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
-        if found is None:
-            raise not_found_error(words, around)
-        return _handed_out(found, where, foreign=foreign)
+        match = next(filter(None, (resolver(words, surroundings) for resolver in resolvers)), None)
+        if match is None:
+            raise not_found_error(words, surroundings)
+        return _require_supported(match, where, foreign=foreign)
     except SessionNotFound:
-        session = archived_copy(words, around, by_part=by_part_of_title in resolvers)
+        session = find_archived_copy(
+            words, surroundings, match_parts=resolve_title_part in resolvers
+        )
         if session is None:
             raise
         return session
 
 
-def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
+def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
     agent = agent_of(session, where)
     if not foreign:
         require_complete(session)
@@ -248,75 +280,77 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
     return agent.to_common_format(session)
 
 
-def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
+def _latest_in_folder(surroundings: Surroundings, *, foreign: bool) -> SessionFile:
     """Return the latest session of a folder; another agent's only if the client has none there."""
     try:
-        return latest_session(around.cwd, around.where)
+        return latest_session(surroundings.cwd, surroundings.where)
     except SessionNotFound:
-        near = []
-        for session in around.near:
+        sessions_of_others = []
+        for session in surroundings.local_sessions:
             if session.agent != CLAUDE_NAME:
-                near.append(session)
-        if not (foreign and near):
+                sessions_of_others.append(session)
+        if not (foreign and sessions_of_others):
             raise
-        return near[0]
+        return sessions_of_others[0]
 
 
 def resolve_transcript(
     locator: str | None, cwd: str, where: Where, *, foreign: bool = False
 ) -> SessionFile:
-    """Return the transcript for a locator: a session, as in ``resolve``, or a sub-agent's.
+    """Return the transcript for a locator: a session, as in ``resolve_locator``, or a sub-agent's.
 
     The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that
     references work for its records. A path or a title may also contain ``/agent-``: a path is tried
     first, a title last.
     """
     if locator is None:
-        named = None
+        subagent_session = None
     else:
-        named = _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
-    if named is not None:
-        return named
-    session = resolve(locator, cwd, where, foreign=foreign)
+        subagent_session = _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
+    if subagent_session is not None:
+        return subagent_session
+    session = resolve_locator(locator, cwd, where, foreign=foreign)
     name = subagent_name(session.path)
     if name is None or session.session_id == name:
         return session
     return session._replace(session_id=f"{session.session_id}/{name}")
 
 
-def names_subagent(locator: str) -> bool:
+def is_subagent_locator(locator: str) -> bool:
     """Check whether a locator has the form of a sub-agent's name."""
     session, slash, name = locator.strip().rpartition("/")
-    if not slash or not session or not name.startswith(PREFIX) or name.endswith(".jsonl"):
+    if not slash or not session or not name.startswith(SUBAGENT_PREFIX) or name.endswith(".jsonl"):
         return False
     return os.sep not in session or session.endswith(".jsonl")
 
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
     """Return the sub-agent of an existing session; None if the words must mean something else."""
-    if not names_subagent(locator) or os.path.exists(absolute_path(locator, cwd)):
+    if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")
     try:
-        session = resolve(session_name, cwd, where, foreign=foreign)
+        session = resolve_locator(session_name, cwd, where, foreign=foreign)
     except SessionNotFound:
         return None
-    started = subagents_of(session.path)
-    fitting = [one for one in started if one.name == name] or [
-        one for one in started if one.name.startswith(name)
+    subagents = subagents_of(session.path)
+    matches = [subagent for subagent in subagents if subagent.name == name] or [
+        subagent for subagent in subagents if subagent.name.startswith(name)
     ]
-    if len(fitting) == 1:
-        return _as_session(fitting[0], session.session_id)
-    if fitting:
+    if len(matches) == 1:
+        return _session_of_subagent(matches[0], session.session_id)
+    if matches:
         raise AmbiguousLocator(
             locator,
-            candidate_rows((_as_session(one, session.session_id) for one in fitting), where),
+            candidate_rows(
+                (_session_of_subagent(subagent, session.session_id) for subagent in matches), where
+            ),
         )
     try:
-        return resolve(locator, cwd, where, foreign=foreign)
+        return resolve_locator(locator, cwd, where, foreign=foreign)
     except SessionNotFound as error:
         names = (
-            collapse_line(plain_line(", ".join(one.name for one in started)), 400)
+            collapse_line(plain_line(", ".join(subagent.name for subagent in subagents)), 400)
             or "no sub-agents"
         )
         raise SessionNotFound(
@@ -325,7 +359,7 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
         ) from error
 
 
-def _as_session(subagent: Subagent, session_id: str) -> SessionFile:
+def _session_of_subagent(subagent: Subagent, session_id: str) -> SessionFile:
     try:
         status = os.stat(subagent.path)
     except OSError as error:

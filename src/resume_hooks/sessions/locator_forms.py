@@ -42,35 +42,35 @@ from resume_hooks.sessions.session_files import (
     SessionFile,
     belongs_to_folder,
     ends_belong_to_folder,
+    hidden_folders_remedy,
     latest_session,
-    newest_first,
-    where_hidden,
-    where_linked,
+    linked_paths_remedy,
+    sort_newest_first,
 )
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 
-_KINDS = (b'-title"', b'"pr-link"', b'"tag"')
-"""Bytes in the lines that can name a session, and rarely elsewhere, because quotes within text are escaped."""
+_NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
+"""Bytes of the lines that can name a session. They are rare elsewhere, because quotes in text are escaped."""
 
-_CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
-_ADDED = re.compile(
+_CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
+_CARRIED_SUFFIX = re.compile(
     r" · (?:clear|handoff)\Z"
 )  # the suffix of a title carried over by /clear, which is not in its file
-_CLEARED = re.compile(rb'"customTitle":\s?""')
-_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
+_CLEARED_TITLE = re.compile(rb'"customTitle":\s?""')
+_ANY_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
 
-class Facts(NamedTuple):
-    """The names of a session; ``listed`` is whether a listing shows it.
+class SessionNames(NamedTuple):
+    """The names of a session; ``is_listed`` is whether a listing shows it.
 
-    ``pulls`` are pull requests by number and address.
+    ``pull_requests`` are numbers and addresses.
     """
 
     titles: frozenset[str]
     tag: str
-    pulls: frozenset[str]
-    listed: bool
+    pull_requests: frozenset[str]
+    is_listed: bool
 
 
 class Surroundings:
@@ -80,9 +80,9 @@ class Surroundings:
         self.cwd = cwd
         self.where = where
         self.store = store_of(where)
-        self._facts: dict[str, Facts | None] = {}
-        self._names: dict[str, bytes] = {}
-        self._sifted: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
+        self._names_by_path: dict[str, SessionNames | None] = {}
+        self._lines_by_path: dict[str, bytes] = {}
+        self._candidates_by_pattern: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
 
     @cached_property
     def projects(self) -> list[str]:
@@ -90,12 +90,12 @@ class Surroundings:
         return project_folder_names(self.cwd, self.where, self.store.projects)
 
     @property
-    def hidden(self) -> str:
+    def hidden_folders_note(self) -> str:
         """The last sentences of a remedy about folders that can't be read; ``""`` if all can."""
-        return where_hidden(self.store.unreadable_folders(), self.store.linked_paths())
+        return hidden_folders_remedy(self.store.unreadable_folders(), self.store.linked_paths())
 
     @cached_property
-    def near(self) -> list[SessionFile]:
+    def local_sessions(self) -> list[SessionFile]:
         """The sessions in the working directory's project folders, newest first.
 
         Some may belong to another directory with the same key.
@@ -112,58 +112,60 @@ class Surroundings:
         return next((copy for copy in near if belongs_to_folder(copy.path, self.cwd)), copies[0])
 
     @cached_property
-    def far(self) -> list[SessionFile]:
+    def other_sessions(self) -> list[SessionFile]:
         """All other sessions, newest first."""
-        known = {session.path for session in self.near}
-        return [session for session in self.store.sessions() if session.path not in known]
+        local_paths = {session.path for session in self.local_sessions}
+        return [session for session in self.store.sessions() if session.path not in local_paths]
 
-    def nearest(
-        self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]
+    def find_nearest(
+        self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool]
     ) -> list[SessionFile]:
         """Return the matching sessions (by ``pattern``, then ``fits``): those of this project, or else all others."""
-        near = self._fitting(pattern, fits, near=True)
-        here = []
-        for session in near:
-            if self.is_of_this_folder(session):
-                here.append(session)
-        return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
+        near_matches = self._filter_sessions(pattern, fits, near=True)
+        matches = []
+        for session in near_matches:
+            if self.belongs_here(session):
+                matches.append(session)
+        return matches or sort_newest_first(
+            [*near_matches, *self._filter_sessions(pattern, fits, near=False)]
+        )
 
-    def is_of_this_folder(self, session: SessionFile) -> bool:
-        """Check whether a session belongs to the working directory, not to one with the same key."""
+    def belongs_here(self, session: SessionFile) -> bool:
+        """Check whether a session belongs to the working directory, not to another one with the same key."""
         try:
             return ends_belong_to_folder(read_ends(session, self.where), self.cwd)
         except SessionNotFound:
             return False  # deleted since the listing
 
-    def _naming(self, session: SessionFile) -> bytes:
+    def _read_naming_lines(self, session: SessionFile) -> bytes:
         if session.agent == CLAUDE_NAME:
-            return naming_lines(session)
+            return read_naming_lines(session)
         return agent_of(session, self.where).read_naming_lines(session.path)
 
-    def _fitting(
-        self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool
+    def _filter_sessions(
+        self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool], *, near: bool
     ) -> list[SessionFile]:
-        if (pattern, near) not in self._sifted:
-            sessions = self.near if near else self.far
-            self._sifted[pattern, near] = sessions_matching(
-                pattern, sessions, self._names, self._naming
+        if (pattern, near) not in self._candidates_by_pattern:
+            sessions = self.local_sessions if near else self.other_sessions
+            self._candidates_by_pattern[pattern, near] = filter_by_naming_lines(
+                pattern, sessions, self._lines_by_path, self._read_naming_lines
             )
-        sifted = self._sifted[pattern, near]
+        candidates = self._candidates_by_pattern[pattern, near]
         return [
             session
-            for session in sifted
-            if (facts := self._facts_of(session)) is not None and fits(facts)
+            for session in candidates
+            if (facts := self._names_of(session)) is not None and fits(facts)
         ]
 
-    def _facts_of(self, session: SessionFile) -> Facts | None:
-        if session.path not in self._facts:
-            self._facts[session.path] = None
+    def _names_of(self, session: SessionFile) -> SessionNames | None:
+        if session.path not in self._names_by_path:
+            self._names_by_path[session.path] = None
             with contextlib.suppress(SessionNotFound):  # deleted since the listing
                 ends = read_ends(session, self.where)
-                self._facts[session.path] = Facts(
+                self._names_by_path[session.path] = SessionNames(
                     titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
                 )
-        return self._facts[session.path]
+        return self._names_by_path[session.path]
 
 
 def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
@@ -181,32 +183,32 @@ def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[s
     return rows
 
 
-def sessions_matching(
+def filter_by_naming_lines(
     pattern: re.Pattern[bytes],
     sessions: Iterable[SessionFile],
-    read: dict[str, bytes],
-    naming: Callable[[SessionFile], bytes] | None = None,
+    lines_by_path: dict[str, bytes],
+    read_lines: Callable[[SessionFile], bytes] | None = None,
 ) -> list[SessionFile]:
     """Return the sessions with a naming line at their ends that matches ``pattern``; the lines are in lower case.
 
     Tags and pull requests are searched in the last 64 KB, where clients keep them, titles at both
-    ends. ``read`` caches the lines by path.
+    ends. ``lines_by_path`` is a cache.
     """
-    sifted = []
+    matches = []
     for session in sessions:
-        if session.path not in read:
-            read[session.path] = (naming or naming_lines)(session)
-        if pattern.search(read[session.path]):
-            sifted.append(session)
-    return sifted
+        if session.path not in lines_by_path:
+            lines_by_path[session.path] = (read_lines or read_naming_lines)(session)
+        if pattern.search(lines_by_path[session.path]):
+            matches.append(session)
+    return matches
 
 
-def sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
+def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """Return the sessions whose custom, generated or derived title is exactly ``title``."""
     return [
         session
-        for session in sessions_matching(as_written(title), sessions, {})
-        if title in _titles_at(session.path)
+        for session in filter_by_naming_lines(pattern_of_words(title), sessions, {})
+        if title in _read_titles(session.path)
     ]
 
 
@@ -215,25 +217,25 @@ def titles_of(ends: HeadTail) -> frozenset[str]:
     return frozenset({"" if ends.is_carried_over else ends.custom_title, ends.title}) - {""}
 
 
-def _titles_at(path: str) -> frozenset[str]:
+def _read_titles(path: str) -> frozenset[str]:
     try:
         return titles_of(HeadTail(path))
     except SessionNotFound:
         return frozenset()  # deleted since the listing
 
 
-def as_written(words: str) -> re.Pattern[bytes]:
+def pattern_of_words(words: str) -> re.Pattern[bytes]:
     """Return a pattern that matches these words in a string, whatever its escapes: their plain letters in order."""
-    plain = []
-    for word in re.findall("[0-9A-Za-z]+", _ADDED.sub("", words)):
-        plain.append(word.lower().encode())
+    words_of_text = []
+    for word in re.findall("[0-9A-Za-z]+", _CARRIED_SUFFIX.sub("", words)):
+        words_of_text.append(word.lower().encode())
     if words.startswith("/"):
-        plain = plain[:1]  # a slash command is stored in pieces
-    between = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
-    return re.compile(between.join(plain))
+        words_of_text = words_of_text[:1]  # a slash command is stored in pieces
+    separator = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
+    return re.compile(separator.join(words_of_text))
 
 
-def naming_lines(session: SessionFile) -> bytes:
+def read_naming_lines(session: SessionFile) -> bytes:
     """Return the lines that may name a session, in lower case.
 
     Use as few calls as possible, because there may be thousands of sessions.
@@ -244,15 +246,17 @@ def naming_lines(session: SessionFile) -> bytes:
         return b""  # deleted since the listing
     try:
         tail = read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
-        lines = _lines_with(_KINDS, tail)
-        cleared = _CLEARED.search(lines)
-        if cleared or not _CUSTOM.search(lines):
+        lines = _lines_with(_NAMING_FIELDS, tail)
+        is_cleared = _CLEARED_TITLE.search(lines)
+        if is_cleared or not _CUSTOM_TITLE.search(lines):
             if session.size > REACH:
                 head = read_bytes_at(descriptor, REACH, 0)
             else:
                 head = tail
-            lines += _lines_with(_KINDS[:1], head)
-            if cleared or not _TITLE.search(lines):  # then a summary or a prompt serves as title
+            lines += _lines_with(_NAMING_FIELDS[:1], head)
+            if is_cleared or not _ANY_TITLE.search(
+                lines
+            ):  # then a summary or a prompt serves as title
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -264,21 +268,22 @@ def naming_lines(session: SessionFile) -> bytes:
 def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
     lines = []
     for kind in kinds:
-        place = region.find(kind)
-        while place >= 0:
-            end = region.find(b"\n", place)
+        position = region.find(kind)
+        while position >= 0:
+            end = region.find(b"\n", position)
             end = len(region) if end < 0 else end
-            lines.append(region[region.rfind(b"\n", 0, place) + 1 : end] + b"\n")
-            place = region.find(kind, end)
+            lines.append(region[region.rfind(b"\n", 0, position) + 1 : end] + b"\n")
+            position = region.find(kind, end)
     return b"".join(lines)
 
 
-MIN_PREFIX = 4  # the length of an id's prefix; shorter ones would match by chance
-MIN_PART = 3  # bytes of a title's part: three letters, or one character that is a whole word
+MIN_PREFIX_CHARACTERS = 4  # the length of an id's prefix; shorter ones would match by chance
+# bytes of a title's part: three letters, or one character that is a whole word
+MIN_TITLE_PART_BYTES = 3
 
-SEEN = "See resume-hooks sessions for what there is."
+LIST_REMEDY = "See resume-hooks sessions for what there is."
 
-MOST_CANDIDATES = 20  # the most candidates to show for an ambiguous locator
+MAX_CANDIDATES = 20  # the most candidates to show for an ambiguous locator
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -297,7 +302,7 @@ tried.
 """
 
 
-def by_latest(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_latest(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve ``latest``, and ``latest~2`` for the second session before it.
 
     The word is never a title; ``title:latest`` is.
@@ -305,30 +310,39 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     match = _LATEST.fullmatch(words)
     if match is None:
         return None
-    back = int(match[1] or 1) if match[1] is not None else 0
-    current = current_session(around)
+    count = int(match[1] or 1) if match[1] is not None else 0
+    current = current_session(surroundings)
     if current is None:
-        return latest_session(around.cwd, around.where, back=back)
-    if back:
-        return latest_session(around.cwd, around.where, back=back - 1, but=current.session_id)
+        return latest_session(surroundings.cwd, surroundings.where, skip_count=count)
+    if count:
+        return latest_session(
+            surroundings.cwd,
+            surroundings.where,
+            skip_count=count - 1,
+            excluded_id=current.session_id,
+        )
     return current
 
 
-def by_id(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_id(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve a full id in any project; prefer the copy in this project, then the newest."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
-    session = around.store.find(session_id)
+    session = surroundings.store.find(session_id)
     if session is not None:
-        return around.nearest_copy([session, *around.store.sessions(around.projects, session_id)])
-    missing = f"No session {words} under {around.where.projects}"
-    if linked := around.store.linked_paths(session_id):
-        raise SessionNotFound(f"{missing} itself", where_linked(linked))
-    raise SessionNotFound(missing, f"Was it deleted after 30 days?{around.hidden}")
+        return surroundings.nearest_copy(
+            [session, *surroundings.store.sessions(surroundings.projects, session_id)]
+        )
+    message = f"No session {words} under {surroundings.where.projects}"
+    if linked_paths := surroundings.store.linked_paths(session_id):
+        raise SessionNotFound(f"{message} itself", linked_paths_remedy(linked_paths))
+    raise SessionNotFound(
+        message, f"Was it deleted after 30 days?{surroundings.hidden_folders_note}"
+    )
 
 
-def by_path(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_path(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
     Titles may also contain slashes, so a path without a file may still be a title.
@@ -336,101 +350,117 @@ def by_path(words: str, around: Surroundings) -> SessionFile | None:
     In a model's shell, where verbs run without the user's consent, only transcripts are allowed:
     UsageError for other files.
     """
-    path = typed_path(words, around)
+    path = typed_path(words, surroundings)
     if path is None:
         return None
     try:
-        if "CLAUDECODE" in around.where.environ:
-            _refuse_others_files(path, around.where)
-        return agent_of_path(path, around.where).open_session(path)
+        if "CLAUDECODE" in surroundings.where.environ:
+            _require_transcript_path(path, surroundings.where)
+        return agent_of_path(path, surroundings.where).open_session(path)
     except SessionNotFound:
         return None
 
 
-def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_prefix(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve a unique prefix of an id, with at least four characters."""
     prefix = words.lower()
-    if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
+    if len(prefix) < MIN_PREFIX_CHARACTERS or not _HEX.issuperset(prefix):
         return None
-    return _only_session(words, around.store.sessions(prefix=prefix), around)
+    return _require_one_session(words, surroundings.store.sessions(prefix=prefix), surroundings)
 
 
-def by_title(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_title(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve an exact title, also as ``title:words``; this project's sessions come first."""
     title = text_after_prefix("title", words)
-    return _only_session(
-        words, around.nearest(as_written(title), lambda facts: title in facts.titles), around
+    return _require_one_session(
+        words,
+        surroundings.find_nearest(pattern_of_words(title), lambda facts: title in facts.titles),
+        surroundings,
     )
 
 
-def by_tag(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_tag(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve a tag, ignoring case.
 
     ``tag:words`` can only be a tag or a whole title.
     """
     tag = text_after_prefix("tag", words)
-    sessions = around.nearest(
-        as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
+    sessions = surroundings.find_nearest(
+        pattern_of_words(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
     )
     if not sessions and tag != words:
         raise SessionNotFound(
-            f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", SEEN
+            f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", LIST_REMEDY
         )
-    return _only_session(words, sessions, around)
+    return _require_one_session(words, sessions, surroundings)
 
 
-def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve a part of a title that is unique among listed sessions.
 
     Ignore case; a whole title comes first.
     """
     title = text_after_prefix("title", words)
-    part = title.casefold()
-    if len(part.encode("utf-8", "replace")) < MIN_PART:
+    title_part = title.casefold()
+    if len(title_part.encode("utf-8", "replace")) < MIN_TITLE_PART_BYTES:
         return None
-    ends = as_written(title)
-    whole = around.nearest(
-        ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles)
+    pattern = pattern_of_words(title)
+    exact_matches = surroundings.find_nearest(
+        pattern,
+        lambda facts: (
+            facts.is_listed
+            and any(title_text.casefold() == title_part for title_text in facts.titles)
+        ),
     )
-    some = whole or around.nearest(
-        ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles)
+    matches = exact_matches or surroundings.find_nearest(
+        pattern,
+        lambda facts: (
+            facts.is_listed
+            and any(title_part in title_text.casefold() for title_text in facts.titles)
+        ),
     )
-    return _only_session(words, some, around)
+    return _require_one_session(words, matches, surroundings)
 
 
-def by_pull_request(words: str, around: Surroundings, named: str = "") -> SessionFile | None:
+def resolve_pull_request(
+    words: str, surroundings: Surroundings, typed_number: str = ""
+) -> SessionFile | None:
     """Resolve a pull request that the client linked: ``#72``, ``pr:72`` or its address."""
-    if not (pull := pull_of(named or words)):
+    if not (pull_request := parse_pull_request(typed_number or words)):
         return None
-    linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
-    return _only_session(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
+    link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
+    return _require_one_session(
+        words,
+        surroundings.find_nearest(link_pattern, lambda facts: pull_request in facts.pull_requests),
+        surroundings,
+    )
 
 
-def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
+def reject_address(words: str, surroundings: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
     """Reject an address: UsageError explains how to import its content."""
     if _PULL_ADDRESS.fullmatch(words):
-        raise SessionNotFound("No session is linked to this pull request", SEEN)
+        raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
     if is_address(words):
         raise UsageError("An address must be imported first", IMPORT_ADDRESS)
     return None
 
 
-def by_bare_number(words: str, around: Surroundings) -> SessionFile | None:
+def resolve_bare_number(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve the bare number of a pull request, as the last form."""
-    return by_pull_request(words, around, f"#{words}")
+    return resolve_pull_request(words, surroundings, f"#{words}")
 
 
 RESOLVERS: tuple[Resolver, ...] = (
-    by_latest,
-    by_id,
-    by_path,
-    by_pull_request,
-    by_prefix,
-    by_title,
-    by_address,
-    by_tag,
-    by_part_of_title,
-    by_bare_number,
+    resolve_latest,
+    resolve_id,
+    resolve_path,
+    resolve_pull_request,
+    resolve_prefix,
+    resolve_title,
+    reject_address,
+    resolve_tag,
+    resolve_title_part,
+    resolve_bare_number,
 )
 """The forms in the order in which they are tried."""
 
@@ -440,39 +470,43 @@ def is_address(words: str) -> bool:
     return _ADDRESS.match(words) is not None
 
 
-def is_one_form(words: str) -> bool:
-    """Check whether words can have only one form: an id, a path, an address, latest, a tag, a pull request."""
-    small = words.lower()
-    named = (
-        small.endswith(TRANSCRIPT_SUFFIX)
-        or "://" in small
-        or small.startswith(("latest", "tag:", "title:"))
+def has_one_form(words: str) -> bool:
+    """Check whether words can only be an id, a path, an address, latest, a tag, a title or a pull request."""
+    lower_words = words.lower()
+    has_prefix_or_suffix = (
+        lower_words.endswith(TRANSCRIPT_SUFFIX)
+        or "://" in lower_words
+        or lower_words.startswith(("latest", "tag:", "title:"))
     )
-    return named or is_session_id(small) or _PULL_NUMBER.fullmatch(words) is not None
+    return (
+        has_prefix_or_suffix
+        or is_session_id(lower_words)
+        or _PULL_NUMBER.fullmatch(words) is not None
+    )
 
 
-def current_session(around: Surroundings) -> SessionFile | None:
+def current_session(surroundings: Surroundings) -> SessionFile | None:
     """Return the session of the client that runs us, or None outside any client."""
-    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
-        around.where
+    session_id = surroundings.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
+        surroundings.where
     )
     if not is_session_id(session_id):
         return None
-    session = around.store.find(session_id)
+    session = surroundings.store.find(session_id)
     if session is None:
         raise SessionNotFound(
             f"This session ({session_id}) has no file yet",
-            f"Ask something in it first.{around.hidden}",
+            f"Ask something in it first.{surroundings.hidden_folders_note}",
         )
     return session
 
 
-def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
+def not_found_error(words: str, surroundings: Surroundings) -> SessionNotFound:
     """Return the error for words without a match in any form."""
-    path = typed_path(words, around)
+    path = typed_path(words, surroundings)
     if path is not None:
         try:
-            agent_of_path(path, around.where).open_session(path)
+            agent_of_path(path, surroundings.where).open_session(path)
         except SessionNotFound as error:
             return error
     return SessionNotFound(
@@ -481,27 +515,29 @@ def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
             f"'{collapse_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
         ),
         "Use a session id or four or more of its first characters, a title or three letters of one, a tag, latest, "
-        f"'#72' for a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
+        f"'#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{surroundings.hidden_folders_note}",
     )
 
 
-def _only_session(
-    words: str, sessions: list[SessionFile], around: Surroundings
+def _require_one_session(
+    words: str, sessions: list[SessionFile], surroundings: Surroundings
 ) -> SessionFile | None:
-    copies: dict[str, list[SessionFile]] = {}
+    copies_by_id: dict[str, list[SessionFile]] = {}
     for session in sessions:
-        copies.setdefault(session.session_id, []).append(session)
-    if len(copies) > 1:
-        shown = []
-        for of_one in islice(copies.values(), MOST_CANDIDATES):
-            shown.append(around.nearest_copy(of_one))
-        raise AmbiguousLocator(words, candidate_rows(shown, around.where), len(copies))
+        copies_by_id.setdefault(session.session_id, []).append(session)
+    if len(copies_by_id) > 1:
+        candidates = []
+        for session_copies in islice(copies_by_id.values(), MAX_CANDIDATES):
+            candidates.append(surroundings.nearest_copy(session_copies))
+        raise AmbiguousLocator(
+            words, candidate_rows(candidates, surroundings.where), len(copies_by_id)
+        )
     if sessions:
-        return around.nearest_copy(sessions)
+        return surroundings.nearest_copy(sessions)
     return None
 
 
-def pull_of(words: str) -> str:
+def parse_pull_request(words: str) -> str:
     """Return the address or number of the pull request in the words, or ``""``."""
     if address := _PULL_ADDRESS.fullmatch(words):
         return address[1].lower()
@@ -511,17 +547,17 @@ def pull_of(words: str) -> str:
 
 def text_after_prefix(form: str, words: str) -> str:
     """Return the text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
-    named, colon, rest = words.partition(":")
-    if colon and named.lower() == form:
+    prefix, colon, rest = words.partition(":")
+    if colon and prefix.lower() == form:
         return rest.strip()
     return words
 
 
-def typed_path(words: str, around: Surroundings) -> str | None:
+def typed_path(words: str, surroundings: Surroundings) -> str | None:
     """Return the words as an absolute path, or None if they do not look like a path."""
     if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
-    return absolute_path(words, around.cwd)
+    return absolute_path(words, surroundings.cwd)
 
 
 def absolute_path(words: str, cwd: str) -> str:
@@ -532,16 +568,18 @@ def absolute_path(words: str, cwd: str) -> str:
         return os.path.join(cwd, words)
 
 
-def _refuse_others_files(path: str, where: Where) -> None:
+def _require_transcript_path(path: str, where: Where) -> None:
     """Raise UsageError for a path outside the transcripts, for a model's shell, where verbs run without consent."""
-    homes = (
+    allowed_folders = (
         where.projects,
         vault_folder(where),
         unpacked_folder(where),
         *folders_of_other_agents(where),
     )
-    below = tuple(os.path.realpath(home) + os.sep for home in homes)
-    inside = os.path.realpath(path).startswith(below) and path.endswith(TRANSCRIPT_SUFFIX)
-    if os.path.lexists(path) and (not inside or os.path.islink(path)):
+    allowed_prefixes = tuple(os.path.realpath(home) + os.sep for home in allowed_folders)
+    is_inside = os.path.realpath(path).startswith(allowed_prefixes) and path.endswith(
+        TRANSCRIPT_SUFFIX
+    )
+    if os.path.lexists(path) and (not is_inside or os.path.islink(path)):
         remedy = "Other files are for the user to open, in a shell."
         raise UsageError(f"{path} is not a transcript under {where.projects}", remedy)

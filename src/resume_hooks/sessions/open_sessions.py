@@ -24,9 +24,9 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FRESH = 60  # seconds after a write during which a session counts as open
-CLIENT = "claude"  # the name of a client's process
-PROC = "/proc"
+FRESH_SECONDS = 60  # seconds after a write during which a session counts as open
+CLIENT_PROCESS_NAME = "claude"  # the name of a client's process
+PROC_FOLDER = "/proc"
 
 
 def why_session_is_open(session: SessionFile, where: Where) -> str:
@@ -44,15 +44,15 @@ class Clients:
         """Return why a session counts as open, as the end of a sentence, or ``""``."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
-            if age < FRESH and not _is_newborn(session):
-                ahead = "its last write is later than this machine's clock"
-                if age < -FRESH:
-                    return ahead
+            if age < FRESH_SECONDS and not _is_untouched_child(session):
+                message = "its last write is later than this machine's clock"
+                if age < -FRESH_SECONDS:
+                    return message
                 return f"it was written {max(0, round(age))} seconds ago"
             pid = next(
                 (
                     pid
-                    for pid, entry in self._running
+                    for pid, entry in self._running_clients
                     if entry.get("sessionId") == session.session_id
                 ),
                 0,
@@ -63,41 +63,42 @@ class Clients:
         except OSError as error:
             return f"it is unknown whether a client has it open ({error.strerror})"
 
-    def has_open(self, session: SessionFile) -> bool:
+    def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list may call a session open: a running client lists it.
 
         If no client lists any session, use its last write.
 
         A recent write alone may come from a client that has just closed it.
         """
-        said = {entry.get("sessionId") for _, entry in self._running} - {None}
-        if said:
-            return session.session_id in said
+        listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
+        if listed_ids:
+            return session.session_id in listed_ids
         return bool(self.why_open(session))
 
-    def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
+    def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
         """Check whether the client ``pid`` may open a child: no other running client made it or has it open."""
         if any(
-            other != pid and entry.get("sessionId") == child_id for other, entry in self._running
+            other_pid != pid and entry.get("sessionId") == child_id
+            for other_pid, entry in self._running_clients
         ):
             return False
-        if maker is None or maker == pid:
+        if maker_pid is None or maker_pid == pid:
             return True
-        listed = maker in {each for each, _ in self._clients}
-        return maker not in {each for each, _ in self._running} and (
-            listed or not _is_client(maker)
+        is_listed = maker_pid in {listed_pid for listed_pid, _ in self._clients}
+        return maker_pid not in {listed_pid for listed_pid, _ in self._running_clients} and (
+            is_listed or not _is_client_process(maker_pid)
         )
 
     @cached_property
     def _clients(self) -> list[tuple[int, dict[str, Any]]]:
-        return list(_clients_listed(self._where))
+        return list(_read_listed_clients(self._where))
 
     @cached_property
-    def _running(self) -> list[tuple[int, dict[str, Any]]]:
-        return [(pid, entry) for pid, entry in self._clients if _runs(pid, entry)]
+    def _running_clients(self) -> list[tuple[int, dict[str, Any]]]:
+        return [(pid, entry) for pid, entry in self._clients if _is_client_running(pid, entry)]
 
 
-def _is_newborn(session: SessionFile) -> bool:
+def _is_untouched_child(session: SessionFile) -> bool:
     """Check whether only we have written to the session so far: a child that was never continued."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
@@ -105,7 +106,7 @@ def _is_newborn(session: SessionFile) -> bool:
     return False
 
 
-def _clients_listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_listed_clients(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
     folder = os.path.join(where.config, "sessions")
     try:
         names = sorted(os.listdir(folder))
@@ -117,31 +118,31 @@ def _clients_listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
             yield int(stem), read_json_object(os.path.join(folder, name))
 
 
-def _runs(pid: int, entry: dict[str, Any]) -> bool:
+def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
     """Check whether a listed client is running.
 
     A client on another machine or in another container is not visible here and counts as running.
     """
-    domain, started = entry.get("pidDomain"), entry.get("procStart")
-    if isinstance(domain, str) and not _is_this_machine(domain):
+    pid_domain, recorded_start = entry.get("pidDomain"), entry.get("procStart")
+    if isinstance(pid_domain, str) and not _is_this_machine(pid_domain):
         return True
     if not is_process_running(pid):
         return False
-    if isinstance(started, str):
-        now = processes.process_start_time(pid)
+    if isinstance(recorded_start, str):
+        current_start = processes.process_start_time(pid)
     else:
-        now = ""
-    return not now or now == started  # otherwise the id was reused
+        current_start = ""
+    return not current_start or current_start == recorded_start  # otherwise the id was reused
 
 
-def _is_client(pid: int) -> bool:
+def _is_client_process(pid: int) -> bool:
     """Check whether a process is a client, even one that does not list itself.
 
     Return False if processes are not visible.
     """
     try:
-        with open(f"{PROC}/{pid}/comm", "rb") as stream:
-            return stream.read().rstrip(b"\n") == CLIENT.encode()
+        with open(f"{PROC_FOLDER}/{pid}/comm", "rb") as stream:
+            return stream.read().rstrip(b"\n") == CLIENT_PROCESS_NAME.encode()
     except OSError:
         return False  # it has ended, or is another user's and can't write here
 
@@ -152,9 +153,9 @@ def _is_this_machine(domain: str) -> bool:
     On another system assume that it is.
     """
     try:
-        namespace = os.readlink(f"{PROC}/self/ns/pid")
+        namespace = os.readlink(f"{PROC_FOLDER}/self/ns/pid")
         with open("/etc/machine-id", encoding="ascii") as stream:
             machine = stream.read().strip()
     except (OSError, ValueError):
-        return not domain.startswith("linux:") or not os.path.isdir(f"{PROC}/self")
+        return not domain.startswith("linux:") or not os.path.isdir(f"{PROC_FOLDER}/self")
     return machine in domain and namespace in domain

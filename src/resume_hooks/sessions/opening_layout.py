@@ -1,4 +1,4 @@
-"""The records at the start of a fresh child: lineage for the model, a short card for the screen.
+"""The records at the start of a fresh child: the lineage for the model, and a short card for the screen.
 
 ``lineage_block`` writes the first words; this module defines the records' form and order, as
 measured with clients 2.0.76 to 2.1.329. A summary record, shown only in the transcript view, comes
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shorten_block
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, shorten_block
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.placeholders import UNANSWERED
@@ -26,21 +26,21 @@ _USAGE = {
     "cache_read_input_tokens": 0,
     "output_tokens": 0,
 }
-NEXT_STEP = "Next step, as the user put it:"
-NEW_TASK = (
+NEXT_STEP_HEADING = "Next step, as the user put it:"
+NEW_TASK_NOTICE = (
     "This is a new task. What stands above is known from earlier work, which is not to be "
     "gone on with."
 )
-REPORT = "The user's report of what was done after the mark:"
-FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # the wording of 0.2.0
+REPORT_HEADING = "The user's report of what was done after the mark:"
+FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the wording of 0.2.0
 
-BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage gets at most half of the room, a next step a third
-Shorter = Callable[
+BLOCK_DIVISOR, STEP_DIVISOR = 2, 3  # a lineage gets at most half of the room, a next step a third
+ShortenText = Callable[
     [str, int], str
 ]  # shortens the text between lineage and next step to a length; "" if impossible
 
 
-class ChildSetting(NamedTuple):
+class ChildAttributes(NamedTuple):
     """The attributes of a new child's records: its id, folder, branch, client version and time."""
 
     session_id: str
@@ -55,82 +55,99 @@ def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: 
 
     Blank lines in summary or digest must not hide the next step.
     """
-    step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
+    step = f"{NEXT_STEP_HEADING}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
 
 def task_step(task: str) -> str:
     """Return the next step for a new task that uses the knowledge from earlier work."""
-    return f"{NEW_TASK}\n{task.strip()}"
+    return f"{NEW_TASK_NOTICE}\n{task.strip()}"
 
 
-def next_step_of(text: object) -> str | None:
+def extract_next_step(text: object) -> str | None:
     """Return the next step in an opening of ours, ``""`` if it has none, or None if ``text`` is not an opening."""
-    if not isinstance(text, str) or not text.startswith(OPENING):
+    if not isinstance(text, str) or not text.startswith(OPENING_MARKER):
         return None
-    _, _, after = text.partition(CLOSING)
-    return after.partition(f"\n\n{NEXT_STEP}\n")[2]
+    _, _, text_after_block = text.partition(CLOSING_MARKER)
+    return text_after_block.partition(f"\n\n{NEXT_STEP_HEADING}\n")[2]
 
 
-def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = None) -> str:
-    """Shorten an opening to ``most`` (at least 1,000) characters; ``whole`` is the reference of its full text.
+def shorten_opening(
+    text: str, max_characters: int, full_reference: str, shorten_text: ShortenText | None = None
+) -> str:
+    """Shorten an opening to a maximum of at least 1,000 characters, with a reference to its full text.
 
     Return ``""`` for other texts.
     """
-    step = next_step_of(text)
-    if step is None or len(text) <= most:
+    step = extract_next_step(text)
+    if step is None or len(text) <= max_characters:
         if step is None:
             return ""
         return text
-    block, _, after = text.partition(CLOSING)
-    block = shorten_block(block + CLOSING, most // BLOCK_SHARE)
-    if len(step) > most // STEP_SHARE:
-        step = step[: most // STEP_SHARE - 1] + "…"
-    cut = f"(cut here; all of it: resume-hooks read {whole})"
-    between = after.partition(f"\n\n{NEXT_STEP}\n")[0].strip("\n")
-    room = most - len(opening_text(block, step, summary=f"\n{cut}"))
-    if len(between) > room:
-        if shorter is not None and (fitting := shorter(between, room)) and len(fitting) <= room:
-            return opening_text(block, step, summary=fitting)
-        between = between[: max(0, between.rfind("\n", 0, room + 1))]
-    return opening_text(block, step, summary=f"{between}\n{cut}" if between else cut)
+    block, _, text_after_block = text.partition(CLOSING_MARKER)
+    block = shorten_block(block + CLOSING_MARKER, max_characters // BLOCK_DIVISOR)
+    if len(step) > max_characters // STEP_DIVISOR:
+        step = step[: max_characters // STEP_DIVISOR - 1] + "…"
+    cut_notice = f"(cut here; all of it: resume-hooks read {full_reference})"
+    middle = text_after_block.partition(f"\n\n{NEXT_STEP_HEADING}\n")[0].strip("\n")
+    max_middle_characters = max_characters - len(
+        opening_text(block, step, summary=f"\n{cut_notice}")
+    )
+    if len(middle) > max_middle_characters:
+        if (
+            shorten_text is not None
+            and (shortened := shorten_text(middle, max_middle_characters))
+            and len(shortened) <= max_middle_characters
+        ):
+            return opening_text(block, step, summary=shortened)
+        middle = middle[: max(0, middle.rfind("\n", 0, max_middle_characters + 1))]
+    return opening_text(block, step, summary=f"{middle}\n{cut_notice}" if middle else cut_notice)
 
 
-def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
+def opening_lines(attributes: ChildAttributes, text: str, card: str) -> list[bytes]:
     """Return the two chain records, user and assistant, as lines without endings."""
     return _context_lines(
-        setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+        attributes, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     )
 
 
-def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: str) -> list[bytes]:
+def closing_lines(
+    attributes: ChildAttributes, parent: str | None, text: str, card: str
+) -> list[bytes]:
     """Return the records at the end of a copied conversation, as lines without endings.
 
     They are not marked as a summary: clients would treat that as a compaction and leave it out of a
     partial one.
     """
-    return _context_lines(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
+    return _context_lines(attributes, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
 
 def _context_lines(
-    setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]
+    attributes: ChildAttributes, parent: str | None, text: str, card: str, flags: dict[str, bool]
 ) -> list[bytes]:
     """Return a text for the model, shown only in the transcript view, and the card as its answer."""
     # Rewriting a child keeps these ids, so that records appended by a client keep their parents.
-    told = f"{setting.session_id}/{parent}"
+    id_seed = f"{attributes.session_id}/{parent}"
     user_id, answer_id, message_id = (
-        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{told}/{part}")) for part in ("user", "answer", "id")
+        str(uuid.uuid5(uuid.NAMESPACE_OID, f"{id_seed}/{part}"))
+        for part in ("user", "answer", "id")
     )
     user = {
-        **_envelope(setting, parent, "user", user_id),
+        **_envelope(attributes, parent, "user", user_id),
         "message": {"role": "user", "content": text},
-        **marks,
+        **flags,
     }
     # Client 2.1.42 resumes at the latest record, and at the first of two with equal times.
     envelope = _envelope(
-        setting._replace(at=clock.add_millisecond(setting.at)), user_id, "assistant", answer_id
+        attributes._replace(at=clock.add_millisecond(attributes.at)),
+        user_id,
+        "assistant",
+        answer_id,
     )
-    return [_dump(user), _dump({**envelope, "message": _card_answer(message_id, card)})]
+    return [
+        _encode_record(user),
+        _encode_record({**envelope, "message": _card_answer(message_id, card)}),
+    ]
 
 
 def _card_answer(message_id: str, text: str) -> dict[str, Any]:
@@ -146,38 +163,44 @@ def _card_answer(message_id: str, text: str) -> dict[str, Any]:
     }
 
 
-def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
+def message_line(
+    attributes: ChildAttributes, parent: str, record_id: str, role: str, text: str
+) -> bytes:
     """Return a message from a conversation in another program, as a line."""
     if role == ASSISTANT:
         message = _card_answer(f"msg_{record_id}", text)
     else:
         message = {"role": role, "content": text}
-    return _dump({**_envelope(setting, parent, role, record_id), "message": message})
+    return _encode_record({**_envelope(attributes, parent, role, record_id), "message": message})
 
 
-def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:
+def lineage_line(
+    attributes: ChildAttributes, parent: str | None, record_id: str, block: str
+) -> bytes:
     """Return the record that contains the lineage in a child with many records.
 
     It is not displayed.
     """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
-    return _dump({**_envelope(setting, parent, "user", record_id), **content})
+    return _encode_record({**_envelope(attributes, parent, "user", record_id), **content})
 
 
-def stub_line(setting: ChildSetting, parent: str | None, record_id: str, call: str) -> bytes:
+def missing_result_line(
+    attributes: ChildAttributes, parent: str | None, record_id: str, call: str
+) -> bytes:
     """Return a result for a tool call without one, because no API accepts the conversation otherwise."""
     result = {"type": RESULT, "tool_use_id": call, "content": UNANSWERED, "is_error": True}
     message = {"role": "user", "content": [result]}
-    return _dump({**_envelope(setting, parent, "user", record_id), "message": message})
+    return _encode_record({**_envelope(attributes, parent, "user", record_id), "message": message})
 
 
 def title_line(session_id: str, title: str) -> bytes:
     """Return the record that names a session; readers search for it at the start of a line."""
-    return _dump(make_label_record(CUSTOM_TITLE, title, session_id))
+    return _encode_record(make_label_record(CUSTOM_TITLE, title, session_id))
 
 
 def _envelope(
-    setting: ChildSetting, parent: str | None, kind: str, record_id: str
+    attributes: ChildAttributes, parent: str | None, kind: str, record_id: str
 ) -> dict[str, Any]:
     """Return the fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
     return {
@@ -185,17 +208,17 @@ def _envelope(
         "isSidechain": False,
         "userType": "external",
         "entrypoint": "cli",
-        "cwd": setting.cwd,
-        "sessionId": setting.session_id,
-        "version": setting.version,
-        "gitBranch": setting.branch,
+        "cwd": attributes.cwd,
+        "sessionId": attributes.session_id,
+        "version": attributes.version,
+        "gitBranch": attributes.branch,
         "type": kind,
         "uuid": record_id,
-        "timestamp": setting.at,
+        "timestamp": attributes.at,
     }
 
 
-def _dump(record: dict[str, Any]) -> bytes:
+def _encode_record(record: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(record)
     except orjson.JSONEncodeError:  # a lone surrogate in the parent's folder or branch

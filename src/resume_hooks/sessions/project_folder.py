@@ -1,4 +1,4 @@
-"""The home folder of a session: the folder in which the client must be started to find it."""
+"""A session's home folder: the client must be started in it to find the session."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
-WORKTREE = "worktreeSession"
+WORKTREE_FIELD = "worktreeSession"
 """The client's field about a worktree that it created.
 
 After the worktree's removal, the session is stored with those of the original folder.
 """
 
 # seconds to wait for another command that copies or imports sessions into the same folder
-PATIENCE = 300.0
+CREATION_LOCK_SECONDS = 300.0
 
-SHORT_COMMIT = 7  # digits of a commit's id, as in git's short form
+SHORT_COMMIT_DIGITS = 7  # digits of a commit's id, as in git's short form
 
 
 class MovedFolder(NamedTuple):
@@ -34,44 +34,57 @@ class MovedFolder(NamedTuple):
     folder: str
     commits: tuple[str, ...] = ()
     files: int = 0
-    of_files: int = 0
-    worktree: bool = False
+    file_count: int = 0
+    is_own_worktree: bool = False
 
     @property
-    def why(self) -> str:
+    def evidence(self) -> str:
         """The evidence, as the end of a sentence about the folder."""
-        said = []
+        evidence = []
         if self.commits:
             if len(self.commits) > 1:
                 more = f" and {format_count(len(self.commits) - 1, 'other')}"
             else:
                 more = ""
-            said.append(
-                f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw"
+            evidence.append(
+                f"holds the commit {self.commits[0][:SHORT_COMMIT_DIGITS]}{more} that the session saw"
             )
         if self.files:
-            said.append(
-                f"has {self.files} of the {format_count(self.of_files, 'file')} that it worked on"
+            evidence.append(
+                f"has {self.files} of the {format_count(self.file_count, 'file')} that it worked on"
             )
-        if self.worktree:
-            said.append("is of the repository that it was a worktree of")
-        return ", ".join(said)
+        if self.is_own_worktree:
+            evidence.append("is of the repository that it was a worktree of")
+        return ", ".join(evidence)
 
 
 def home_folder(ends: HeadTail, where: Where) -> str:
-    """Return the folder in which the client must be started to find a session, by its project folder's name."""
+    """Return a session's home folder, according to its project folder's name."""
     key = os.path.basename(project_folder_of(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
-    seen = [folder for r in records if (folder := string(r, "cwd"))]
-    seen += [folder for r in records if (folder := string(mapping(r, WORKTREE), "originalCwd"))]
-    here = _here(where)  # for transcripts that were moved, the folder that they were moved to
+    recorded_folders = [folder for record in records if (folder := string(record, "cwd"))]
+    recorded_folders += [
+        folder
+        for record in records
+        if (folder := string(mapping(record, WORKTREE_FIELD), "originalCwd"))
+    ]
+    current_folder = _current_folder(
+        where
+    )  # for transcripts that were moved, the folder that they were moved to
     return (
-        next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd)
-        or here
+        next(
+            (
+                folder
+                for folder in dict.fromkeys([*recorded_folders, current_folder])
+                if has_project_key(folder, key)
+            ),
+            ends.cwd,
+        )
+        or current_folder
     )
 
 
-def _here(where: Where) -> str:
+def _current_folder(where: Where) -> str:
     """Return the current folder, or ``""`` if it was deleted. The starting program may not set PWD."""
     with contextlib.suppress(OSError):
         return where.environ.get("PWD") or os.getcwd()
@@ -84,24 +97,26 @@ def project_folder(home: str, where: Where) -> str:
 
 
 @contextlib.contextmanager
-def only_maker(home: str, where: Where) -> Iterator[None]:
+def lock_session_creation(home: str, where: Where) -> Iterator[None]:
     """Keep other commands of ours from creating missing sessions in a working directory during the block.
 
     Without the lock after ``TITLE_LOCK_SECONDS`` seconds, or with a read-only state folder, run the block
     anyway. Then there may be two copies of a session.
     """
-    place = os.path.join(where.state, "one-maker", project_key(home))
+    lock_path = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ResumeHooksError):
             stack.enter_context(
-                lock_folder(place, where, "Another command is at it", "No lock:", PATIENCE)
+                lock_folder(
+                    lock_path, where, "Another command is at it", "No lock:", CREATION_LOCK_SECONDS
+                )
             )
         yield
     with contextlib.suppress(OSError):  # another command's lock is in it
-        removal.remove_empty(os.path.dirname(place), where.state)
+        removal.remove_empty(os.path.dirname(lock_path), where.state)
 
 
-def is_keyed(folder: str, key: str) -> bool:
+def has_project_key(folder: str, key: str) -> bool:
     """Check whether a project folder's name is the key of a working directory."""
     # a NUL or a lone surrogate, which no folder's name contains
     with contextlib.suppress(ValueError):

@@ -36,12 +36,12 @@ from resume_hooks.transcripts.lines import (
 )
 from resume_hooks.transcripts.records import Record
 
-EXAMPLE = (
+REFERENCE_HELP = (
     "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 )
-SHORT = 8  # displayed characters of an id, if they identify the session
-MAX_DIGITS = 9  # digits of a line number; no file has more lines
-MAX_PLACE_DIGITS = 15  # digits of a byte offset; no file is longer
+SHORT_ID_CHARACTERS = 8  # displayed characters of an id, if they identify the session
+MAX_LINE_DIGITS = 9  # digits of a line number; no file has more lines
+MAX_OFFSET_DIGITS = 15  # digits of a byte offset; no file is longer
 
 
 class RecordOffset(NamedTuple):
@@ -54,7 +54,7 @@ class RecordOffset(NamedTuple):
     uuid: str = ""
 
     @property
-    def word(self) -> str:
+    def record_part(self) -> str:
         """The record's part of a reference."""
         return f"{self.uuid}@{self.offset}"
 
@@ -71,22 +71,25 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
 
     UsageError explains the mistake.
     """
-    wanted = text.strip()
-    named, colon, record = wanted.rpartition(":")
+    stripped = text.strip()
+    session_locator, colon, record = stripped.rpartition(":")
     if session is not None:
         if colon:
             raise UsageError(
-                f"'{_shown_word(wanted)}' contains a session, and --session is given as well",
+                f"'{_display_text(stripped)}' contains a session, and --session is given as well",
                 "Give only one of them.",
             )
-        return Reference(session, _parse_record(wanted))
+        return Reference(session, _parse_record(stripped))
     if not colon:
         raise UsageError(
-            f"'{_shown_word(wanted)}' has no colon between a session and a record", EXAMPLE
+            f"'{_display_text(stripped)}' has no colon between a session and a record",
+            REFERENCE_HELP,
         )
-    if not named.strip():
-        raise UsageError(f"'{_shown_word(wanted)}' has no session before its colon", EXAMPLE)
-    return Reference(named.strip(), _parse_record(record.strip()))
+    if not session_locator.strip():
+        raise UsageError(
+            f"'{_display_text(stripped)}' has no session before its colon", REFERENCE_HELP
+        )
+    return Reference(session_locator.strip(), _parse_record(record.strip()))
 
 
 class ShortIds:
@@ -97,13 +100,13 @@ class ShortIds:
     """
 
     def __init__(self, known: Iterable[str]) -> None:
-        self._beginnings = Counter(session_id[:SHORT] for session_id in set(known))
+        self._prefix_counts = Counter(session_id[:SHORT_ID_CHARACTERS] for session_id in set(known))
 
     def shorten(self, session_id: str) -> str:
         """Return the short form of an id."""
-        beginning = session_id[:SHORT]
-        if self._beginnings[beginning] == 1:
-            return beginning
+        prefix = session_id[:SHORT_ID_CHARACTERS]
+        if self._prefix_counts[prefix] == 1:
+            return prefix
         return session_id
 
 
@@ -117,30 +120,37 @@ class TranscriptNames(NamedTuple):
     short: str
 
     def reference(self, record: int | str) -> str:
-        """Return the short reference of a record, by line or by a line's ``word``, quoted for a shell."""
+        """Return the short reference of a record, by its line or its ``record_part``, quoted for a shell."""
         return shlex.quote(f"{self.short}:{record}")
 
     @property
-    def word(self) -> str:
+    def quoted_name(self) -> str:
         """The short name, quoted for a shell."""
         return shlex.quote(self.short)
 
 
-def names_of(session: SessionFile, where: Where) -> TranscriptNames:
+def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
     """Return the names of a transcript that ``resolve_transcript`` accepts."""
-    session_id, slash, agent = session.session_id.partition("/")
-    known = find_session(session_id, where)
-    vaulted = known is None and (
+    session_id, slash, subagent_name = session.session_id.partition("/")
+    path = find_session(session_id, where)
+    is_only_copy = path is None and (
         session_id_of_copy(session.path, where) == session_id or session.agent != CLAUDE_NAME
     )
-    files = [one.path for one in subagents_of(known)] if slash and known else [known]
-    if not vaulted and session.original not in files:
+    files = [subagent.path for subagent in subagents_of(path)] if slash and path else [path]
+    if not is_only_copy and session.original not in files:
         return TranscriptNames(session.original, session.original)
-    alike = {other.session_id for other in store_of(where).sessions(prefix=session_id[:SHORT])}
-    if vaulted:
-        alike |= {other for other in archived_ids(where) if other.startswith(session_id[:SHORT])}
-    short = ShortIds(alike).shorten(session_id)
-    return TranscriptNames(session.session_id, f"{short}{slash}{agent}")
+    similar_ids = {
+        similar_session.session_id
+        for similar_session in store_of(where).sessions(prefix=session_id[:SHORT_ID_CHARACTERS])
+    }
+    if is_only_copy:
+        similar_ids |= {
+            similar_session
+            for similar_session in archived_ids(where)
+            if similar_session.startswith(session_id[:SHORT_ID_CHARACTERS])
+        }
+    short_id = ShortIds(similar_ids).shorten(session_id)
+    return TranscriptNames(session.session_id, f"{short_id}{slash}{subagent_name}")
 
 
 class RecordLine(NamedTuple):
@@ -157,25 +167,25 @@ class RecordLine(NamedTuple):
     opened: SharedFile | None = None
 
     @property
-    def word(self) -> str:
+    def record_part(self) -> str:
         """The record's part of a reference to this line: its number or its byte offset."""
         if self.number >= 0:
             return str(self.number)
-        return RecordOffset(self.offset).word
+        return RecordOffset(self.offset).record_part
 
     @property
     def reference(self) -> str:
         """The reference to this line."""
-        return f"{self.session_id}:{self.word}"
+        return f"{self.session_id}:{self.record_part}"
 
-    def raw(self) -> bytes:
+    def read_raw(self) -> bytes:
         """Return the line with its ending. Raise SessionNotFound if the file is gone or has become shorter."""
         with open_transcript(self.opened or self.file) as stream:
             return read_exactly(stream, self.offset, self.length)
 
-    def record(self) -> Record | None:
+    def parse_record(self) -> Record | None:
         """Parse the line; return None if it has no JSON object."""
-        return records.parse(Line(self.number, self.offset, self.raw()).body)
+        return records.parse(Line(self.number, self.offset, self.read_raw()).body)
 
 
 class RecordLines:
@@ -189,34 +199,34 @@ class RecordLines:
         self.session_id = session_id
         with open_transcript(file) as stream:
             self.size = os.fstat(stream.fileno()).st_size
-        self._counts = LineNumbers(self.size)
+        self._line_numbers = LineNumbers(self.size)
 
     def __len__(self) -> int:
         with open_transcript(self.file) as stream:
-            return self._counts.total(stream)
+            return self._line_numbers.total(stream)
 
-    def at(self, number: int) -> RecordLine | None:
+    def line_at(self, number: int) -> RecordLine | None:
         """Return the line with a number, counted from 0."""
         with open_transcript(self.file) as stream:
-            start = self._counts.start(stream, number)
+            start = self._line_numbers.start(stream, number)
             if start >= 0:
-                return self._entry(stream, start, number)
+                return self._line_at_offset(stream, start, number)
             return None
 
-    def of(self, uuid: str, near: int = -1) -> RecordLine | None:
+    def find_uuid(self, uuid: str, near: int = -1) -> RecordLine | None:
         """Return the record with a uuid, in line ``near`` or the last one.
 
         A full search caches all ids of the file.
         """
-        entry = self.at(near)
-        if entry is not None and uuid in records.uuids(entry.record() or {}):
+        entry = self.line_at(near)
+        if entry is not None and uuid in records.uuids(entry.parse_record() or {}):
             return entry
-        number = self._numbers.get(uuid)
+        number = self._number_by_uuid.get(uuid)
         if number is None:
             return None
-        return self.at(number)
+        return self.line_at(number)
 
-    def last_of(self, uuid: str) -> RecordLine | None:
+    def find_last_uuid(self, uuid: str) -> RecordLine | None:
         """Return the last record with a uuid, without its line number.
 
         Parse only lines that contain its characters.
@@ -224,49 +234,52 @@ class RecordLines:
         with open_transcript(self.file) as stream:
             offset = self.size
             while (offset := find_last_line_with(stream, uuid.encode(), offset)) >= 0:
-                entry = self._entry(stream, offset)
-                if uuid in records.uuids(entry.record() or {}):
+                entry = self._line_at_offset(stream, offset)
+                if uuid in records.uuids(entry.parse_record() or {}):
                     return entry
         return None
 
     def find(self, record: int | str | RecordOffset) -> RecordLine | None:
-        """Return the line for a reference's record part; its number is set only if it was given."""
+        """Return the line for a reference's record part, with its number only if the reference has it."""
         if isinstance(record, int):
-            return self.at(record)
+            return self.line_at(record)
         if isinstance(record, RecordOffset):
-            place = record
+            record_offset = record
         else:
-            place = RecordOffset(-1, record)
-        if place.uuid:
-            spellings = dict.fromkeys((place.uuid, place.uuid.lower()))
+            record_offset = RecordOffset(-1, record)
+        if record_offset.uuid:
+            uuid_forms = dict.fromkeys((record_offset.uuid, record_offset.uuid.lower()))
         else:
-            spellings = {}
-        if 0 <= place.offset < self.size:
+            uuid_forms = {}
+        if 0 <= record_offset.offset < self.size:
             with open_transcript(self.file) as stream:
-                if find_line_start(stream, place.offset) == place.offset:
-                    line = self._entry(stream, place.offset)
+                if find_line_start(stream, record_offset.offset) == record_offset.offset:
+                    line = self._line_at_offset(stream, record_offset.offset)
                 else:
                     line = None
             if line and (
-                not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))
+                not uuid_forms
+                or not uuid_forms.keys().isdisjoint(records.uuids(line.parse_record() or {}))
             ):
                 return line
-        return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
+        return next(
+            (entry for uuid_form in uuid_forms if (entry := self.find_last_uuid(uuid_form))), None
+        )
 
-    def with_number(self, entry: RecordLine) -> RecordLine:
+    def add_number(self, entry: RecordLine) -> RecordLine:
         """Return a line with its number."""
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
-            return entry._replace(number=self._counts.of(stream, entry.offset))
+            return entry._replace(number=self._line_numbers.of(stream, entry.offset))
 
-    def _entry(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
+    def _line_at_offset(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
         stream.seek(offset)
         length = len(stream.readline(self.size - offset))
         return RecordLine(self.session_id, self.file, number, offset, length)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _number_by_uuid(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
             numbers = {}
@@ -280,51 +293,54 @@ class RecordLines:
 def shorten_reference(reference: str) -> str:
     """Shorten the session id in a reference."""
     session, _, record = reference.rpartition(":")
-    session_id, slash, agent = session.partition("/")
-    return f"{session_id[:SHORT]}{slash}{agent}:{record}"
+    session_id, slash, subagent_name = session.partition("/")
+    return f"{session_id[:SHORT_ID_CHARACTERS]}{slash}{subagent_name}:{record}"
 
 
-def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
-    """Return the line for a reference in its session, numbered only if that is free.
+def find_referenced_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
+    """Return the line for a reference in its session, with its number only if that needs no counting.
 
     Raise UsageError if it does not exist.
     """
-    named = reference.record
-    line = entries.find(named)
+    record = reference.record
+    line = record_lines.find(record)
     if line is not None:
         return line
-    if isinstance(named, int):
-        count = len(entries)
-        lines = f"lines 0 to {count - 1}" if count else "no lines"
-        raise UsageError(f"No line {named} in {entries.file}", f"It has {lines}.")
-    if isinstance(named, RecordOffset) and not named.uuid:
+    if isinstance(record, int):
+        count = len(record_lines)
+        line_range = f"lines 0 to {count - 1}" if count else "no lines"
+        raise UsageError(f"No line {record} in {record_lines.file}", f"It has {line_range}.")
+    if isinstance(record, RecordOffset) and not record.uuid:
         remedy = (
             "It may have been rewritten since: begin again at its end, with read SESSION --page."
         )
-        raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)
-    uuid = named.uuid if isinstance(named, RecordOffset) else named
-    raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")
+        raise UsageError(f"No line of {record_lines.file} begins at byte {record.offset}", remedy)
+    uuid = record.uuid if isinstance(record, RecordOffset) else record
+    raise UsageError(
+        f"No record {uuid} in {record_lines.file}", "Was it taken from another session?"
+    )
 
 
-def line_of_reference(reference: Reference, entries: RecordLines) -> RecordLine:
+def find_numbered_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
     """Return the line for a reference in its session, with its number.
 
     Raise UsageError if it does not exist.
     """
-    return entries.with_number(place_of(reference, entries))
+    return record_lines.add_number(find_referenced_line(reference, record_lines))
 
 
 def _parse_record(text: str) -> int | str | RecordOffset:
-    if _is_number(text, MAX_DIGITS):
+    if _is_number(text, MAX_LINE_DIGITS):
         return int(text)
     uuid, at, offset = text.partition("@")
     if is_record_id(uuid) or (at and not uuid):
         if not at:
             return uuid
-        if _is_number(offset, MAX_PLACE_DIGITS):
+        if _is_number(offset, MAX_OFFSET_DIGITS):
             return RecordOffset(int(offset), uuid)
     raise UsageError(
-        f"'{_shown_word(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE
+        f"'{_display_text(text)}' is neither a line number, nor a uuid, nor @ and a byte",
+        REFERENCE_HELP,
     )
 
 
@@ -337,5 +353,5 @@ def is_record_id(text: str) -> bool:
     return is_session_id(text.lower())
 
 
-def _shown_word(text: str) -> str:
+def _display_text(text: str) -> str:
     return collapse_line(plain_line(text), 80)

@@ -17,7 +17,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
-from resume_hooks.sessions.locator_forms import sessions_titled
+from resume_hooks.sessions.locator_forms import find_sessions_titled
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
@@ -26,21 +26,21 @@ from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, 
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
-MAX_LENGTH = 200  # characters of a title or a tag; nobody types more
+MAX_LABEL_CHARACTERS = 200  # characters of a title or a tag; nobody types more
 # passes of the SDK's cleaning of a tag; a removal may join characters that need another pass
 MAX_PASSES = 10
-IS_OPEN = (
+OPEN_WARNING = (
     "A client may have it open ({why}), and may write the old value again. In Claude Code, "
     "type /rename instead."
 )
 
-_LOCATORS = re.compile(
+_LOCATOR_LIKE = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words that a locator would read as an id or its beginning, a path or a pull request, or click as an option."""
+"""Words that a locator would take for an id, a path or a pull request, or click for an option."""
 
-_UNSEEN = frozenset(
+_REMOVED_CATEGORIES = frozenset(
     {"Cf", "Co", "Cn"}
 )  # the SDK removes these from tags: format, private use, unassigned
 
@@ -67,21 +67,21 @@ def plan_title(
     if the title is invalid or the session can't be renamed; TitleTaken if another session of the
     project has it, unless ``force``.
     """
-    new = _as_title(title)
+    new = _normalize_title(title)
     ends = _ends_of_own_session(session, where)
     if not force:
         others = []
         for other in sessions_in(os.path.dirname(session.path)):
             if other.path != session.path:
                 others.append(other)
-        taken = sessions_titled(new, others)
-        if taken:
-            if len(taken) > 1:
-                more = f" and {len(taken) - 1} more"
+        sessions_with_title = find_sessions_titled(new, others)
+        if sessions_with_title:
+            if len(sessions_with_title) > 1:
+                more = f" and {len(sessions_with_title) - 1} more"
             else:
                 more = ""
             raise TitleTaken(
-                f"'{new}' is the title of {taken[0].session_id}{more} already",
+                f"'{new}' is the title of {sessions_with_title[0].session_id}{more} already",
                 "Choose another, rename that one first, or add --force: then the title names both.",
             )
     records = []
@@ -97,7 +97,7 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
 
     Raise UsageError if it is invalid or can't be set.
     """
-    new = _as_tag(tag) if tag else ""
+    new = _normalize_tag(tag) if tag else ""
     ends = _ends_of_own_session(session, where)
     records = []
     if ends.tag != new:
@@ -114,9 +114,9 @@ def write_label(change: LabelChange) -> None:
     if not change.records:
         return
     append_records(path, [orjson.dumps(record) for record in change.records])
-    now = HeadTail(path)
-    held = {CUSTOM_TITLE: now.custom_title, AGENT_NAME: now.agent_name, TAG: now.tag}
-    if any(held[record["type"]] != change.new for record in change.records):
+    ends = HeadTail(path)
+    current_labels = {CUSTOM_TITLE: ends.custom_title, AGENT_NAME: ends.agent_name, TAG: ends.tag}
+    if any(current_labels[record["type"]] != change.new for record in change.records):
         raise WriteFailed(
             f"Another program renamed {path} at the same time",
             "Look at it, and run the command again.",
@@ -127,7 +127,7 @@ def _label_change(
     session: SessionFile, old: str, new: str, records: list[Record], where: Where
 ) -> LabelChange:
     why = why_session_is_open(session, where) if records else ""
-    warnings = (IS_OPEN.format(why=why),) if why else ()
+    warnings = (OPEN_WARNING.format(why=why),) if why else ()
     return LabelChange(session, old, new, tuple(records), warnings)
 
 
@@ -159,25 +159,25 @@ def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
     return ends
 
 
-def _as_title(text: str) -> str:
-    return _usable_label(plain_line(_utf8_text(text)).strip(), "title")
+def _normalize_title(text: str) -> str:
+    return _require_usable_label(plain_line(_require_utf8(text)).strip(), "title")
 
 
-def _as_tag(text: str) -> str:
+def _normalize_tag(text: str) -> str:
     """Normalise a tag as the SDK does: NFKC without invisible characters.
 
     Raise UsageError if nothing remains.
     """
-    tag = _utf8_text(text)
+    tag = _require_utf8(text)
     for _ in range(MAX_PASSES):
-        before, normal = tag, unicodedata.normalize("NFKC", tag)
-        tag = "".join(c for c in normal if unicodedata.category(c) not in _UNSEEN)
-        if tag == before:
+        previous, normalized = tag, unicodedata.normalize("NFKC", tag)
+        tag = "".join(c for c in normalized if unicodedata.category(c) not in _REMOVED_CATEGORIES)
+        if tag == previous:
             break
-    return _usable_label(plain_line(tag).strip(), "tag")
+    return _require_usable_label(plain_line(tag).strip(), "tag")
 
 
-def _utf8_text(text: str) -> str:
+def _require_utf8(text: str) -> str:
     if text != replace_surrogates(text):
         raise UsageError(
             "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
@@ -185,16 +185,18 @@ def _utf8_text(text: str) -> str:
     return text
 
 
-def _usable_label(text: str, what: str) -> str:
+def _require_usable_label(text: str, label_name: str) -> str:
     """Return the text. Raise UsageError if it is empty, too long, or another form of locator."""
     if not text:
-        raise UsageError(f"An empty {what}", "Give at least one visible character.")
-    if len(text) > MAX_LENGTH:
-        raise UsageError(f"A {what} of {len(text):,} characters", f"Give at most {MAX_LENGTH}.")
-    if _LOCATORS.fullmatch(text):
+        raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
+    if len(text) > MAX_LABEL_CHARACTERS:
+        raise UsageError(
+            f"A {label_name} of {len(text):,} characters", f"Give at most {MAX_LABEL_CHARACTERS}."
+        )
+    if _LOCATOR_LIKE.fullmatch(text):
         raise UsageError(
             (
-                f"'{text}' can't be a {what}: as a locator it reads as an id, a path, an "
+                f"'{text}' can't be a {label_name}: as a locator it reads as an id, a path, an "
                 "option or something else"
             ),
             "Choose other words, or add one.",

@@ -111,20 +111,20 @@ class Session(SessionFile):
 
         if self.is_quick_to_read:
             transcript, (pieces,) = scan_live(self.file, lambda: (Pieces(),))
-            return self.weigh(transcript.chain, pieces)[0]
+            return self.measure_chain(transcript.chain, pieces)[0]
         window = session_window(self.session_id, self.where)
-        return self._in_its_window(size_of_tail(self.file, window), window)
+        return self._apply_window(size_of_tail(self.file, window), window)
 
-    def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, TokenScale]:
+    def measure_chain(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale of its pieces."""
         from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import size_of_chain
 
         window = session_window(self.session_id, self.where)
         context, scale = size_of_chain(self.file, chain, pieces, window)
-        return self._in_its_window(context, window), scale
+        return self._apply_window(context, window), scale
 
-    def _in_its_window(self, context: ContextSize, window: int) -> ContextSize:
+    def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
         from resume_hooks.sessions.client_window import apply_window, window_limit
 
         if self.agent != CLAUDE_NAME:  # other agents' settings have no window

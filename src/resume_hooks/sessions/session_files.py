@@ -27,7 +27,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
-MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file with any name to search for a session's records
+# bytes of a file with any name to search for a session's records
+MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 OWN_AGENT = "claude"  # the default agent: Claude Code
 
 
@@ -61,7 +62,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
     Return an empty list if the folder can't be read.
     """
     try:
-        return newest_first(_listed_files(folder, prefix))
+        return sort_newest_first(_scan_session_files(folder, prefix))
     except OSError:
         return []
 
@@ -71,15 +72,17 @@ def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
 
     Different directories may have the same key, see ``belongs_to_folder``.
     """
-    return newest_first(
+    return sort_newest_first(
         session for folder in project_folders(cwd, where) for session in sessions_in(folder)
     )
 
 
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     """Return the sessions of all projects whose ids start with ``prefix``, newest first."""
-    return newest_first(
-        s for folder in paths.all_project_folders(where) for s in sessions_in(folder, prefix)
+    return sort_newest_first(
+        session
+        for folder in paths.all_project_folders(where)
+        for session in sessions_in(folder, prefix)
     )
 
 
@@ -126,40 +129,40 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
     if not session_id:
         return folders
     name = f"{session_id}{paths.TRANSCRIPT_SUFFIX}"
-    behind = [os.path.join(folder, name) for folder in folders]
-    links = [
+    linked_files = [os.path.join(folder, name) for folder in folders]
+    link_files = [
         path
         for folder in paths.all_project_folders(where)
         if os.path.islink(path := os.path.join(folder, name))
     ]
-    return [path for path in (*behind, *links) if os.path.isfile(path)]
+    return [path for path in (*linked_files, *link_files) if os.path.isfile(path)]
 
 
-def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
+def hidden_folders_remedy(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
     """Return a remedy's last sentences about folders that can't be listed or are links, or ``""``."""
     remedy = ""
     if folders:
         remedy = (
             " It may be in an unreadable folder: check the permissions of "
-            f"{folders[0]}{_more(folders)}."
+            f"{folders[0]}{_more_paths(folders)}."
         )
     if linked:
-        return f"{remedy} {where_linked(linked)}"
+        return f"{remedy} {linked_paths_remedy(linked)}"
     return remedy
 
 
-def where_linked(places: Sequence[str]) -> str:
+def linked_paths_remedy(linked: Sequence[str]) -> str:
     """Return a sentence about paths behind symbolic links."""
-    verb = "lie" if len(places) > 1 else "lies"
+    verb = "lie" if len(linked) > 1 else "lies"
     return (
-        f"{places[0]}{_more(places)} {verb} behind a symbolic link, which is not followed: name a session there by the "
-        "path of its file, or move it to where the link is."
+        f"{linked[0]}{_more_paths(linked)} {verb} behind a symbolic link, which is not followed: "
+        "name a session there by the path of its file, or move it to where the link is."
     )
 
 
-def _more(places: Sequence[str]) -> str:
-    if len(places) > 1:
-        return f" and {len(places) - 1:,} more"
+def _more_paths(paths: Sequence[str]) -> str:
+    if len(paths) > 1:
+        return f" and {len(paths) - 1:,} more"
     return ""
 
 
@@ -171,14 +174,14 @@ def belongs_to_folder(path: str, cwd: str) -> bool:
 
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
-    """Check the same for a session whose ends were read."""
+    """Check the same for a session whose head and tail were already read."""
     key = ends.project[:MAX_KEY]
-    fitting = []
+    matching_folders = []
     for folder in ends.folders:
         if project_key(folder)[:MAX_KEY] == key:
-            fitting.append(folder)
-    return not fitting or paths.canonical_path(cwd) in {
-        paths.canonical_path(folder) for folder in fitting
+            matching_folders.append(folder)
+    return not matching_folders or paths.canonical_path(cwd) in {
+        paths.canonical_path(folder) for folder in matching_folders
     }
 
 
@@ -192,7 +195,7 @@ def session_file(path: str) -> SessionFile:
         status = os.stat(path)
         if not os.path.isfile(path):
             raise SessionNotFound(f"{path} is not a file", "Give the path of a .jsonl file.")
-        session_id = session_id_from_path(path) or _inner_id(path)
+        session_id = session_id_from_path(path) or _session_id_in_records(path)
     except OSError as error:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
@@ -202,39 +205,45 @@ def session_file(path: str) -> SessionFile:
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
-def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
-    """Return the newest session of a working directory with a conversation, or the one ``back`` places before it.
+def latest_session(
+    cwd: str, where: Where, *, skip_count: int = 0, excluded_id: str = ""
+) -> SessionFile:
+    """Return the newest session of a working directory with a conversation, or an earlier one after ``skip_count``.
 
-    Skip sub-agents, headless runs, children of ours that nobody continued, and the session ``but``.
+    Skip sub-agents, headless runs, children of ours that nobody continued, and the session ``excluded_id``.
     """
-    passed = 0
+    skipped_count = 0
     for session in sessions_of(cwd, where):
-        if session.session_id != but and _is_talk(session) and belongs_to_folder(session.path, cwd):
-            if passed == back:
+        if (
+            session.session_id != excluded_id
+            and _has_conversation(session)
+            and belongs_to_folder(session.path, cwd)
+        ):
+            if skipped_count == skip_count:
                 return session
-            passed += 1
-    hidden = where_hidden(unlistable_folders(where), linked_projects(where))
-    if passed == 1:
+            skipped_count += 1
+    remedy = hidden_folders_remedy(unlistable_folders(where), linked_projects(where))
+    if skipped_count == 1:
         count = "is only 1 session"
     else:
-        count = f"are only {passed} sessions"
-    if passed:
-        missing = f"There {count} of {cwd} to count back from"
+        count = f"are only {skipped_count} sessions"
+    if skipped_count:
+        message = f"There {count} of {cwd} to count back from"
     else:
-        missing = f"No session of {cwd} yet"
+        message = f"No session of {cwd} yet"
     raise SessionNotFound(
-        missing,
-        f"Name one by id, title or path, or change to the folder that it was started in.{hidden}",
+        message,
+        f"Name one by id, title or path, or change to the folder that it was started in.{remedy}",
     )
 
 
-def is_known(session: SessionFile, where: Where) -> bool:
+def can_client_resume(session: SessionFile, where: Where) -> bool:
     """Check whether the client can resume the session by its id: it has its own name in a project folder."""
     folder = os.path.dirname(session.path)
     return is_session_file(session.path) and os.path.dirname(folder) == where.projects
 
 
-def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
+def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
     sessions = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -254,16 +263,16 @@ def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def _check_first_entry(folder: str) -> None:
-    """Stat one entry of a folder, which fails if the folder can't be entered. Raise OSError."""
+    """Stat one entry of a folder. Raise OSError if the folder can't be entered."""
     with os.scandir(folder) as entries:
         for entry in islice(entries, 1):
             entry.stat(follow_symlinks=False)
 
 
-def _is_accessible(look: Callable[[str], object], folder: str) -> bool:
+def _is_accessible(check: Callable[[str], object], folder: str) -> bool:
     """Check whether a folder can be read; a missing folder hides nothing."""
     try:
-        look(folder)
+        check(folder)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
@@ -271,25 +280,25 @@ def _is_accessible(look: Callable[[str], object], folder: str) -> bool:
     return True
 
 
-def newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
+def sort_newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """Sort sessions by their last write, newest first."""
     return sorted(sessions, key=lambda session: session.mtime, reverse=True)
 
 
-def _is_talk(session: SessionFile) -> bool:
+def _has_conversation(session: SessionFile) -> bool:
     with contextlib.suppress(SessionNotFound):  # deleted since the listing
         ends = HeadTail(session.path)
         return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
     return False
 
 
-def _inner_id(path: str) -> str:
+def _session_id_in_records(path: str) -> str:
     """Return the session id in the file's records.
 
     Return the file's own name if they have no valid id.
     """
     with open(path, "rb") as stream:
-        head = stream.read(MAX_SEARCHED)
+        head = stream.read(MAX_SEARCHED_BYTES)
     for body in head.split(b"\n"):
         record = parse(body)
         if record is None:
@@ -346,14 +355,18 @@ class LocalStore:
         """Return the session files of these project folders, newest first."""
         if projects is None:
             return all_sessions(self._where, prefix)
-        home = self._where.projects
+        projects_folder = self._where.projects
         folders = (
-            folder for name in projects if not os.path.islink(folder := os.path.join(home, name))
+            folder
+            for name in projects
+            if not os.path.islink(folder := os.path.join(projects_folder, name))
         )
-        return newest_first(s for folder in folders for s in sessions_in(folder, prefix))
+        return sort_newest_first(
+            session for folder in folders for session in sessions_in(folder, prefix)
+        )
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the file of an id; anything but an id is not found."""
+        """Return the newest file with an id."""
         path = paths.find_session(session_id, self._where)
         if path is None:
             return None

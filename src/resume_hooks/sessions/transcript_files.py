@@ -25,13 +25,13 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.turns import opens_turn
 
-PREFIX = "agent-"  # the prefix of sub-agents' file names
-FOLDER = "subagents"
-_FARTHEST = 2**63 - 1  # the largest integer in an index; a file's time may be in the year 2264
-MAX_DEPTH = 4  # levels of a session's folder to search for sub-agents, which workflows nest
-MAX_FIRST_LINE = 1024 * 1024
+SUBAGENT_PREFIX = "agent-"  # the prefix of sub-agents' file names
+SUBAGENTS_FOLDER = "subagents"
+_MAX_INTEGER = 2**63 - 1  # the largest integer in an index; a file's time may be in the year 2264
+MAX_FOLDER_DEPTH = 4  # levels of a session's folder to search for sub-agents, which workflows nest
+MAX_FIRST_LINE_BYTES = 1024 * 1024
 
-_FROM_LEAD = re.compile(
+_LEAD_MARKUP = re.compile(
     r"</?teammate-message\b[^>]*>"
 )  # the markup around a team lead's message to a member
 
@@ -47,7 +47,7 @@ class Subagent(NamedTuple):
 def subagent_name(path: str) -> str | None:
     """Return ``agent-<id>`` for a sub-agent's file, None for any other name."""
     stem, extension = os.path.splitext(os.path.basename(path))
-    if extension == ".jsonl" and stem.startswith(PREFIX):
+    if extension == ".jsonl" and stem.startswith(SUBAGENT_PREFIX):
         return stem
     return None
 
@@ -56,29 +56,31 @@ def subagents_of(session_file: str) -> list[Subagent]:
     """Return the sub-agents of a session by name, without those in unreadable folders."""
     folder, name = os.path.split(session_file)
     session_id = os.path.splitext(name)[0]
-    inside = subagents_in(os.path.join(folder, session_id), session_id)
-    beside = (path for path in _folders_beside(folder) if owning_session(path) == session_id)
+    own_subagents = subagents_in(os.path.join(folder, session_id), session_id)
+    sibling_paths = (
+        path for path in _subagent_files_beside(folder) if owning_session(path) == session_id
+    )
     subagents = [
-        *inside,
-        *(Subagent(session_id, subagent_name(path) or "", path) for path in beside),
+        *own_subagents,
+        *(Subagent(session_id, subagent_name(path) or "", path) for path in sibling_paths),
     ]
     return sorted(subagents, key=lambda subagent: subagent.name)
 
 
 def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
     """Yield the sub-agents in a session's own folder, in no particular order."""
-    top = os.path.join(own_folder, FOLDER)
+    top = os.path.join(own_folder, SUBAGENTS_FOLDER)
     if os.path.islink(own_folder) or os.path.islink(top):
-        waiting = []
+        pending_folders = []
     else:
-        waiting = [(top, MAX_DEPTH)]
-    while waiting:
-        folder, depth = waiting.pop()
+        pending_folders = [(top, MAX_FOLDER_DEPTH)]
+    while pending_folders:
+        folder, depth = pending_folders.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        waiting += [(entry.path, depth - 1)] if depth else []
+                        pending_folders += [(entry.path, depth - 1)] if depth else []
                     elif (name := subagent_name(entry.name)) and entry.is_file(
                         follow_symlinks=False
                     ):
@@ -91,32 +93,32 @@ def owning_session(path: str) -> str:
     """Return the session in a sub-agent's first record, or ``""``."""
     try:
         with open(path, "rb") as stream:
-            first = records.parse(Line(0, 0, stream.readline(MAX_FIRST_LINE)).body)
+            first_record = records.parse(Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body)
     except OSError:
         return ""
-    named = records.string(first or {}, "sessionId")
-    if is_session_id(named):
-        return named
+    session_id = records.string(first_record or {}, "sessionId")
+    if is_session_id(session_id):
+        return session_id
     return ""
 
 
-def file_of_owner(path: str, session_id: str) -> str:
-    """Return the file of the session with an id: the transcript itself, or for a sub-agent its session's file."""
+def file_of_owning_session(path: str, session_id: str) -> str:
+    """Return the transcript itself, or for a sub-agent's transcript its session's file."""
     if subagent_name(path) is None:
         return path
-    folder, inside, _ = path.partition(os.path.join(os.sep, session_id, FOLDER, ""))
+    folder, separator, _ = path.partition(os.path.join(os.sep, session_id, SUBAGENTS_FOLDER, ""))
     return os.path.join(
-        folder if inside else os.path.dirname(path), f"{session_id}{TRANSCRIPT_SUFFIX}"
+        folder if separator else os.path.dirname(path), f"{session_id}{TRANSCRIPT_SUFFIX}"
     )
 
 
 def agent_type(path: str) -> str:
     """Return a sub-agent's type from the client's note beside its file, or ``""`` without a note."""
-    note = read_json_object(os.path.splitext(path)[0] + ".meta.json")
-    return records.string(note, "agentType")
+    meta = read_json_object(os.path.splitext(path)[0] + ".meta.json")
+    return records.string(meta, "agentType")
 
 
-def title_of(path: str) -> str:
+def title_of_transcript(path: str) -> str:
     """Return the title of a transcript.
 
     For a sub-agent, return its first prompt, which may come from a team's lead.
@@ -126,21 +128,21 @@ def title_of(path: str) -> str:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return collapse_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
+    return collapse_line(_LEAD_MARKUP.sub("", words), TITLE_LENGTH) or ends.title
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
     """Return the sub-agents' files beside a folder's sessions, by session, each followed by its note."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(_folders_beside(folder)):
-        note = f"{path.removesuffix('.jsonl')}.meta.json"
-        found.setdefault(owning_session(path), []).extend(
-            [path, note] if os.path.lexists(note) else [path]
+    files_by_session: dict[str, list[str]] = {}
+    for path in sorted(_subagent_files_beside(folder)):
+        meta_path = f"{path.removesuffix('.jsonl')}.meta.json"
+        files_by_session.setdefault(owning_session(path), []).extend(
+            [path, meta_path] if os.path.lexists(meta_path) else [path]
         )
-    return found
+    return files_by_session
 
 
-def _folders_beside(folder: str) -> Iterator[str]:
+def _subagent_files_beside(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             files = (entry for entry in entries if entry.is_file(follow_symlinks=False))
@@ -154,8 +156,8 @@ def _folders_beside(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``session_id`` is its session, or "" for a sub-agent's file beside its session, which must be
-    opened to find out. ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in
+    ``session_id`` is its session. It is "" for a sub-agent's file beside its session, because only
+    the content names that session. ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in
     bytes.
     """
 
@@ -180,8 +182,8 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
     """Yield the transcripts in a project folder; nothing if it can't be listed."""
     name = os.path.basename(folder)
     try:
-        with os.scandir(folder) as listed:
-            entries = list(listed)
+        with os.scandir(folder) as iterator:
+            entries = list(iterator)
     except OSError:
         return
     for entry in entries:  # keep this cheap: every search visits thousands of entries
@@ -209,7 +211,7 @@ def _transcript_if_regular(
         return  # deleted since the listing
     if status.st_size and stat.S_ISREG(status.st_mode):
         path = os.fspath(file)
-        changed = max(-_FARTHEST, min(status.st_mtime_ns, _FARTHEST))
+        mtime = max(-_MAX_INTEGER, min(status.st_mtime_ns, _MAX_INTEGER))
         yield TranscriptFile(
-            path, folder, session_id, agent, status.st_ino & _FARTHEST, status.st_size, changed
+            path, folder, session_id, agent, status.st_ino & _MAX_INTEGER, status.st_size, mtime
         )

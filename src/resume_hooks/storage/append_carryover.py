@@ -78,9 +78,8 @@ class AppendCarryover:
         finally:
             self._carry_between_lines(target)
             while rest := read_bytes_at(self._source, CHUNK, self.position):
-                ending = (
-                    b"" if len(rest) == CHUNK else b"\n"
-                )  # otherwise the next record would continue this line
+                # otherwise the next record would continue this line
+                ending = b"" if len(rest) == CHUNK else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-HAS_DIR_FD = (
-    os.open in os.supports_dir_fd
-)  # whether the system can open a name relative to an open folder; Windows can't
+# whether the system can open a name relative to an open folder; Windows can't
+HAS_DIR_FD = os.open in os.supports_dir_fd
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 

@@ -22,9 +22,8 @@ MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
 SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
-SHORTENED_RESULT = (
-    "content-replacement"  # results that are sent in shortened form, so that the cache stays valid
-)
+# results that are sent in shortened form, so that the cache stays valid
+SHORTENED_RESULT = "content-replacement"
 
 DIGEST = "resume-hooks-digest"
 DIGEST_HEAD = "digest of what was done before"

@@ -21,9 +21,8 @@ PLAUSIBLE_RATIOS = (
     1.2,
     8.0,
 )  # plausible characters per token of text; outside this range, other content grew
-MIN_THOUGHT_RATIO = (
-    1.5  # minimum characters per token of thinking, which is mostly visible only as encrypted data
-)
+# minimum characters per token of thinking, which is mostly visible only as encrypted data
+MIN_THOUGHT_RATIO = 1.5
 MIN_GROWTH = 1_000  # tokens of growth that a session needs to determine its own ratio
 
 

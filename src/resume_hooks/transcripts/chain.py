@@ -43,9 +43,8 @@ class RecordGraph:
                     self.nodes.clear()
                     self._parents.clear()
                     progress.clear()
-                self.nodes[node.uuid] = (
-                    node  # for a duplicate uuid the last record wins, at the position of the first
-                )
+                # for a duplicate uuid the last record wins, at the position of the first
+                self.nodes[node.uuid] = node
                 self._parents[node.uuid] = _skip_progress(node.parent, progress)
         for uuid, parent in self._parents.items() if broken else ():
             self._parents[uuid] = self._past_broken(parent, broken)

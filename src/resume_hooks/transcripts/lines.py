@@ -22,9 +22,8 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCHED_BYTES = 256 * 1024  # bytes to hold at a time in a search
-COMPARED_BYTES = (
-    1_024  # bytes before the read end whose comparison shows whether a file was only appended to
-)
+# bytes before the read end whose comparison shows whether a file was only appended to
+COMPARED_BYTES = 1_024
 STEP = 64 * 1024  # bytes to read at a time for nearby lines, and between two stored line counts
 
 

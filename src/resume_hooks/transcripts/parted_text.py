@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
-MAX_PART_UNITS = (
-    9_800  # units of a part; the client replaces a text of more than 10,000 by a preview
-)
+# units of a part; the client replaces a text of more than 10,000 by a preview
+MAX_PART_UNITS = 9_800
 MAX_PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
 MAX_TEXT_UNITS = 38_500  # units of a text that always fits into this number of parts
 _ROOM = MAX_PART_UNITS - 100  # without the words that number the part

@@ -10,9 +10,8 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, string
 
-MIN_PLACEHOLDER = (
-    72  # the length of our shortest placeholder; contents up to this length are never trimmed
-)
+# the length of our shortest placeholder; contents up to this length are never trimmed
+MIN_PLACEHOLDER = 72
 
 _OUR_PLACEHOLDER = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
@@ -22,9 +21,8 @@ _OUR_PLACEHOLDER = re.compile(
 _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
 """Another trimming tool's notice at the end of a text that it cut."""
 
-PLACEHOLDER_REACH = (
-    1_000  # a placeholder of ours is within this number of characters of a text's start
-)
+# a placeholder of ours is within this number of characters of a text's start
+PLACEHOLDER_REACH = 1_000
 NOTICE_REACH = (
     # another tool's notice, which names a file, fits in this number of characters at a text's end
     4_500
@@ -192,9 +190,8 @@ def read_origin(record: Record) -> Origin | None:
         record["original_index"], bool
     ):
         index = record["original_index"]
-    named_so = (
-        said == os.path.splitext(os.path.basename(file))[0]
-    )  # a file that was trimmed by its path
+    # a file that was trimmed by its path
+    named_so = said == os.path.splitext(os.path.basename(file))[0]
     if is_session_id(said) or named_so:
         session_id = said
     else:

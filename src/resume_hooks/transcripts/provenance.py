@@ -22,9 +22,8 @@ from resume_hooks.transcripts.records import Record, string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
-MAX_FIRST_LINE = (
-    4 * 1024 * 1024
-)  # bytes to read of a first line, which may be a record with metadata merged into it
+# bytes to read of a first line, which may be a record with metadata merged into it
+MAX_FIRST_LINE = 4 * 1024 * 1024
 FORK_SEARCH_BYTES = 64 * 1024  # bytes to search for a fork's mark
 
 

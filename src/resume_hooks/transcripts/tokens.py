@@ -32,9 +32,8 @@ from resume_hooks.transcripts.records import (
 MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_A_TOKEN = 750
-PAGE_TOKENS = (
-    2_000  # of a PDF page: the API's guide gives 1,500 to 3,000 for its text, plus the image
-)
+# of a PDF page: the API's guide gives 1,500 to 3,000 for its text, plus the image
+PAGE_TOKENS = 2_000
 
 _TRIMMED = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
 """The client's copy of our remark on a trim in place, with the remaining tokens, or thousands of tokens."""

@@ -58,9 +58,8 @@ def needs_mending(record: Record) -> bool:
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
-        return (
-            record.get("type") != records.ASSISTANT
-        )  # every client skips an answer without blocks
+        # every client skips an answer without blocks
+        return record.get("type") != records.ASSISTANT
     return isinstance(content, list) and any(map(_is_rejected_block, content))
 
 

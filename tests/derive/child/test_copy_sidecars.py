@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 CHILD = session_id(7)
@@ -38,7 +38,7 @@ class Place:
 
     def link(self, *, fails: bool = False) -> list[str]:
         """Put them there; what was missed. A write that ``fails`` raises."""
-        setting = ChildSetting(CHILD, "", "", "", "")
+        setting = ChildAttributes(CHILD, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
         )

@@ -10,7 +10,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
-from resume_hooks.sessions.opening_layout import next_step_of
+from resume_hooks.sessions.opening_layout import extract_next_step
 from tests.builders import (
     ConfigHome,
     Record,
@@ -136,4 +136,4 @@ def test_a_child_that_was_gone_on_in_or_is_gone(
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
 def test_what_is_no_opening_has_no_step(text: object) -> None:
     """None for what is not ours; an opening cut short has an empty one."""
-    assert not next_step_of(text)
+    assert not extract_next_step(text)

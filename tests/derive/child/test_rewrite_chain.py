@@ -16,8 +16,8 @@ from resume_hooks.derive.child.rewrite_chain import (
     plan_chain_rewrite,
 )
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.shared_values import HELD
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
@@ -47,8 +47,8 @@ from tests.builders import (
 )
 
 CHILD = session_id(5)
-SETTING = ChildSetting(CHILD, CWD, "main", VERSION, instant(10_000))
-BLOCK = f"{OPENING}\nnew\n{CLOSING}"
+SETTING = ChildAttributes(CHILD, CWD, "main", VERSION, instant(10_000))
+BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 
 
 def planned(
@@ -277,17 +277,19 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
 )
 def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
     """In place, once; what stands behind the block stays."""
-    said = f"{OPENING}\nold\n{CLOSING}\n\nNext step, as the user put it:\ngo on"
+    said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = records(tmp_path, rows)
     assert uuids(found) == ["o", "a"]
     assert text(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
 
 
-@pytest.mark.parametrize("said", [f"{OPENING}\nold\n{CLOSING} hm?", f"{OPENING} without an end"])
+@pytest.mark.parametrize(
+    "said", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
+)
 def test_what_only_looks_like_an_opening_stays(tmp_path: Path, said: str) -> None:
     """A prompt of a person, or a remark whose block never ends: not a word is lost."""
-    meta = CLOSING not in said
+    meta = CLOSING_MARKER not in said
     rows = [
         user("go", uuid="u"),
         user(said, uuid="q", parent="u", ts=1, isMeta=meta),

@@ -135,7 +135,7 @@ def test_it_is_found(config_home: ConfigHome, here: str) -> None:
     """By its title and its tag, in our listing and in the SDK's, whose raw reading of a file's head it must bear."""
     receipt = imported(config_home, here, strangers.hostile())
     assert (
-        locate.resolve("Fix the parser · import", here, config_home.where).session_id
+        locate.resolve_locator("Fix the parser · import", here, config_home.where).session_id
         == receipt.session_id
     )
     assert locate.latest_session(here, config_home.where).session_id == receipt.session_id

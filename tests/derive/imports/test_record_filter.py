@@ -16,11 +16,11 @@ from resume_hooks.derive.imports.record_filter import (
     is_conversation,
     is_hidden,
 )
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
 from tests.derive.imports.test_block_filter import JSON
 
-HERE = ChildSetting(
+HERE = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
 TAKE = ConversationOnly(HERE)

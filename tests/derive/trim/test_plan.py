@@ -22,10 +22,10 @@ from resume_hooks.derive.trim.plan import LEGEND, decide_trim
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import next_step_of
+from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.record_references import parse_reference
 from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -63,7 +63,7 @@ def session(home: ConfigHome, session_id: str = SESSION) -> Path:
 
 def blocks_in(path: Path) -> list[str]:
     """The texts of a file that open with a lineage block."""
-    return [said for row in rows_of(path) if (said := text(row)).startswith(OPENING)]
+    return [said for row in rows_of(path) if (said := text(row)).startswith(OPENING_MARKER)]
 
 
 def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
@@ -100,7 +100,7 @@ def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
     """
     child = trimmed(config_home, session(config_home))
     (block,) = blocks_in(child)
-    assert block.endswith(f"{CLOSING}\n{LEGEND}")
+    assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
     assert SESSION in block
     first = next(row for row in rows_of(child) if "uuid" in row)
     assert (first["parentUuid"], first["isMeta"], text(first)) == (None, True, block)
@@ -230,9 +230,9 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
             )
     child = trimmed(config_home, Path(made.file))
     (block,) = blocks_in(child)
-    assert next_step_of(block) == step
+    assert extract_next_step(block) == step
     assert made.session_id in block
-    assert block.count(OPENING) == 1
+    assert block.count(OPENING_MARKER) == 1
 
 
 def snapshot(message: str, **extra: Any) -> Record:

@@ -22,9 +22,9 @@ from resume_hooks.reading.outline import format_outline, make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search.listing import list_project
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.lineage import MAX_DEPTH, Family
-from resume_hooks.sessions.locate import SessionFile, resolve, session_file
-from resume_hooks.sessions.record_references import names_of
+from resume_hooks.sessions.lineage import MAX_GENERATIONS, Family
+from resume_hooks.sessions.locate import SessionFile, resolve_locator, session_file
+from resume_hooks.sessions.record_references import names_of_transcript
 from resume_hooks.transcripts.context_size import size_of_chain, size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
@@ -117,14 +117,18 @@ def parents(home: ConfigHome) -> Try:
         assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
         family = Family(home.where)
         rows = family.lineage(path)
-        assert 1 <= len(rows) <= MAX_DEPTH
+        assert 1 <= len(rows) <= MAX_GENERATIONS
         ids = [row.session_id for row in rows if row.session_id]
         assert len(set(ids)) == len(ids)
         assert all(row.session_file.startswith(roots) for row in rows if row.status == "present")
         block = lineage_block.render_block(
             rows, title="x", session_id=SESSION, file=path, created=""
         )
-        assert block.count(lineage_block.OPENING) == block.count(lineage_block.CLOSING) == 1
+        assert (
+            block.count(lineage_block.OPENING_MARKER)
+            == block.count(lineage_block.CLOSING_MARKER)
+            == 1
+        )
         assert len(family.descendants(SESSION)) < len(SESSIONS)
 
     return one
@@ -137,7 +141,7 @@ def readings(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         path = put(folder, SESSION, transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
-        names = names_of(session, home.where)
+        names = names_of_transcript(session, home.where)
         glance = HeadTail(path)
         assert isinstance(
             glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str
@@ -187,7 +191,7 @@ def locators(home: ConfigHome) -> Try:
             draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3))
         )
         try:
-            found = resolve(locator, CWD, home.where)
+            found = resolve_locator(locator, CWD, home.where)
         except ResumeHooksError as error:
             told(error)
             return

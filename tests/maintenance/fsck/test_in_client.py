@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage_block import OPENING
+from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, find_client, run_print
@@ -19,7 +19,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.maintenance.fsck.cases import CASES, Case
 
 PROMPT = "THE NEW PROMPT"
-INSERTED = ("<system-reminder>", "No response requested", OPENING)
+INSERTED = ("<system-reminder>", "No response requested", OPENING_MARKER)
 REPAIRED = [case for case in CASES if case.kept]
 RUNS = [
     *(

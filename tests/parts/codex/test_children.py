@@ -30,7 +30,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.prose import LONGEST
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
@@ -55,7 +55,7 @@ def codex_of(where: Where) -> Path:
 
 def thread(where: Where, session_id: str = THREAD) -> SessionFile:
     """A thread as verbs take it."""
-    return resolve(session_id, "/", where, foreign=True)
+    return resolve_locator(session_id, "/", where, foreign=True)
 
 
 def sent_of(path: str | Path) -> list[Record]:

@@ -11,7 +11,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.rollouts import THREAD, Line, call, item, line, meta, output, said, write
 from tests.reading.digest.talk import notes, requests, texts
 
@@ -30,7 +30,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
 def digest(where: Where, lines: list[Line]) -> Digest:
     """The digest of a thread with these lines after its prompt."""
     write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
-    return build_digest(resolve(THREAD, "/", where, foreign=True), where)
+    return build_digest(resolve_locator(THREAD, "/", where, foreign=True), where)
 
 
 def poll(call_id: str, session: int) -> Line:
@@ -140,7 +140,7 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     """With their number."""
     lines = polled_by_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
-    session = resolve(THREAD, "/", where, foreign=True)
+    session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("write_stdin")]
     assert len(polls) == 1

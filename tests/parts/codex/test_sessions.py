@@ -19,8 +19,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import resolve
-from resume_hooks.sessions.record_references import names_of
+from resume_hooks.sessions.locate import resolve_locator
+from resume_hooks.sessions.record_references import names_of_transcript
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
@@ -61,7 +61,7 @@ def home(config_home: ConfigHome) -> Path:
 
 def found(home: ConfigHome, words: str = THREAD) -> SessionFile:
     """The thread that words name, ready to be read."""
-    return resolve(words, CWD, home.where, foreign=True)
+    return resolve_locator(words, CWD, home.where, foreign=True)
 
 
 def mode(path: str) -> int:
@@ -142,9 +142,11 @@ def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
             "CODEX_THREAD_ID": THREAD,
         }
     )
-    assert registry.original_path(resolve(None, CWD, where, foreign=True).path, where) == str(path)
+    assert registry.original_path(
+        resolve_locator(None, CWD, where, foreign=True).path, where
+    ) == str(path)
     with pytest.raises(UsageError, match="is a session of Codex, which this verb does not support"):
-        resolve(None, CWD, where)
+        resolve_locator(None, CWD, where)
 
 
 def test_locators(config_home: ConfigHome, home: Path) -> None:
@@ -161,15 +163,15 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
             str(path),
         )
         assert session.mtime == path.stat().st_mtime
-    assert resolve(SESSION, CWD, config_home.where).session_id == SESSION
-    assert resolve(None, CWD, config_home.where, foreign=True).session_id == SESSION
-    assert names_of(found(config_home), config_home.where).short == THREAD[:8]
+    assert resolve_locator(SESSION, CWD, config_home.where).session_id == SESSION
+    assert resolve_locator(None, CWD, config_home.where, foreign=True).session_id == SESSION
+    assert names_of_transcript(found(config_home), config_home.where).short == THREAD[:8]
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
     )
     assert HeadTail(found(config_home, "Tame the test").path).custom_title == "Tame the test"
     write(home, [meta(OTHER), said("user", "Other")], OTHER)
-    assert names_of(found(config_home), config_home.where).short == THREAD
+    assert names_of_transcript(found(config_home), config_home.where).short == THREAD
     with pytest.raises(SessionNotFound):
         found(config_home, session_id(9))
 
@@ -181,9 +183,9 @@ def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
         json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
     )
     where = Where({**config_home.environ, "CLAUDECODE": "1"})
-    assert resolve(str(path), CWD, where, foreign=True).session_id == THREAD
+    assert resolve_locator(str(path), CWD, where, foreign=True).session_id == THREAD
     with pytest.raises(UsageError, match="is not a transcript"):
-        resolve(str(home / "history.jsonl"), CWD, where, foreign=True)
+        resolve_locator(str(home / "history.jsonl"), CWD, where, foreign=True)
 
 
 def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.hooks.reply import block_reply, host_of
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.locate import resolve_locator
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import CLIENT, HOUR, Desk
@@ -266,7 +266,7 @@ def test_a_session_of_no_folder_goes_on_in_codex(
 
 def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
     """A model's, asked through the same port; the digest alone stood there before."""
-    parent = resolve(THREAD, "/", config_home.where, foreign=True)
+    parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
     calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)

@@ -20,7 +20,7 @@ from resume_hooks.parts.marks.back import MAX_REPORT, BackPlan
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -102,7 +102,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     assert told["isVisibleInTranscriptOnly"] is True
     assert "isCompactSummary" not in told
     content = told["message"]["content"]
-    assert content.startswith(OPENING)
+    assert content.startswith(OPENING_MARKER)
     assert content.endswith(
         "\n\nThe user's report of what was done after the mark:\nit was slower\n\nso we stay"
     )
@@ -152,14 +152,14 @@ def test_sizes(config_home: ConfigHome) -> None:
 
 def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
     """A prefix that an API has cached is not touched; the new lineage stands in what is told."""
-    block = f"{OPENING}\nThis session continues ...\n{CLOSING}"
+    block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
     more[0]["parentUuid"] = "a"
     made = went_back(config_home, [*opening, *more], "r1")
     rows = chain(made)
     assert rows[0]["message"]["content"] == block
-    assert rows[4]["message"]["content"].count(OPENING) == 1
+    assert rows[4]["message"]["content"].count(OPENING_MARKER) == 1
 
 
 def test_nothing_followed(config_home: ConfigHome) -> None:
@@ -324,7 +324,7 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
         back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where()
     )
     told, card = chain(made)[-2:]
-    assert told["message"]["content"].count(CLOSING) == 1
+    assert told["message"]["content"].count(CLOSING_MARKER) == 1
     assert records.text(card) != "No response requested."
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
 
@@ -401,7 +401,7 @@ def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     )
     mark = marks.place_mark(locate.session_file(path), "try").mark
     away(path, config_home.environ)
-    kept = locate.resolve(SESSION, "/", config_home.where)
+    kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(
         back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where
     )

@@ -69,7 +69,7 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     repository.rename(new)
     assert find_likely_folders(
         lost(repository, commits=(commit[:7],)), sibling_folders(str(repository)), Where(ENVIRON)
-    ) == [MovedFolder(str(new), (commit[:7],), 0, 0, worktree=False)]
+    ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
 
 
 def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> None:
@@ -85,7 +85,10 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> 
     (found,) = find_likely_folders(
         lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON)
     )
-    assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
+    assert (found.folder, found.evidence) == (
+        str(new / "pkg"),
+        "has 1 of the 1 file that it worked on",
+    )
 
 
 def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
@@ -102,7 +105,7 @@ def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     )
     assert found.folder == str(repository)
     assert (
-        found.why
+        found.evidence
         == f"holds the commit {commit[:7]} that the session saw, is of the repository that it was a worktree of"
     )
 

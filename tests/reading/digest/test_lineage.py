@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT
+from resume_hooks.sessions.opening_layout import FORMER_REPORT_HEADING, REPORT_HEADING
 from resume_hooks.transcripts.records import parse
 from tests.builders import (
     CWD,
@@ -233,7 +233,7 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     assert texts(found, "changed") == ["a.py"]
 
 
-@pytest.mark.parametrize("report", ["", REPORT, FORMER_REPORT])
+@pytest.mark.parametrize("report", ["", REPORT_HEADING, FORMER_REPORT_HEADING])
 def test_what_the_parent_went_on_with_is_another_branch(
     config_home: ConfigHome, report: str
 ) -> None:

@@ -15,7 +15,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.scope import Scope
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import (
     SESSION,
@@ -253,7 +253,7 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
-        assert f" {counted} ({size_text(holding.outcome.remaining_bytes)}). " in holding.notes[0]
+        assert f" {counted} ({format_bytes(holding.outcome.remaining_bytes)}). " in holding.notes[0]
     assert held(config_home, max_seconds=0).notes == []
 
 

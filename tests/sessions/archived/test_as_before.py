@@ -92,9 +92,9 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
 def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     """What a fork and an untrim come to, and each is gone again."""
     made = []
-    session = locate.resolve(parent, "/", home.where)
+    session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
-    reading = read_trimmed(locate.resolve(child, "/", home.where))
+    reading = read_trimmed(locate.resolve_locator(child, "/", home.where))
     made.append(write_child(untrim.plan_untrim(reading, home.where), home.where))
     lines = []
     for receipt in made:
@@ -128,7 +128,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     before = answers(config_home, session.session_id, child.session_id)
     made = children(config_home, session.session_id, child.session_id)
     away(path, config_home.environ)
-    assert locate.resolve(session.session_id, "/", config_home.where).path != path
+    assert locate.resolve_locator(session.session_id, "/", config_home.where).path != path
     after = answers(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):
         assert one == other

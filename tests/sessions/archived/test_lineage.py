@@ -156,7 +156,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     cwd = fork.plan_fork(locate.session_file(session.path), config_home.where).draft.setting.cwd
     away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
-    kept = locate.resolve(SESSION, "/", config_home.where)
+    kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(fork.plan_fork(kept, config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
@@ -204,7 +204,7 @@ def test_a_failed_child_leaves_no_folder(
     away(session.path, config_home.environ)
     folder = config_home.project()
     shutil.rmtree(folder)
-    kept = locate.resolve(SESSION, "/", config_home.where)
+    kept = locate.resolve_locator(SESSION, "/", config_home.where)
     decided = fork.plan_fork(kept, config_home.where)
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.create_session", _refused)

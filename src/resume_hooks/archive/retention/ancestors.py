@@ -24,7 +24,12 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session import Session
-from resume_hooks.sessions.session_files import SessionFile, all_sessions, is_known, session_file
+from resume_hooks.sessions.session_files import (
+    SessionFile,
+    all_sessions,
+    can_client_resume,
+    session_file,
+)
 
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
@@ -114,7 +119,7 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
         if is_over():
             return False
         with contextlib.suppress(ResumeHooksError):
-            parent = family.parent_of(child.path)
+            parent = family.find_parent(child.path)
             if parent:
                 path = family.locate(parent, child.path)
             else:
@@ -131,7 +136,7 @@ def unarchived_session(path: str, where: Where) -> SessionFile | None:
         session = session_file(path)
     except ResumeHooksError:  # the file was deleted in the meantime
         return None
-    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
+    if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
     if is_archived(session.session_id, session.mtime, where):
         return None

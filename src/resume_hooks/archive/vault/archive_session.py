@@ -40,7 +40,7 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.sessions.transcript_files import subagents_by_session
 from resume_hooks.storage.state_file import read_pieces
 from resume_hooks.system.text import plain_line, replace_surrogates
@@ -168,7 +168,7 @@ def archive_session(
     require_allowed(where)
     if not os.path.lexists(session.path):
         raise _make_gone_error(session.path)
-    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
+    if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
             "Only such sessions are archived.",

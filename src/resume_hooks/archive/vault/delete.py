@@ -41,7 +41,7 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_session_is_open
-from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, link_or_copy
 from resume_hooks.storage.state_file import sync_folder
@@ -68,7 +68,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     if only the archived copy exists, and SessionNotFound if the session is gone.
     """
     require_client_file(session, where)
-    if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
+    if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
             "Other files are yours to remove, with rm.",

@@ -26,7 +26,7 @@ from resume_hooks.sessions.archived.manifest import (
     read_manifest_row,
     stored_file,
 )
-from resume_hooks.sessions.transcript_files import PREFIX
+from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, is_empty_file, link_or_copy, list_files_below
 from resume_hooks.storage.typed_rows import parse_row
@@ -107,7 +107,7 @@ def _read_manifest(folder: str) -> FormerEntry | None:
         return None
     is_file = {}
     for part in entry.parts:
-        is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(PREFIX)
+        is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(SUBAGENT_PREFIX)
     valid_places = (
         is_valid_place(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts

@@ -11,7 +11,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import place_in_archive
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, list_archived
-from resume_hooks.sessions.locate import archived_by_words, candidate_row
+from resume_hooks.sessions.locate import candidate_row, match_archived
 
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
 STATE_ADVICE = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
@@ -26,7 +26,7 @@ def find_archived(
     *,
     by_part: bool = True,
 ) -> ArchivedSession:
-    """Return the archived session for a locator, in one of the forms of ``archived_by_words``.
+    """Return the archived session for a locator, in one of the forms of ``match_archived``.
 
     ``@`` and an instant select an earlier state. For ``deleted`` sessions, they select one of
     several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
@@ -35,9 +35,9 @@ def find_archived(
     if not words:
         raise UsageError("The locator is empty", "Give an id or a title.")
     candidates = list_archived(where) if deleted is None else deleted
-    matches = archived_by_words(words, candidates, where, by_part=by_part)
+    matches = match_archived(words, candidates, where, match_parts=by_part)
     if not matches and (state := _STATE.fullmatch(words)):
-        matches_without_state = archived_by_words(state[1], candidates, where, by_part=by_part)
+        matches_without_state = match_archived(state[1], candidates, where, match_parts=by_part)
         instant = state[2].replace(":", "-")
         matches = []
         for match in matches_without_state:

@@ -29,7 +29,7 @@ from resume_hooks.paths import Where, is_private_folder, is_session_id, read_jso
 from resume_hooks.sessions.archived.layout import is_of_other_home, vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage import removal, state_file
@@ -77,7 +77,7 @@ class DroppedSession(NamedTuple):
     def sentence(self) -> str:
         """A sentence for the user."""
         return (
-            f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the "
+            f"{self.title} ({self.session_id}, {format_bytes(self.stored)}) went from the "
             f"vault: {self.why}."
         )
 
@@ -122,7 +122,7 @@ def find_due_sessions(
             due.append(
                 (
                     session,
-                    f"archived copies take more than the {size_text(limit)} of the setting vault",
+                    f"archived copies take more than the {format_bytes(limit)} of the setting vault",
                     False,
                 )
             )
@@ -209,7 +209,7 @@ def take_announcement(where: Where) -> str:
         removal.remove_for_good(mark, where.state)
     if not oversize:
         return ""
-    room, count = size_text(_size_limit(where)), format_count(len(oversize), "session")
+    room, count = format_bytes(_size_limit(where)), format_count(len(oversize), "session")
     return (
         f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
         f"a tenth a day; to keep them, in a shell: {shell_command('config vault 40G')}"
@@ -239,7 +239,7 @@ def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set
         living[session.session_id] = session.path
     for session_id, path in living.items():
         with contextlib.suppress(SessionNotFound):  # the session was deleted since the listing
-            parent = family.parent_of(path)
+            parent = family.find_parent(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living, *(entry.session_id for entry in deleted)):
         parent_id = parents.get(session_id, "")

@@ -40,7 +40,7 @@ from resume_hooks.sessions.archived.unpack import (
     sha256_of_file,
     verified_transcript,
 )
-from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
+from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER as SUBAGENTS
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with_copy
 from resume_hooks.storage.atomic import create_session

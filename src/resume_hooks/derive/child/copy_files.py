@@ -33,7 +33,7 @@ from resume_hooks.paths import (
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy, open_archived
-from resume_hooks.sessions.session_files import SessionFile, is_known
+from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
 
@@ -188,7 +188,7 @@ def _plan_copies_from_vault(
     failures: list[str],
 ) -> list[_CopyStep]:
     """Return the copy steps for the files of an existing session that only the vault still has."""
-    if is_known(parent, where):
+    if can_client_resume(parent, where):
         archived = find_archived(parent.session_id, where)
     else:
         archived = None

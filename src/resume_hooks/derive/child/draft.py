@@ -22,11 +22,15 @@ from resume_hooks.sessions.archived.sessions import client_path, is_archived_cop
 from resume_hooks.sessions.child_titles import Kind, child_title, root_title_of, unused_title
 from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, Family
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import home_folder, project_folder
 from resume_hooks.sessions.session import Session
-from resume_hooks.sessions.session_files import SessionFile, is_known
-from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name, title_of
+from resume_hooks.sessions.session_files import SessionFile, can_client_resume
+from resume_hooks.sessions.transcript_files import (
+    file_of_owning_session,
+    subagent_name,
+    title_of_transcript,
+)
 from resume_hooks.system.invocation import lasting_shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -74,7 +78,7 @@ class Draft(NamedTuple):
     """
 
     kind: Kind
-    setting: ChildSetting
+    setting: ChildAttributes
     path: str
     root_title: str
     own_title: str | None = None
@@ -197,7 +201,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
     secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared=ids)
     ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
-    setting = ChildSetting(
+    setting = ChildAttributes(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
         branch=secrets.redact(ends.branch),
@@ -214,7 +218,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         folder = project_folder(setting.cwd, where)
     path = os.path.join(os.path.abspath(output_dir or folder), name)
     if not about and subagent:
-        about = title_of(parent.path)
+        about = title_of_transcript(parent.path)
     elif not about:
         about = _find_root_title(ancestors, {parent.session_id: ends, **titled_ends}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(about)))
@@ -224,12 +228,12 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=setting.session_id,
         file=path,
         created=setting.at,
-        searcher=place is None,  # other agents do not have the plugin's searcher
+        has_searcher=place is None,  # other agents do not have the plugin's searcher
     )
     parent_file = client_path(owner.path, where)
     if lies_beside_parent:
         may_lack_folder = parent_file != owner.path
-        is_found = is_known(owner, where) or is_archived_copy(owner.path, where)
+        is_found = can_client_resume(owner, where) or is_archived_copy(owner.path, where)
     else:
         may_lack_folder = is_found = True
     return Draft(
@@ -274,7 +278,7 @@ def find_owner(session: SessionFile) -> SessionFile:
     For a sub-agent's transcript, return the session that started it.
     """
     session_id = session.session_id.partition("/")[0]
-    path = file_of_owner(session.original, session_id)
+    path = file_of_owning_session(session.original, session_id)
     return session._replace(session_id=session_id, path=path, source="")
 
 
@@ -310,7 +314,7 @@ def _read_titled_ancestors(
             first_by_title.setdefault(root_title_of(ancestor.title), ancestor)
     paths = {}
     for ancestor in first_by_title.values():
-        paths[ancestor.session_id] = family.path_of(ancestor)
+        paths[ancestor.session_id] = family.transcript_path(ancestor)
     return {
         session_id: agent_of_path(path, where).read_ends(path)
         for session_id, path in paths.items()

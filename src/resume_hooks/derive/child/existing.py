@@ -20,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, store_of
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.opening_layout import next_step_of
+from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -94,7 +94,7 @@ def find_existing_child(
     first_records = child.ends.first_records
     if next_step is not None:
         opening = next((row for row in first_records if row.get("isCompactSummary") is True), {})
-        if next_step_of(message(opening).get("content")) != next_step.strip():
+        if extract_next_step(message(opening).get("content")) != next_step.strip():
             return None
     if opening_tokens:
         metadata = mapping(child.first_record, "continue_metadata")
@@ -136,7 +136,7 @@ def _newest_link(parent: SessionFile, where: Where) -> Link | None:
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
             continue
-        if clients.leave_to(pid, row.child_id, row.client_pid):
+        if clients.may_open_child(pid, row.child_id, row.client_pid):
             return row
     return None
 

@@ -23,10 +23,10 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import (
-    ChildSetting,
+    ChildAttributes,
     closing_lines,
     lineage_line,
-    stub_line,
+    missing_result_line,
 )
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -192,7 +192,7 @@ def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
             content = None
         if (
             isinstance(content, str)
-            and content.startswith(lineage_block.OPENING)
+            and content.startswith(lineage_block.OPENING_MARKER)
             and words in content
         ):
             return node
@@ -201,8 +201,8 @@ def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
 
 def renew_block(record: Record, lineage: str) -> Record:
     """Return our opening with a new lineage block. The text after the block is unchanged."""
-    _, _, after_block = lineage.partition(lineage_block.CLOSING)
-    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
+    _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
+    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING_MARKER)
     return with_content(record, lineage + rest.removeprefix(after_block))
 
 
@@ -264,7 +264,7 @@ def measure_session(
 ) -> ParentScan:
     """Return the scan of a session with the sizes of its pieces."""
     loaded_session = Session.of(session, Where())
-    context, scale = loaded_session.weigh(transcript.chain, pieces)
+    context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return ParentScan(
         session, transcript, survey, read_back, loaded_session.head_tail, context, scale.ratio
     )
@@ -318,7 +318,7 @@ class ChainRewrite(Body):
     """
 
     source: str
-    setting: ChildSetting
+    setting: ChildAttributes
     head: bytes
     lineage: str
     introduced: int
@@ -439,7 +439,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     row = linearize_chain(transcript.chain)
     by_record = collect_edits(row, transcript, survey, edits or {})
     if lineage:
-        older_opening = find_opening(lineage_block.CLOSING, row.nodes, transcript)
+        older_opening = find_opening(lineage_block.CLOSING_MARKER, row.nodes, transcript)
     else:
         older_opening = None
     if older_opening is not None:
@@ -520,7 +520,7 @@ class _ChainWriter:
         """Yield results for the calls that are still open at the end, and the child's closing records."""
         for call in self._child.linear.open_calls:
             self._time += 1
-            yield self._write_own_record(partial(stub_line, call=call))
+            yield self._write_own_record(partial(missing_result_line, call=call))
         ending = self._child.closing
         if ending is None:
             return
@@ -558,7 +558,9 @@ class _ChainWriter:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
-    def _write_own_record(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
+    def _write_own_record(
+        self, write: Callable[[ChildAttributes, str | None, str], bytes]
+    ) -> bytes:
         own_id = str(uuid.uuid4())
         body = write(
             self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own_id

@@ -31,8 +31,8 @@ from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
 from resume_hooks.reading.bundle import OMITTED_KIND, Head, make_stand_in
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.sessions.project_folder import only_maker, project_folder
+from resume_hooks.sessions.opening_layout import ChildAttributes
+from resume_hooks.sessions.project_folder import lock_session_creation, project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, list_files_below
@@ -216,7 +216,7 @@ def plan_whole_session(
         return _WholePlan(
             draft=Draft(
                 "import",
-                ChildSetting(session_id, home, "", "", ""),
+                ChildAttributes(session_id, home, "", "", ""),
                 path,
                 "",
                 own_title=bundled.head.title,
@@ -317,7 +317,7 @@ def import_sessions(
     """
     imported: list[ImportedSession] = []
     new_ids: dict[str, str] = {}
-    with only_maker(options.home, where), _all_or_none(imported, options):
+    with lock_session_creation(options.home, where), _all_or_none(imported, options):
         for bundled in bundled_sessions:
             try:
                 imported_session = _import_session(bundled, name, options, new_ids, where)

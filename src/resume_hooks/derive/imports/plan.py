@@ -33,7 +33,7 @@ from resume_hooks.derive.imports.record_filter import (
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.child_titles import root_title_of
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
@@ -125,7 +125,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     )
     transcript = _read_source(source, survey, read_back, collector)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
-    setting = ChildSetting(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
+    setting = ChildAttributes(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
     title, tag = (
         root_title_of(plain_line(ends.title)),

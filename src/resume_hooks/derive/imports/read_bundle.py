@@ -35,7 +35,7 @@ from resume_hooks.reading.bundle import (
     Seal,
     Sums,
 )
-from resume_hooks.sessions.transcript_files import FOLDER
+from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER
 from resume_hooks.storage.state_file import (
     MODE,
     discard_temporary,
@@ -276,7 +276,7 @@ def is_valid_name(place: object) -> bool:
         folder, _, name = place.partition("/")
     else:
         folder, _, name = ("", "", "")
-    form = {TOOL_RESULTS: _NAME, FOLDER: _AGENT}.get(folder)
+    form = {TOOL_RESULTS: _NAME, SUBAGENTS_FOLDER: _AGENT}.get(folder)
     return form is not None and form.fullmatch(name) is not None
 
 

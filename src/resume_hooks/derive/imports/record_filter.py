@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from resume_hooks import clock
-from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.system.text import TAG_BRACKET, plain_line, replace_matches
 from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
 from resume_hooks.transcripts.records import (
@@ -340,7 +340,7 @@ def is_hidden(record: Record) -> bool:
 class ConversationOnly:
     """An edit for a chain rewrite: the record for an imported session, or None to drop it."""
 
-    def __init__(self, setting: ChildSetting) -> None:
+    def __init__(self, setting: ChildAttributes) -> None:
         self._setting = setting
 
     def __call__(self, record: Record) -> Record | None:

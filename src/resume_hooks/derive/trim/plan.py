@@ -349,7 +349,7 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
     loaded = Session.of(session, Where())
-    context, scale = loaded.weigh(transcript.chain, pieces)
+    context, scale = loaded.measure_chain(transcript.chain, pieces)
     return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
 
 

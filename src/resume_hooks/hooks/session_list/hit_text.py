@@ -17,8 +17,8 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import (
     RecordLines,
-    line_of_reference,
-    names_of,
+    find_numbered_line,
+    names_of_transcript,
     parse_reference,
 )
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -62,9 +62,12 @@ def hit_page(
     """
     reference_parts = parse_reference(reference)
     session = resolve_transcript(reference_parts.session, "", where, foreign=True)
-    names, entries = names_of(session, where), RecordLines(session.path, session.session_id)
-    hit_record = line_of_reference(reference_parts, entries)
-    record = hit_record.record() or {}
+    names, entries = (
+        names_of_transcript(session, where),
+        RecordLines(session.path, session.session_id),
+    )
+    hit_record = find_numbered_line(reference_parts, entries)
+    record = hit_record.parse_record() or {}
     characters = (abs(number) + 2) * max(1, height)
     earlier, later = read_around(entries, names, hit_record, characters, characters)
     hit_passage = make_passage(

@@ -18,8 +18,8 @@ from resume_hooks.reading.outline import OutlineTurn, make_outline
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.child_titles import displayed_kind
-from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage import ARCHIVED_STATUS, MISSING_STATUS, Ancestor, Family
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
@@ -53,7 +53,9 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if is_complete:
         return [f"{format_count(session_outline.turn_count, 'turn')}, newest first", *turns]
-    heading = f"{size_text(row.size)}; the last {size_text(END_BYTES)} of it, newest turn first"
+    heading = (
+        f"{format_bytes(row.size)}; the last {format_bytes(END_BYTES)} of it, newest turn first"
+    )
     return [heading, *(turns or ["no complete turn in it"])]
 
 
@@ -84,13 +86,13 @@ def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def _generation_lines(number: int, row: Ancestor) -> list[str]:
-    if row.status == MISSING:
+    if row.status == MISSING_STATUS:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
-    archived_text = " (archived copy)" if row.status == KEPT else ""
+    archived_text = " (archived copy)" if row.status == ARCHIVED_STATUS else ""
     return [
         f"{number}. {row.title_and_origin}{archived_text}",
-        f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}",
+        f"   {row.session_id[:8]} · {dates} · {format_bytes(row.size)}",
     ]
 
 
@@ -115,5 +117,5 @@ def session_facts(row: ListedSession) -> list[str]:
     return [
         row.title,
         f"{row.session_id} · {origin}",
-        f"{place} · {format_minute(row.ended)} · {size_text(row.size)}",
+        f"{place} · {format_minute(row.ended)} · {format_bytes(row.size)}",
     ]

@@ -22,8 +22,8 @@ from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.opening_layout import next_step_of
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.opening_layout import extract_next_step
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
@@ -162,7 +162,7 @@ def document_name(fresh_plan: FreshPlan) -> str:
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:SLUG_LENGTH].rstrip("-") or "session"
-    return f"{fresh_plan.draft.setting.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT]}.md"
+    return f"{fresh_plan.draft.setting.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT_ID_CHARACTERS]}.md"
 
 
 def document_of_child(fresh_plan: FreshPlan, receipt: Receipt) -> str:
@@ -193,7 +193,7 @@ def _front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
         yield f"    kind: {_json_string(ancestor.kind)}"
     yield f"created: {_json_string(child.setting.at)}"
     yield f"branch: {_json_string(child.setting.branch)}"
-    yield f"next_step: {_json_string(next_step_of(fresh_plan.opening) or '')}"
+    yield f"next_step: {_json_string(extract_next_step(fresh_plan.opening) or '')}"
     yield f"command: {_json_string(receipt.shell)}"
     yield "---"
 
@@ -201,7 +201,7 @@ def _front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
 def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     contents, child = fresh_plan.contents, fresh_plan.draft
     yield f"# {markdown_line(receipt.title)}"
-    if step := next_step_of(fresh_plan.opening):
+    if step := extract_next_step(fresh_plan.opening):
         yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
     if contents.summary:
         yield f"## Summary, by a model\n\n{_fence_plain(contents.summary)}"

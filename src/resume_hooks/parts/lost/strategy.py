@@ -31,7 +31,7 @@ from resume_hooks.paths import (
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
 from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, READ_STATE_NAME
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, sort_newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import (
@@ -91,7 +91,7 @@ class PromptsLeft(Claude):
             lost, grown = self._find_lost_sessions()
             if not grown:
                 _drop_copies((session.path for session in self._existing_copies()), self._root)
-            return newest_first(self._update_copies(lost))
+            return sort_newest_first(self._update_copies(lost))
         except OSError:
             return []
 

@@ -37,10 +37,14 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.lineage_block import without_block_markers
+from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.opening_layout import REPORT
-from resume_hooks.sessions.record_references import SHORT, TranscriptNames, names_of
+from resume_hooks.sessions.opening_layout import REPORT_HEADING
+from resume_hooks.sessions.record_references import (
+    SHORT_ID_CHARACTERS,
+    TranscriptNames,
+    names_of_transcript,
+)
 from resume_hooks.system.text import collapse_line, plain_text, replace_surrogates
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
@@ -109,7 +113,7 @@ def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     lines = [child.block, "", position]
     if mark.goal:
         lines.append(
-            f"The goal from there: {without_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
+            f"The goal from there: {remove_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
         )
     if left_out is not None:
         if lost:
@@ -119,13 +123,13 @@ def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
         reading = f"read {left_out.names.reference(left_out.first)} --after 20"
         lines.append(
             f"{location} in records {left_out.span} of the parent session, within reach of the session-search skill "
-            f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
+            f"(`{child.command(f'outline {left_out.names.quoted_name}')}`, `{child.command(reading)}`)."
         )
     lines.append(
         "Files, git and running processes were not reset: they still have the changes of that work."
     )
     lines += ["", facts.found] if facts.found else []
-    lines += ["", REPORT, without_block_markers(facts.report)] if facts.report else []
+    lines += ["", REPORT_HEADING, remove_block_markers(facts.report)] if facts.report else []
     return replace_surrogates("\n".join(lines))
 
 
@@ -138,7 +142,10 @@ def opening_for_screen(facts: OpeningFacts) -> str:
         goal = ""
     first_line = f"**Back** to {format_minute(mark.started_at)}{goal}."
     if mark.left:
-        first_line = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {format_minute(mark.started_at)}."
+        short_id = mark.left[:SHORT_ID_CHARACTERS]
+        first_line = (
+            f"**Back** to where the fork left `{short_id}`, {format_minute(mark.started_at)}."
+        )
     if lost:
         first_line = (
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
@@ -412,7 +419,7 @@ def _find_left_out(
         with_files.add(snapshot.message)
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
     first = min(numbers) if after is None else min(*numbers, after)
-    return LeftOutRecords(names_of(parent.session, where), first, max(numbers), prompt)
+    return LeftOutRecords(names_of_transcript(parent.session, where), first, max(numbers), prompt)
 
 
 class _EndingWatcher:

@@ -33,12 +33,12 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     parent's records, the records are compared. Raise NoMark if the two sessions share no records.
     """
     family = Family(where)
-    parent = ancestor = family.parent_of(session.path)
+    parent = ancestor = family.find_parent(session.path)
     while ancestor is not None and ancestor.kind in COPY_KINDS:
         if (mark := state.wait_for_mark(ancestor.session_id)) is not None:
             return mark
         path = family.locate(ancestor, session.path)
-        ancestor = family.parent_of(path) if path else None
+        ancestor = family.find_parent(path) if path else None
     if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
     copied: list[Node] = []
@@ -64,7 +64,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 def parent_remarks(session: SessionFile, left_at: str, where: Where) -> list[str]:
     """Return remarks for the user if the parent has records that are newer than the fork, made at ``left_at``."""
     family = Family(where)
-    parent = family.parent_of(session.path)
+    parent = family.find_parent(session.path)
     path = family.locate(parent, session.path) if parent else None
     if (
         parent is None

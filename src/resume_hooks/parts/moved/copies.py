@@ -53,7 +53,7 @@ def copies_note(session_id: str, where: Where) -> str:
 
 
 def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
-    """Choose the copy to keep: ``named_copy`` if the user named it ``by_path``, else the one with every record.
+    """Choose the copy to keep: ``named_copy`` if the user named it ``resolve_path``, else the one with every record.
 
     Raise UsageError if the session has only one copy, and ResumeHooksError if each copy has records
     that the others lack.

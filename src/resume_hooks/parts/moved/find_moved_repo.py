@@ -116,7 +116,7 @@ def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) ->
         key=lambda likely_folder: (
             len(likely_folder.commits),
             likely_folder.files,
-            likely_folder.worktree,
+            likely_folder.is_own_worktree,
         ),
         reverse=True,
     )

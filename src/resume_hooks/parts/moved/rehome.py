@@ -22,7 +22,7 @@ from resume_hooks.hooks import reply
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
-from resume_hooks.sessions.project_folder import home_folder, only_maker
+from resume_hooks.sessions.project_folder import home_folder, lock_session_creation
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs_to_folder
 from resume_hooks.system.git_worktrees import folder_notes, list_removed_worktrees, make_folder_note
@@ -144,7 +144,7 @@ def copy_sessions_to_folder(
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
-    with only_maker(new, where):
+    with lock_session_creation(new, where):
         copied_ids = _sessions_with_copy(new, where)
         for session in sorted(sessions, key=lambda listed: listed.mtime):
             try:

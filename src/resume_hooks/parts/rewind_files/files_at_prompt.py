@@ -28,7 +28,7 @@ from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import record_references
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.project_folder import home_folder, is_keyed
+from resume_hooks.sessions.project_folder import has_project_key, home_folder
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import walk_up
@@ -75,7 +75,7 @@ def parse_target(text: str) -> Target:
     if (
         number.isascii()
         and number.isdigit()
-        and len(number) <= record_references.MAX_DIGITS
+        and len(number) <= record_references.MAX_LINE_DIGITS
         and int(number)
     ):
         return Target(int(number), 0, None)
@@ -256,7 +256,7 @@ def _session_home(session: SessionFile, where: Where) -> str:
     home, project_folder = home_folder(ends, where), os.path.dirname(session.path)
     with contextlib.suppress(OSError, ValueError):
         if os.path.isabs(home) and (
-            is_keyed(home, os.path.basename(project_folder))
+            has_project_key(home, os.path.basename(project_folder))
             or (ends.cwd and os.path.samefile(home, os.curdir))
         ):
             return home

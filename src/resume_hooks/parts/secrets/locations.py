@@ -49,7 +49,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile, linked_projects
-from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
+from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
 from resume_hooks.storage.atomic import BUFFER
@@ -251,7 +251,7 @@ def _find_project_places(where: Where) -> Iterator[Location]:
             first_component, *deeper_components = os.path.relpath(path, folder).split(os.sep)
             last_component = deeper_components[-1] if deeper_components else first_component
             if first_component.startswith(
-                PREFIX
+                SUBAGENT_PREFIX
             ):  # a sub-agent of an old client, or the sub-agent's note
                 session_id = owning_session(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
@@ -264,7 +264,7 @@ def _find_project_places(where: Where) -> Iterator[Location]:
                 kind = TRANSCRIPT
             elif subagent_name(last_component):
                 kind = SUBAGENT
-            elif deeper_components or last_component.startswith(PREFIX):
+            elif deeper_components or last_component.startswith(SUBAGENT_PREFIX):
                 kind = SIDECAR
             else:
                 kind = COPY

@@ -91,7 +91,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
                 counts = count_transcript(
                     path,
                     agent=bool(file.agent),
-                    linked=None if file.agent else family.parent_of(file.path),
+                    linked=None if file.agent else family.find_parent(file.path),
                 )
             fresh[key] = _CachedCounts(_file_stamp(file), _add_parent_size(counts, file, family))
     if outdated:
@@ -122,7 +122,7 @@ def _add_parent_size(counts: Counts, file: TranscriptFile, family: Family) -> Co
     child = counts.child
     if child is None or child.before:
         return counts
-    parent = family.parent_of(file.path)
+    parent = family.find_parent(file.path)
     located = family.locate(parent, file.path) if parent else None
     if located is None:
         return counts

@@ -19,11 +19,15 @@ from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.locate import (
     SessionFile,
     candidate_rows,
-    names_subagent,
-    resolve,
+    is_subagent_locator,
+    resolve_locator,
     resolve_transcript,
 )
-from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
+from resume_hooks.sessions.transcript_files import (
+    SUBAGENT_PREFIX,
+    file_of_owning_session,
+    subagent_name,
+)
 from resume_hooks.storage.state_file import (
     create_file,
     discard_temporary,
@@ -82,7 +86,7 @@ def inline_agents(path: str) -> list[InlineAgent]:
                 _INVALID_IN_ID.sub("", string(record, "agentId"))[:_LONGEST_ID]
                 or _INVALID_IN_ID.sub("", uuid)[:_SHORT_ID]
             )
-            name = owners[uuid] = known_name or f"{PREFIX}{own_id}"
+            name = owners[uuid] = known_name or f"{SUBAGENT_PREFIX}{own_id}"
             agent = agents.setdefault(
                 name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0)
             )
@@ -102,7 +106,7 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
     Raise AmbiguousLocator or SessionNotFound as for any locator, and WriteFailed if the copy cannot
     be written.
     """
-    if names_subagent(locator) or subagent_name(locator):
+    if is_subagent_locator(locator) or subagent_name(locator):
         match = _find_named_subagent(locator, cwd, where)
     else:
         match = None
@@ -130,7 +134,7 @@ def _find_named_subagent(
     try:
         session = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
-        if names_subagent(locator):
+        if is_subagent_locator(locator):
             inline = _find_inline_subagent(locator, cwd, where)
         else:
             inline = None
@@ -151,7 +155,7 @@ def _find_inline_subagent(
     Return None for a file without sub-agents.
     """
     words, _, name = locator.strip().rpartition("/")
-    session = resolve(words, cwd, where, foreign=True)
+    session = resolve_locator(words, cwd, where, foreign=True)
     agents = inline_agents(session.path)
     matches = []
     for agent in agents:
@@ -179,7 +183,7 @@ def _copy_subagent(
 
     Raise WriteFailed.
     """
-    owner = file_of_owner(session.original, session.session_id.partition("/")[0])
+    owner = file_of_owning_session(session.original, session.session_id.partition("/")[0])
     project = os.path.join(copy_folder, os.path.basename(project_folder_of(owner, where)))
     try:
         remove_stale_temporaries(make_private_folder(os.path.dirname(copy_folder), where))

@@ -18,14 +18,14 @@ from resume_hooks.parts.subagents.as_session import inline_agents
 from resume_hooks.search import listing
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import ALL_AGENTS
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
     agent_type,
     subagent_name,
     subagents_by_session,
     subagents_in,
-    title_of,
+    title_of_transcript,
 )
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
@@ -105,7 +105,7 @@ def _list_subagents(
                     path,
                     name,
                     agent_type(path),
-                    title_of(path),
+                    title_of_transcript(path),
                     status.st_mtime,
                     status.st_size,
                 )
@@ -141,7 +141,7 @@ def _subagents_text(subagents: list[ListedSubagent]) -> str:
             (
                 subagent.locator,
                 clock.format_duration(max(0, int(now - subagent.mtime))),
-                size_text(subagent.size),
+                format_bytes(subagent.size),
                 plain_line(subagent.kind),
                 plain_line(subagent.asked),
             )

@@ -10,7 +10,7 @@ from resume_hooks.parts.team.connect import stop_when_late
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, sessions_with_ids
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage import MAX_DEPTH, MISSING, Ancestor
+from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ancestor
 from resume_hooks.sessions.link_log import read_links
 
 REMOTE, PRIVATE = "team", "private"
@@ -19,7 +19,7 @@ REMOTE, PRIVATE = "team", "private"
 
 def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
     """Return a lineage, oldest first, with a missing ancestor replaced by ancestors from the server."""
-    if not ancestors or ancestors[0].status != MISSING or not ancestors[0].session_id:
+    if not ancestors or ancestors[0].status != MISSING_STATUS or not ancestors[0].session_id:
         return ancestors
     missing, child = ancestors[0].session_id, ancestors[1].session_id
     owners = []
@@ -52,7 +52,10 @@ def _ancestors_on_server(
     rows: list[Ancestor] = []
     with stop_when_late(db):
         while (
-            session_id and session_id not in seen_ids and len(rows) < MAX_DEPTH and not db.is_late()
+            session_id
+            and session_id not in seen_ids
+            and len(rows) < MAX_GENERATIONS
+            and not db.is_late()
         ):
             seen_ids.add(session_id)
             if owner:

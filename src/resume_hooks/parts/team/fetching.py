@@ -150,7 +150,7 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
     for session in sessions_with_ids(db, [session_id], mine=True):
         if not session.given:
             own_sessions.append(session)
-    return bool(own_sessions) or Family(where).has(session_id)
+    return bool(own_sessions) or Family(where).has_session(session_id)
 
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:

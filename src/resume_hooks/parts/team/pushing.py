@@ -179,7 +179,7 @@ def session_metadata(
 
     Raise SessionNotFound.
     """
-    ends, parent = HeadTail(session.path), family.parent_of(session.path)
+    ends, parent = HeadTail(session.path), family.find_parent(session.path)
     home = home_folder(ends, where)
     redactor = redactor or find_secrets_in_ends(ends)
 

@@ -13,7 +13,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions.locate import MIN_PREFIX
+from resume_hooks.sessions.locate import MIN_PREFIX_CHARACTERS
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
@@ -182,9 +182,9 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     if colon and of_owner:
         sessions, locator = of_owner, rest
     words = locator.strip()
-    folded, is_long = words.casefold(), len(words) >= MIN_PREFIX
+    folded, is_long = words.casefold(), len(words) >= MIN_PREFIX_CHARACTERS
     owner, _, name = words.rpartition(":")
-    is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(
+    is_id = len(name) >= (MIN_PREFIX_CHARACTERS if owner else _SHORT_ID) and is_session_id(
         name + _ANY_ID[len(name) :]
     )
     # A session id, or a prefix of one, is never compared with titles.

@@ -41,11 +41,16 @@ from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECT
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.lineage import MISSING
+from resume_hooks.sessions.lineage import MISSING_STATUS
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_in
+from resume_hooks.sessions.transcript_files import (
+    SUBAGENT_PREFIX,
+    Subagent,
+    subagent_name,
+    subagents_in,
+)
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import quote_name
 from resume_hooks.transcripts.bookkeeping import IMPORTED
@@ -353,13 +358,13 @@ def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, 
         return files, None, 0  # a sub-agent only knows its own prompt
     if ancestor_digest := read_digest(session.file):
         return files, ancestor_digest, 0
-    ancestors = [ancestor for ancestor in session.lineage[:-1] if ancestor.status != MISSING]
+    ancestors = [ancestor for ancestor in session.lineage[:-1] if ancestor.status != MISSING_STATUS]
     while ancestors:
         ancestor = ancestors.pop()
         remaining_bytes -= ancestor.size
         if remaining_bytes < 0:
             return files[::-1], None, len(ancestors) + 1
-        if (path := session.family.path_of(ancestor)) is None:
+        if (path := session.family.transcript_path(ancestor)) is None:
             continue
         files.append(SessionFile(ancestor.session_id, path, 0, ancestor.size))
         if ancestor_digest := read_digest(path):
@@ -462,7 +467,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
     yield from own_subagents
     known_names = {agent.name for agent in own_subagents}
     for agent_id in facts.agent_orders:
-        name = f"{PREFIX}{os.path.basename(agent_id)}"
+        name = f"{SUBAGENT_PREFIX}{os.path.basename(agent_id)}"
         path = os.path.join(os.path.dirname(file.path), f"{name}.jsonl")
         if name not in known_names and os.path.isfile(path) and not os.path.islink(path):
             yield Subagent(file.session_id, name, path)
@@ -470,7 +475,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
 
 def _agent_order(agent: Subagent, facts: LineageFacts) -> int:
     """Return the position of a sub-agent's end among the records of its session, or 0 if it is unknown."""
-    return facts.agent_orders.get(agent.name.removeprefix(PREFIX), 0)
+    return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 
 def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:

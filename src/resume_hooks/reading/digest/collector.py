@@ -32,7 +32,7 @@ from resume_hooks.reading.digest.facts import (
 from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
+from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
 from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
@@ -534,7 +534,7 @@ class LineageFacts:
     def _process_summary(self, record: Record, place: RecordPlace) -> None:
         """Process a summary of the client, or our child's opening. In an opening only the user's words count."""
         text = records.text(record)
-        if text.startswith(lineage_block.OPENING):
+        if text.startswith(lineage_block.OPENING_MARKER):
             self._process_typed_words(
                 Quote(_extract_user_words(text), place, string(record, "uuid"))
             )
@@ -582,7 +582,7 @@ class LineageFacts:
             self.plan_file = string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in hook_texts(record):
-                if text.startswith((AFTER_CLEAR, lineage_block.OPENING)):
+                if text.startswith((AFTER_CLEAR, lineage_block.OPENING_MARKER)):
                     self._process_typed_words(Quote(_extract_user_words(text), place, uuid))
 
     def _process_queue_record(self, record: Record, place: RecordPlace) -> None:
@@ -744,15 +744,21 @@ def _call_folder(inputs: Record, cwd: str) -> str:
 def _extract_user_words(text: str) -> str:
     """Return the user's words in our child's opening: a next step, or the report after a mark."""
     from resume_hooks.sessions.opening_layout import (
-        FORMER_REPORT,
-        REPORT,
+        FORMER_REPORT_HEADING,
+        REPORT_HEADING,
     )  # needed only for our children
 
-    text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear reports its own result first
-    next_step = (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n")
+    text = text[
+        max(0, text.find(lineage_block.OPENING_MARKER)) :
+    ]  # /clear reports its own result first
+    next_step = (extract_next_step(text) or "").removeprefix(f"{NEW_TASK_NOTICE}\n")
     return next_step or next(
         filter(
-            None, (text.partition(f"\n\n{heading}\n")[2] for heading in (REPORT, FORMER_REPORT))
+            None,
+            (
+                text.partition(f"\n\n{heading}\n")[2]
+                for heading in (REPORT_HEADING, FORMER_REPORT_HEADING)
+            ),
         ),
         "",
     )

@@ -38,7 +38,7 @@ from resume_hooks.reading.digest.sections import (
     Section,
 )
 from resume_hooks.reading.digest.talk_choice import chosen_talk
-from resume_hooks.sessions.lineage_block import size_text, without_block_markers
+from resume_hooks.sessions.lineage_block import format_bytes, remove_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
@@ -282,7 +282,7 @@ def _format_notes(digest: Digest) -> Iterator[str]:
     if digest.unread:
         yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
     if digest.passed_over:
-        yield f"skipped for its size: {size_text(digest.passed_over)} in the middle of the session"
+        yield f"skipped for its size: {format_bytes(digest.passed_over)} in the middle of the session"
 
 
 def _is_at_work(digest: Digest) -> bool:
@@ -339,12 +339,12 @@ def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int)
 
 def _format_body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
     for row in text.split("\n"):
-        yield f"{INDENT}{without_block_markers(row)}"
+        yield f"{INDENT}{remove_block_markers(row)}"
     for sentence, ref in message.superseded:
         if sentence[:40] in text.replace("\n", " "):
             yield (
                 f"{INDENT}[superseded at {names.short_reference(ref)}: "
-                f'"{without_block_markers(cut_line(sentence, 120))}"]'
+                f'"{remove_block_markers(cut_line(sentence, 120))}"]'
             )
 
 
@@ -514,7 +514,7 @@ def _format_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
         else:
             text = cut_line(text, section.row)
     note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
-    return without_block_markers(f"{text} ({note})" if note else text)
+    return remove_block_markers(f"{text} ({note})" if note else text)
 
 
 def _rows_size(rows: Sequence[str]) -> int:

@@ -29,7 +29,7 @@ from resume_hooks.sessions.archived.manifest import (
     find_archived,
 )
 from resume_hooks.sessions.archived.sessions import open_archived
-from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
+from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, TranscriptFile, subagent_name
 from resume_hooks.storage import removal
 from resume_hooks.system.text import replace_surrogates
 
@@ -149,7 +149,8 @@ def _transcript_of_part(
     path = path_of_place(part.place, where)
     relative_path = place_in_archive(part.place)
     is_agent = bool(agent) and (
-        os.sep not in relative_path or relative_path.startswith(f"{archived.session_id}/{FOLDER}/")
+        os.sep not in relative_path
+        or relative_path.startswith(f"{archived.session_id}/{SUBAGENTS_FOLDER}/")
     )
     if not (part == archived.transcript or is_agent) or not (
         path.isascii() or replace_surrogates(path) == path

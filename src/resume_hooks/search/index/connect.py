@@ -39,7 +39,7 @@ from resume_hooks.search.index.database import (
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import MODE
@@ -254,7 +254,8 @@ class _UpdateTask:
                 is_over=is_over,
                 progress=self.progress,
             )
-            remaining_text = f"{format_count(outcome.remaining_files, 'file')} ({size_text(outcome.remaining_bytes)})"
+            file_count = format_count(outcome.remaining_files, "file")
+            remaining_text = f"{file_count} ({format_bytes(outcome.remaining_bytes)})"
             note = f"Not indexed yet: {remaining_text}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(remaining_files=len(work) + len(deleted_ids))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.sessions.child_titles import root_title_of
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING
+from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import (
     QUEUED,
@@ -47,12 +47,15 @@ _LEGEND = r"(?:\nText such as \[[^\n]*)?"
 _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 """A child's quotes of its parent, which are indexed in the parent."""
 
-_BLOCK_CONTENT = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
+_BLOCK_CONTENT = (
+    rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
+)
 """The content of a block, without a marker inside, so that a text full of opening markers is
 scanned only once."""
 
 _BLOCK = re.compile(
-    f"{re.escape(OPENING)}{_BLOCK_CONTENT}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
+    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_LEGEND}|{_DIGEST}",
+    re.MULTILINE,
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
 """Prefixes of a system record that contains one of our cards or remarks."""
@@ -271,4 +274,6 @@ def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[s
 def _join_own_texts(texts: list[str]) -> str:
     """Return the texts without our placeholders and blocks."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
-    return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own_texts)
+    return "\n".join(
+        _BLOCK.sub(" ", text) if OPENING_MARKER in text else text for text in own_texts
+    )

@@ -54,14 +54,14 @@ class Agent(Protocol):
         """The agent's sessions by project and id."""
 
     def read_ends(self, path: str) -> HeadTail:
-        """Return the two ends of a session without converting it.
+        """Return a session's head and tail without converting it.
 
         Raise SessionNotFound if it can't be read.
         """
         return HeadTail(path)
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the lower-case lines by which a session may be named, reading as little as possible."""
+        """Return the lines that may name a session, in lower case. Read as little as possible."""
         return self.read_ends(path).title.lower().encode()
 
     def open_session(self, path: str) -> SessionFile:
@@ -136,11 +136,11 @@ class Claude(Agent):
         return LocalStore(self._where)
 
     def list_files(self) -> list[TranscriptFile]:
-        """Include the transcripts of sub-agents."""
+        """Return the transcripts of sessions and sub-agents."""
         return transcript_files.all_files(self._where)
 
     def why_open(self, session: SessionFile) -> str:
-        """Check the running clients."""
+        """Return the reason, according to the running clients and the last write."""
         from resume_hooks.sessions.open_sessions import (
             why_session_is_open,  # few callers inspect processes
         )

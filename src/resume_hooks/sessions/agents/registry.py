@@ -1,6 +1,6 @@
 """All agents, Claude Code and those of parts, as a table.
 
-For an agent that is not installed only its folder is checked, and its part is not loaded.
+For an agent that is not installed, only its folder is checked; its part is not loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.part_table import AGENTS as AGENTS_OF_PARTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import is_installed
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, sort_newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -27,9 +27,8 @@ ALL_AGENTS = "all"
 # in the state folder: other agents' sessions in the common record format, one folder per agent
 COPIES_FOLDER_NAME = "mirrors"
 READ_STATE_NAME = "read.json"  # beside the copies of prompts: how far the history was read
-MAX_FIRST_READ_BYTES = (
-    8 * 1024 * 1024
-)  # bytes of a prompt history that a list reads on first use: half a second
+# bytes of a prompt history that a list reads on first use: half a second
+MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 
 
 class AgentRow(NamedTuple):
@@ -59,7 +58,7 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
-        """Check whether the agent has sessions here, or we have copies of its prompts.
+        """Check whether the agent has sessions on this machine, or we have copies of its prompts.
 
         Claude Code always counts.
         """
@@ -159,7 +158,7 @@ INCOMPLETE_AGENTS = frozenset(row.name for row in AGENT_ROWS.values() if row.los
 """The agents whose sessions are incomplete."""
 
 LISTABLE_AGENTS = (CLAUDE_NAME, *INCOMPLETE_AGENTS)
-"""The agents whose sessions a list offers: Claude Code opens them, or a fresh session from their prompts."""
+"""The agents whose sessions a list offers. Claude Code opens them, or a fresh session made from their prompts."""
 
 
 def list_other_agents(where: Where) -> list[Agent]:
@@ -313,8 +312,8 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     The first store is Claude Code's; with ``all_agents`` it includes all agents that can continue a
     session.
 
-    Incomplete sessions are left out if this list would be the first to read a large history; a
-    start and a search read it as well.
+    Incomplete sessions are left out if this list would have to read a large history first. A
+    session's start and a search also read it.
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():
@@ -353,7 +352,7 @@ class _CombinedStore:
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
         project_names = None if projects is None else list(projects)
-        return newest_first(
+        return sort_newest_first(
             session for store in self._stores for session in store.sessions(project_names, prefix)
         )
 

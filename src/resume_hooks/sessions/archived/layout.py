@@ -84,7 +84,7 @@ def path_of_place(place: str, where: Where, config_home: str = "") -> str:
 
 
 def root_of_place(place: str, where: Where) -> str:
-    """Return the folder of the config home that contains a place; the user may have made it a link."""
+    """Return the config home's folder that contains a place. It may be the user's symbolic link."""
     return os.path.join(where.config, place.partition("/")[0])
 
 
@@ -97,7 +97,7 @@ def config_home_name(where: Where) -> str:
 
 
 def is_of_other_home(home: str, where: Where) -> bool:
-    """Check whether a manifest's config home is another one than this."""
+    """Check whether a manifest names another config home."""
     return home not in {"", config_home_name(where)} and bool(config_home_name(where))
 
 
@@ -132,7 +132,7 @@ def _steps_below_vault(path: str, where: Where) -> list[str]:
 
 
 MAX_FILES = 20_000
-"""The most files in a session's folder; a folder with more is not a session's."""
+"""The maximum number of files in a session's folder; a folder with more is not a session's."""
 
 MAX_DEPTH = 8
-"""The most levels of folders below a session's own that are read."""
+"""The maximum depth of subfolders to read in a session's folder."""

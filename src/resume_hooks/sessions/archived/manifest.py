@@ -75,7 +75,7 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 
 
 class EarlierState(NamedTuple):
-    """Files that were later replaced by others that do not continue them."""
+    """Files that were later replaced by unrelated content, not continued."""
 
     archived_at: str
     parts: tuple[ArchivedFile, ...]
@@ -142,7 +142,7 @@ class ArchivedSession(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The size of all the session's archived files, unpacked, in bytes."""
+        """The unpacked size of all the session's archived files in bytes."""
         return sum(part.size for part in self.parts)
 
     @property

@@ -67,7 +67,7 @@ def read_pack(path: str) -> Iterator[bytes]:
 def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Yield each file with its content, in the order of the packs; read each content before the next.
+    """Yield each file with its content, in the order of the packs. Read each content before the next one.
 
     ``folder`` is the session's own folder in the vault. Each pack is read once. Raise OSError if it
     ends too early.
@@ -159,7 +159,7 @@ def _matches_hashes(archived: ArchivedSession, folder: str) -> bool:
 
 
 def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
-    """Return a folder with all files of a session, even if the vault repacked it since its manifest was read."""
+    """Return a folder with all files of a session, even if the vault has repacked it meanwhile."""
     try:
         return _unpack_all(archived, where)
     except SessionNotFound:

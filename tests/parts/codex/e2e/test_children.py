@@ -19,7 +19,7 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from tests.needs import need
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, item_text, spoken
@@ -49,7 +49,7 @@ def corpus_in(client: CodexHome, most: int | None = None) -> list[Path]:
 
 def session(path: Path, where: Where) -> SessionFile:
     """A thread as verbs take it."""
-    return resolve(thread_of(path), "/", where, foreign=True)
+    return resolve_locator(thread_of(path), "/", where, foreign=True)
 
 
 def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
@@ -140,7 +140,7 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
 
 def restored(trim: Receipt, where: Where) -> Receipt:
     """An untrim of all that was trimmed."""
-    reading = read_trimmed(resolve(trim.session_id, "/", where, foreign=True))
+    reading = read_trimmed(resolve_locator(trim.session_id, "/", where, foreign=True))
     return made(agents.plan_untrim(reading, where, strict=True), where)
 
 
@@ -165,7 +165,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
     assert "<environment_context>" in words
     again = agents.plan_fresh(
-        resolve(first.session_id, "/", where, foreign=True),
+        resolve_locator(first.session_id, "/", where, foreign=True),
         where,
         kind="handoff",
         next_step="go on",

@@ -16,7 +16,7 @@ from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.e2e.client import CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, spoken
 from tests.parts.codex.e2e.tui import CodexTui
@@ -58,7 +58,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
         monkeypatch.setenv(name, str(folder))
     where = Where()
     own = thread_of(client.rollouts()[0])
-    parent = resolve(own, "/", where, foreign=True)
+    parent = resolve_locator(own, "/", where, foreign=True)
     assert list(find_thread_defects(parent.original, Rollouts(str(client.codex)).find_path)) == []
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=Contents(build_digest(parent, where))

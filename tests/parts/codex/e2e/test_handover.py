@@ -13,7 +13,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.lineage import Family
-from resume_hooks.sessions.locate import SessionFile, resolve
+from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import session_id
@@ -64,7 +64,7 @@ def test_codex_to_claude(
     )
     for path in [codex.place(source, home.cwd) for source in found]:
         before = hashlib.sha256(path.read_bytes()).digest()
-        parent = resolve(thread_of(path), "/", where, foreign=True)
+        parent = resolve_locator(thread_of(path), "/", where, foreign=True)
         fork, handoff = handed_over(parent, where, "claude")
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
@@ -76,7 +76,7 @@ def test_codex_to_claude(
             assert f"{parent.session_id}" in words, path.name
             assert "session ran in Codex" in words
             assert PROBE in words
-            rows = Family(where).lineage(resolve(child, "/", where).path)
+            rows = Family(where).lineage(resolve_locator(child, "/", where).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
             if child == handoff:
                 assert "Next step, as the user put it:\nwrite the tests" in words
@@ -94,7 +94,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
     need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
         placed = home.install_session(path, session_id(number), set_cwd=True)
-        parent = resolve(session_id(number), str(home.cwd), where)
+        parent = resolve_locator(session_id(number), str(home.cwd), where)
         before = hashlib.sha256(placed.read_bytes()).digest()
         fork, handoff = handed_over(parent, where, "codex")
         assert hashlib.sha256(placed.read_bytes()).digest() == before
@@ -104,7 +104,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
             assert parent.session_id in words, path.name
             assert "session ran in Claude Code" in words
             assert item_text(sent[-1]) == PROBE
-            rows = Family(where).lineage(resolve(child, "/", where, foreign=True).path)
+            rows = Family(where).lineage(resolve_locator(child, "/", where, foreign=True).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
         assert "Next step, as the user put it:\nwrite the tests" in words
 

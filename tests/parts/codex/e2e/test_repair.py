@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
-from resume_hooks.sessions.locate import resolve
+from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import NEWEST, OLDEST, PROVIDER, CodexHome
 from tests.parts.codex.e2e.responses import spoken
@@ -66,7 +66,7 @@ def test_what_codex_refuses_it_resumes_repaired(
         with pytest.raises(AssertionError, match="asked nothing"):
             client.resume(rollouts.THREAD)
     path.write_bytes(before)
-    decided = plan_any_repair(resolve(rollouts.THREAD, "/", Where(), foreign=True), Where())
+    decided = plan_any_repair(resolve_locator(rollouts.THREAD, "/", Where(), foreign=True), Where())
     assert [group.kind.code for group in decided.report.groups] == [code]
     sent = spoken(client.resume(write_child(decided.child, Where()).session_id))
     assert "find the needle" in sent

@@ -311,7 +311,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     )
     archive_session.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
-    kept = locate.resolve(SESSION, "/", config_home.where)
+    kept = locate.resolve_locator(SESSION, "/", config_home.where)
     found = findings.search_everywhere(kept, config_home.where)
     made = write_child(
         child.plan_scrubbed_child(kept, config_home.where, found.scanning_cleaner),

@@ -26,7 +26,7 @@ from resume_hooks.parts.codex.transcripts.lines import read_first_lines
 from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.paths import Where, is_session_id, project_key
 from resume_hooks.sessions.agents.claude import LaunchCommand, ResumeCommands
-from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
+from resume_hooks.sessions.session_files import SessionFile, SessionStore, sort_newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import format_count, replace_surrogates
@@ -282,7 +282,7 @@ class Threads(SessionStore):
         for thread_id, rollout in self._threads.items():
             if thread_id.startswith(prefix):
                 sessions_by_id[thread_id] = rollout
-        return newest_first(
+        return sort_newest_first(
             _session_file(rollout)
             for thread_id, rollout in sessions_by_id.items()
             if project_names is None or self._projects[thread_id] in project_names

@@ -35,9 +35,14 @@ from resume_hooks.parts.share.export.select_records import (
 )
 from resume_hooks.reading.passages import remove_reminders
 from resume_hooks.reading.render import block_text, record_text
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.transcript_files import PREFIX, Subagent, agent_type, subagents_of
+from resume_hooks.sessions.transcript_files import (
+    SUBAGENT_PREFIX,
+    Subagent,
+    agent_type,
+    subagents_of,
+)
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
@@ -95,7 +100,7 @@ class PartBuilder:
         """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
         agents = {}
         for agent in subagents_of(conversation.path):
-            agents[agent.name.removeprefix(PREFIX)] = agent
+            agents[agent.name.removeprefix(SUBAGENT_PREFIX)] = agent
         with open_transcript(conversation.path) as stream:
             builder = _ConversationBuilder(
                 self, conversation, stream, agents if depth < MAX_DEPTH else {}, depth
@@ -268,7 +273,7 @@ class _ConversationBuilder:
         else:
             data = ""
         if len(data) > MAX_IMAGE:
-            description, data = f"{description}, left out: {size_text(len(data))}", ""
+            description, data = f"{description}, left out: {format_bytes(len(data))}", ""
         self._builder.pictures += bool(data)
         description = self._redactor.export_line(plain_line(description))
         return MediaPart(string(block, "type"), string(source, "media_type"), data, description)

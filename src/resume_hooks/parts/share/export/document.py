@@ -27,7 +27,7 @@ from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
@@ -99,7 +99,7 @@ class Document:
         conversation: ExportConversation,
         family: Family,
     ) -> SessionPart:
-        parent = family.parent_of(session.path)
+        parent = family.find_parent(session.path)
         shorten_name = self._builder.shorten_name
         return SessionPart(
             session_id=session.session_id,
@@ -185,7 +185,7 @@ def document_file_name(title: str, session_id: str, form: str) -> str:
     )
     while len(words.encode()) > 2 * NAME_LENGTH:
         words = words[:-1]
-    short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT]
+    short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT_ID_CHARACTERS]
     return f"{words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{form}"
 
 
@@ -195,7 +195,9 @@ def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[Sessio
     family = Family(where)
     for ancestor in family.lineage(session.path):
         path = (
-            session.path if ancestor.session_id == session.session_id else family.path_of(ancestor)
+            session.path
+            if ancestor.session_id == session.session_id
+            else family.transcript_path(ancestor)
         )
         try:
             sessions += [readable_session(path, where)] if path else []

@@ -20,7 +20,7 @@ from resume_hooks.parts.share.export.writing import (
 )
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.locate import SessionFile, resolve_transcript
 from resume_hooks.sessions.transcript_files import subagent_name
 
@@ -137,7 +137,7 @@ def export_receipt(
 def _export_text(data: dict[str, Any]) -> str:
     facts: list[tuple[str, object]] = [
         ("document" if data["written"] else "would be", data["document"]),
-        ("size", size_text(data["size"])),
+        ("size", format_bytes(data["size"])),
         ("sessions", len(data["sessions"])),
         ("secrets", left_out_text(data["redacted"])),
     ]

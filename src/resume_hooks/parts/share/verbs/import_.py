@@ -22,7 +22,7 @@ from resume_hooks.parts.share.export.shared_page import unpack_carried
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
-from resume_hooks.sessions.project_folder import only_maker
+from resume_hooks.sessions.project_folder import lock_session_creation
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_chunks
 from resume_hooks.system.text import format_count, plain_line
 
@@ -89,7 +89,7 @@ def bring_in(source: str, home: str) -> tuple[Receipt, str]:
 def _import_staged_transcript(
     import_source: ImportSource, bundle_options: BundleOptions
 ) -> tuple[ImportPlan, Receipt]:
-    with only_maker(bundle_options.home, Where()):
+    with lock_session_creation(bundle_options.home, Where()):
         import_plan = plan.plan_import(import_source, bundle_options.home, Where())
         if import_plan.existing is not None and not bundle_options.force:
             return import_plan, plan.existing_import_receipt(import_plan, import_plan.existing)

@@ -20,7 +20,7 @@ from resume_hooks.parts.share.verbs.export import (
     lineage_or_alone,
     output_path,
 )
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.text import format_count
@@ -66,7 +66,10 @@ def share_session(options: ShareOptions) -> None:
     }
     facts: list[tuple[str, object]] = [
         ("file" if agreed else "would be", path),
-        ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
+        (
+            "size",
+            f"{format_bytes(written.size)}, of it {format_bytes(bundle.size)} the session, packed",
+        ),
         *([] if asks else _removed_counts(bundle)),
         ("to read it", "open it in a browser"),
         (

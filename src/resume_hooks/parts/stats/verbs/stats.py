@@ -25,7 +25,7 @@ from resume_hooks.parts.stats.totals import (
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import ALL_AGENTS
-from resume_hooks.sessions.lineage_block import size_text
+from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
@@ -194,11 +194,11 @@ def _own_folder_line(state: Sequence[FolderSize]) -> str:
     """Return the size of our own folder, and of its largest parts, or ``""`` if it is empty."""
     if not state:
         return ""
-    total = size_text(sum(part.size for part in state))
+    total = format_bytes(sum(part.size for part in state))
     sizes = []
     for part in state[:SHOWN_PARTS]:
         if part.size:
-            sizes.append(f"{plain_line(part.name)} {size_text(part.size)}")
+            sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
     if sizes:
         return f"Our folder: {total} ({', '.join(sizes)})"
     return f"Our folder: {total}"
