@@ -311,6 +311,20 @@ def test_a_patch_in_a_shell_changes_files_of_its_folder(where: Where, folder: st
     assert texts(digest(where, lines), "changed") == ["/p/lib/a.py"]
 
 
+@pytest.mark.parametrize(("command", "is_told"), [("gh run watch 1", False), ("make serve", True)])
+def test_a_watch_before_the_answer_does_not_run_on(
+    where: Where, command: str, *, is_told: bool
+) -> None:
+    """Nobody looks at it again; a server is needed."""
+    lines = [
+        call("1", command),
+        output("1", "Process running with session ID 5\nOutput:\n"),
+        said("assistant", "All checks pass."),
+    ]
+    shown = texts(digest(where, lines), "pending")
+    assert any("still running" in text for text in shown) is is_told
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.entries import (
     make_entry,
     redact_and_learn,
 )
-from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
 from resume_hooks.reading.digest.next_steps import is_announcement_at_end
@@ -208,14 +208,28 @@ def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry
     ]
     for said in waiting[-RUNNING:]:
         yield make_entry(f"a sub-agent was still at work: {said.text}", said.place)
-    background = [
-        run for run in facts.runs if run.background and run.status is None and not run.failed
-    ]
-    for run in [run for run in background if run.place.order > last_prompt][-RUNNING:]:
+    background = []
+    for run in facts.runs:
+        is_running = run.background and run.status is None and not run.failed
+        if is_running and run.place.order > last_prompt and not _was_only_watched(facts, run):
+            background.append(run)
+    for run in background[-RUNNING:]:
         yield make_entry(
             f"a command was still running in the background: {shell.command_core(run.command)}",
             run.place,
         )
+
+
+def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
+    """Check whether a command only watches something, and the last answer came after it."""
+    last = facts.words_since_prompt
+    is_answered = last is not None and last.place.order > max(
+        run.place.order, facts.last_call_order
+    )
+    return is_answered and _WATCHES.search(run.command) is not None
+
+
+_WATCHES = compile_lazily(r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b")
 
 
 def _uncommitted_as_seen(
