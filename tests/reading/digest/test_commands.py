@@ -78,6 +78,16 @@ def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> Non
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
+def test_plain_lines_are_one_line(config_home: ConfigHome) -> None:
+    """With quotes or operators the shell must read them as they are."""
+    talk = Talk().prompt("go").runs("cargo fmt --check\ncargo test step::batching")
+    talk.runs("make 'a\nb'")
+    assert texts(talk.digest(config_home), "commands") == [
+        r"eval $'make \'a\nb\''",
+        "cargo fmt --check; cargo test step::batching",
+    ]
+
+
 def test_no_secret_hides_behind_an_escape(config_home: ConfigHome) -> None:
     """At the beginning of a line, too, where what stands before it says that a line ended."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3

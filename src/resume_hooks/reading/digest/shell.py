@@ -126,15 +126,22 @@ def command_core(command: str) -> str:
     return found
 
 
+_PLAIN_ROW = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
+"""A row that is a whole command without quotes, operators or a continuation."""
+
+
 def command_at_home(command: str, folder: str) -> str:
     """Return the command on one line, without filters of its output and without a leading ``cd`` into ``folder``.
 
-    The result can be run: if the command has several lines, it is passed to ``eval``.
+    The result can be run: several plain lines are joined, other lines are passed to ``eval``.
     """
     moved = _LEADING_CD.match(command)
     home = moved is not None and moved[1].strip("'\"").rstrip("/") == folder.rstrip("/") != ""
     own = command[moved.end() :] if moved and home else command
-    if "\n" in own.strip():
+    rows = [row.strip() for row in own.strip().split("\n")]
+    if len(rows) > 1 and all(_PLAIN_ROW.fullmatch(row) for row in rows):
+        return "; ".join(rows)
+    if len(rows) > 1:
         return "eval $'" + own.strip().translate(_ESCAPES) + "'"
     if len(own) <= LONGEST:
         return remove_output_filters(own)
