@@ -27,7 +27,7 @@ _PLACEHOLDER_SEARCH_BYTES = 200
 """The number of bytes of a value to search for such words; longer values contain them by chance."""
 
 _CODE_REFERENCE = compile_lazily(
-    rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
+    rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
     rb"|^(?:[a-z]{2,12}\d{0,2}/){2,}[a-z]{2,12}\d{0,2}$|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
@@ -36,11 +36,12 @@ _CODE_REFERENCE = compile_lazily(
     rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
     rb"|^%\{|\{[A-Za-z_][\w.]{0,60}\}[^{}]{1,60}\{[A-Za-z_][\w.]{0,60}\}|^HTTP/\d|^\d{1,5}/(?:tcp|udp|sctp)$"
     rb"|^[\w.-]+/[\w./-]+@[0-9a-f]{40}$|^\d{4}_[a-z]{3,}(?:_[a-z0-9]+)*$|^\d{4}-\d\d-\d\d[T ]\d\d:"
+    rb"|^[a-z][a-z0-9_]{2,20}=$|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?:\?\.)?\[$|^[\d.]+\*\*[a-z]"
 )
 """Text that refers to a secret, or to something public, instead of containing a secret.
 
 Code of a program or a shell, a template, a port, a commit of another repository, a migration's
-name, an instant.
+name, an instant, the next setting.
 """
 
 _KEY_WITH_SLASH = compile_lazily(
@@ -175,7 +176,7 @@ def is_likely_password(value: bytes) -> bool:
         or is_uuid(value)
     ):
         return False
-    if b"/" in value and consists_of_words(value):
+    if (b"/" in value or b"%2F" in value) and consists_of_words(value):
         return False
     return (
         not is_placeholder(value)

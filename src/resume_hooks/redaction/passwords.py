@@ -259,6 +259,10 @@ _EXPRESSION = compile_lazily(
 _PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
 """A shell's or a device's prompt, which follows the prompt for a password."""
 
+_SHORTEST_NAME = 2
+_NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#")
+"""Characters before a name of two letters, such as ``pw``, that occur in encoded data only."""
+
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT = compile_lazily(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
@@ -519,6 +523,8 @@ def _is_emphasised_word(value: bytes) -> bool:
 def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
     """Check whether a name is part of a type, the user in an address, or a test runner's output."""
     if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
+        return True
+    if end - start == _SHORTEST_NAME and raw[start - 1 : start] in _NOISE_BEFORE_NAME:
         return True
     if _BADGE_ADDRESS.search(raw, max(0, start - 8), start):
         return True

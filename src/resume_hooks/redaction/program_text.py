@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 PROGRAM_NAME = compile_lazily(
-    rb"[A-Za-z]+(?:\d{1,3}[a-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
+    rb"[A-Za-z]+(?:\d{1,3}[A-Za-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
     rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
 """Names in programs, addresses and files."""

@@ -1,0 +1,129 @@
+"""List the findings in texts without labels, for a reader to judge, and count the false ones.
+
+``python -m benchmarks.secrets.false_findings ROWS FOLDER ...`` scans every text file below 3 MB and
+writes one JSON row per finding to the file ROWS: scanner, file, kind, value and the text around it.
+The baseline is ten well-known expressions over the same files. A reader then adds ``"false": true``
+to the rows of values that are not credentials by their form; a credential of a test or a manual is
+one. ``python -m benchmarks.secrets.false_findings --judged ROWS`` counts these rows per scanner.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from resume_hooks.redaction.texts import spans_in_bytes
+
+LARGEST = 3_000_000
+"""The size in bytes above which a file is skipped."""
+
+CONTEXT = 120
+"""The number of bytes to write on either side of a finding."""
+
+TEN = {
+    "aws-access-key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "github-token": rb"\bgh[pousr]_[A-Za-z0-9]{36}\b",
+    "slack-token": rb"\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    "stripe-key": rb"\b[sr]k_live_[A-Za-z0-9]{24,}",
+    "google-api-key": rb"\bAIza[\w-]{35}",
+    "private-key": rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----",
+    "jwt": rb"\beyJ[\w-]+\.eyJ[\w-]+\.[\w-]+",
+    "password-in-address": rb"[a-z]{3,10}://[^/\s:@]{3,20}:([^/\s:@]{3,20})@",
+    "password": rb"(?i)(?:password|passwd|pwd)[\"']?\s*[:=]\s*[\"']([^\"'\s]{6,})[\"']",
+    "key": rb"(?i)(?:api_?key|secret|token)[\"']?\s*[:=]\s*[\"']?([\w/+=-]{16,})",
+}
+"""Ten well-known expressions: most scanners contain them in a similar form."""
+
+
+class Finding(NamedTuple):
+    """A value of a kind, from ``start`` to ``end`` in a file's bytes."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def own_findings(raw: bytes) -> Iterator[Finding]:
+    """Yield the findings of this project's scanner."""
+    for span in spans_in_bytes(raw):
+        yield Finding(span.kind, span.start, span.end)
+
+
+def baseline_findings(raw: bytes) -> Iterator[Finding]:
+    """Yield the matches of the ten expressions."""
+    for kind, expression in TEN.items():
+        for match in re.finditer(expression, raw):
+            yield Finding(kind, *match.span(match.lastindex or 0))
+
+
+SCANNERS = {"resume-hooks": own_findings, "ten expressions": baseline_findings}
+
+
+def text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:
+    """Yield each UTF-8 file of a limited size below the folders, with its bytes."""
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+                continue
+            raw = path.read_bytes()
+            if b"\0" not in raw and _is_utf8(raw):
+                yield path, raw
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def write_findings(rows: Path, folders: list[str]) -> None:
+    """Write one row per finding, and print the number of findings in a MB by scanner."""
+    size = 0
+    counts: Counter[str] = Counter()
+    with rows.open("w", encoding="utf-8") as output:
+        for path, raw in text_files(folders):
+            size += len(raw)
+            for scanner, find in SCANNERS.items():
+                for finding in find(raw):
+                    counts[scanner] += 1
+                    output.write(json.dumps(_row_of_finding(scanner, path, raw, finding)) + "\n")
+    print(f"{size / 1e6:.1f} MB")
+    for scanner, count in counts.items():
+        print(f"{scanner:16} {count:6} findings  {count / size * 1e6:6.2f} in a MB")
+
+
+def _row_of_finding(scanner: str, path: Path, raw: bytes, finding: Finding) -> dict[str, str]:
+    before = raw[max(0, finding.start - CONTEXT) : finding.start]
+    after = raw[finding.end : finding.end + CONTEXT]
+    return {
+        "scanner": scanner,
+        "file": str(path),
+        "kind": finding.kind,
+        "before": before.decode(errors="replace"),
+        "value": raw[finding.start : finding.end].decode(errors="replace"),
+        "after": after.decode(errors="replace"),
+    }
+
+
+def count_judged(rows: Path) -> None:
+    """Print the number of rows, and of rows that a reader judged false, by scanner."""
+    judged: dict[str, list[bool]] = {}
+    for line in rows.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        judged.setdefault(row["scanner"], []).append(row.get("false", False))
+    for scanner, verdicts in judged.items():
+        print(f"{scanner:16} {sum(verdicts):6} false of {len(verdicts)}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--judged":
+        count_judged(Path(sys.argv[2]))
+    else:
+        write_findings(Path(sys.argv[1]), sys.argv[2:])
