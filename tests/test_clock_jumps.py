@@ -82,7 +82,7 @@ def test_between_the_end_of_a_session_and_the_next_one(
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert (
-        linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else [])
+        linked == ([(SESSION, NEW)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
         or abs(jump) == 60
     )
     assert not hook_state.note_names("clear-")

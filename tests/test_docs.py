@@ -70,7 +70,7 @@ def test_every_verb_command_and_trigger_is_named() -> None:
     ]
     assert not [
         name
-        for name in triggers_table.VERBS
+        for name in triggers_table.TYPED_VERBS
         if f"`/resume-hooks:{name}" not in triggers or f"`>{name}" not in triggers
     ]
     assert not [

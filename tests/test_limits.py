@@ -154,7 +154,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     decided = agents.plan_fresh(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
-    assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
+    assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON_UNITS
     assert time.process_time() - began < MOST_SECONDS
     assert HeadTail(path).title is not None
 
@@ -192,7 +192,7 @@ for text in (">resume", ">handoff go on", ">lineage"):
 def test_what_nests_without_end() -> None:
     """It is no record, or can be read and not written again: never a recursion that ends the program."""
     assert records.parse(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
-    assert reply.read_event(b"[" * 1_000_000) is None
+    assert reply.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"
     for _ in range(5_000):
         value = [value]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.request import TimeLimit, time_limit
+from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
 from resume_hooks.storage import state_file
 from resume_hooks.system import capture, subprocesses
 from tests.builders import SESSION, ConfigHome, conversation, tool_result, tool_use, write_session
@@ -110,7 +110,10 @@ def test_no_two_write_at_once(config_home: ConfigHome, session: Path) -> None:
 def test_an_alarm_that_another_thread_rings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes too long is stopped, what doesn't is not, and Ctrl+C stays Ctrl+C."""
     monkeypatch.delattr(signal, "setitimer")
-    with pytest.raises(TimeLimit, match=r"It took longer than 0\.05 s"), time_limit(seconds=0.05):
+    with (
+        pytest.raises(TimeLimitExceeded, match=r"It took longer than 0\.05 s"),
+        time_limit(seconds=0.05),
+    ):
         spin()
     with time_limit(seconds=60):
         pass

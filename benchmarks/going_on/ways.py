@@ -23,7 +23,7 @@ from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
 from resume_hooks.derive.fresh_child import Contents, read_opening
 from resume_hooks.derive.trim.options import TypedOptions, make_options
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.after_compaction import text_after_compaction
+from resume_hooks.hooks.after_compaction import describe_lost_facts
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
@@ -181,7 +181,7 @@ def compacted(path: Path) -> Iterator[Went]:
     digest = build_digest(session_file(str(path)), Where())
     for size in COMPACTIONS:
         name = named_size(size)
-        facts = text_after_compaction(path.stem, str(path), characters_for_tokens(size), LIMIT)
+        facts = describe_lost_facts(path.stem, str(path), characters_for_tokens(size), LIMIT)
         yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
         yield Went(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.trim.plan import TrimPlan
     from resume_hooks.hooks.request import Request
     from resume_hooks.maintenance.doctor import Finding
-    from resume_hooks.maintenance.fsck.findings import Defect, Kind
+    from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
     from resume_hooks.paths import Where
     from resume_hooks.search.index.update import Progress
     from resume_hooks.search.result import SearchResult
@@ -269,7 +269,7 @@ def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[D
 
 
 @declare_question
-def is_loss(kind: Kind, /) -> bool:
+def is_loss(kind: DefectKind, /) -> bool:
     """Check whether a defect of this kind loses content in a repaired child."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.schema import form_of_verb
-from resume_hooks.maintenance.fsck.findings import MAX_LISTED
+from resume_hooks.maintenance.fsck.findings import MAX_LISTED_FINDINGS
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.fork_server import ForkServer
@@ -93,15 +93,15 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
 
 def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """People see the first few and how many more; programs up to the cap, and the count."""
-    records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED)]
+    records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED_FINDINGS)]
     path = Path(write_session(config_home.project(), SESSION, records))
     (session,) = document("fsck", SESSION)["data"]["sessions"]
-    assert f"clean ({2 * MAX_LISTED} notes" in cli("fsck", SESSION).stdout.decode()
+    assert f"clean ({2 * MAX_LISTED_FINDINGS} notes" in cli("fsck", SESSION).stdout.decode()
     path.write_bytes(path.read_bytes() + b"\0" * 20 + b"\n")
-    assert f"and {2 * MAX_LISTED - 3} more" in cli("fsck", SESSION).stdout.decode()
+    assert f"and {2 * MAX_LISTED_FINDINGS - 3} more" in cli("fsck", SESSION).stdout.decode()
     assert (session["kinds"][0]["count"], len(session["kinds"][0]["findings"])) == (
-        2 * MAX_LISTED,
-        MAX_LISTED,
+        2 * MAX_LISTED_FINDINGS,
+        MAX_LISTED_FINDINGS,
     )
 
 

@@ -277,7 +277,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
         before.splitlines()
     )
     report = examine_session(locate.session_file(str(session)), where)
-    assert not report.count("error")
+    assert not report.count_findings("error")
 
 
 @pytest.mark.whole_corpus

@@ -173,4 +173,6 @@ def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Pa
     raw = parent.read_bytes()
     assert raw.startswith(before)
     assert all(f"prompt of client {number}".encode() in raw for number in range(2))
-    assert not examine_session(session_file(str(parent)), both[0].home.where).count("error")
+    assert not examine_session(session_file(str(parent)), both[0].home.where).count_findings(
+        "error"
+    )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import start_parts
-from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff, store_handoff
+from resume_hooks.hooks.pending_handoff import MAX_OPENING_CHARACTERS, PendingHandoff, store_handoff
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import utf16_length
 from resume_hooks.transcripts import parted_text
@@ -141,7 +141,7 @@ def test_there_is_a_hook_for_each_part() -> None:
         True
     ] * len(OTHERS)
     assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
-    assert MAX_OPENING + 300 <= parted_text.MAX_TEXT_UNITS, (
+    assert MAX_OPENING_CHARACTERS + 300 <= parted_text.MAX_TEXT_UNITS, (
         "our own words before an opening have room"
     )
 
@@ -254,7 +254,7 @@ def test_a_client_without_further_hooks(
         "hooks"
     ][0]["command"]
     (given,) = contexts(begin(running, [codex], env, start("clear", NEW, folder)))
-    assert len(given) <= start_parts.MAX_WITHOUT_PARTS
+    assert len(given) <= start_parts.MAX_UNITS_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
     assert notes(config_home) == []
 
@@ -358,14 +358,14 @@ def test_a_state_folder_that_cannot_be_written(
     said = json.loads(start_parts.deliver_start(OPENING, "", NEW))["hookSpecificOutput"][
         "additionalContext"
     ]
-    assert said == start_parts.cut_out_middle(OPENING, parted_text.MAX_PART_UNITS)
+    assert said == start_parts.remove_middle(OPENING, parted_text.MAX_PART_UNITS)
     assert len(split_into_parts(said)) == 1
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
     """By whole lines where there are lines; in any letters."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
-        short = start_parts.cut_out_middle(text, parted_text.MAX_TEXT_UNITS)
+        short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
         assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS
         begin_, _, end = short.partition(start_parts.CUT_NOTICE)
         assert (text.startswith(begin_), text.endswith(end)) == (True, True)

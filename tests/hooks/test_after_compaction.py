@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.hooks import after_compaction
-from resume_hooks.hooks.after_compaction import MAX_FACTS, text_after_compaction
+from resume_hooks.hooks.after_compaction import MAX_FACTS_CHARACTERS, describe_lost_facts
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
@@ -63,9 +63,9 @@ def ran(number: int, command: str) -> list[Record]:
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def back(home: ConfigHome, number: int, most: int = MAX_FACTS) -> str:
+def back(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str:
     """What is given back to a session of the project."""
-    return text_after_compaction(
+    return describe_lost_facts(
         session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most
     )
 
@@ -87,7 +87,7 @@ def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
     )
     receipt = write_child(plan, config_home.where)
-    text = text_after_compaction(receipt.session_id, receipt.file)
+    text = describe_lost_facts(receipt.session_id, receipt.file)
     assert text.startswith(f"{HEAD}\n\n{OPENING_MARKER}\n")
     assert text.count(CLOSING_MARKER) == 1
     assert (ONE in text, parent in text, receipt.file in text) == (True, True, True)
@@ -132,7 +132,7 @@ def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
     )
     text = back(config_home, 40, 4_000)
     assert len(text) <= 4_000
-    assert len(back(config_home, 40)) <= MAX_FACTS
+    assert len(back(config_home, 40)) <= MAX_FACTS_CHARACTERS
     assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
     assert "Never do this" in text
 
@@ -141,7 +141,7 @@ def test_what_stands_far_back_is_read_where_there_is_room(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long session is read from its end; where that does not fill the room, all of it is."""
-    monkeypatch.setattr(after_compaction, "FIRST_READ", 80_000)
+    monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
     monkeypatch.setattr(build, "START_BYTES", 100)
     rules = [
         f"Never touch the file {number}, {'whatever happens, ' * 4}at all." for number in range(100)
@@ -196,7 +196,10 @@ def test_what_takes_too_long_is_left_out(
     write_session(config_home.project(), ONE, ruled(1))
     monkeypatch.setattr(after_compaction, "build_digest", lambda *_, **__: spin())
     began = time.monotonic()
-    assert text_after_compaction(ONE, str(config_home.project() / f"{ONE}.jsonl"), limit=0.05) == ""
+    assert (
+        describe_lost_facts(ONE, str(config_home.project() / f"{ONE}.jsonl"), max_seconds=0.05)
+        == ""
+    )
     assert time.monotonic() - began < 10
 
 

@@ -19,12 +19,12 @@ from resume_hooks.hooks import plain_cards, reply
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.handoff import with_step_lines
+from resume_hooks.hooks.handoff import add_step_lines
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.prompt import draw_card
-from resume_hooks.hooks.reply import MAX_START, start_reply
+from resume_hooks.hooks.reply import MAX_START_UNITS, start_reply
 from resume_hooks.hooks.resume_card import resume_card
-from resume_hooks.hooks.triggers import VERBS, Trigger, trigger_of_command
+from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.copy_result import CopyResult
@@ -57,18 +57,18 @@ def receipt(**more: Any) -> Receipt:
 
 def handed_off(receipt: Receipt, next_step: str) -> Outcome:
     """A handoff that was written."""
-    return with_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
+    return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
 def trimmed(receipt: Receipt, options: str, note: str) -> Outcome:
     """A confirmed trim, written now or before."""
     done = "trimmed" if receipt.written else "already trimmed"
-    return trim_cards.with_savings(OpenedSession(receipt, None, done, (note,)), options)
+    return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
 def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
     """The card of an outcome whose line was copied in this way."""
-    return draw_card(outcome, lambda _: copied, slash=slash)
+    return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
 def shown(reason: str) -> str:
@@ -140,7 +140,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     ends = {
         trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
-        trim_cards.not_worth_card("numbers", ">handoff"): "Instead: >handoff",
+        trim_cards.not_worthwhile_card("numbers", ">handoff"): "Instead: >handoff",
         trim_cards.help_card(
             "options", trigger_of_command("trim", ""), is_open=slash
         ): "Type: /trim",
@@ -172,7 +172,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_session_card(copied: CopyResult, text: str) -> None:
     """The id, whether it was copied, and any text that stood behind the trigger."""
-    trigger = Trigger("resume", text, slash=False, pasted=False)
+    trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = shown(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
@@ -189,13 +189,15 @@ def test_fixed_texts_end_short(text: str) -> None:
 
 def test_help_names_every_trigger_in_ten_rows() -> None:
     """But itself, which was just typed."""
-    assert VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
+    assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
     assert is_small(HELP)
 
 
 def is_small(text: str) -> bool:
     """Whether a card fits ten rows of eighty columns."""
-    return len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.COLUMNS
+    return (
+        len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.CARD_COLUMNS
+    )
 
 
 def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
@@ -282,7 +284,7 @@ def test_a_command_in_a_warning_can_be_run(
     emit("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (
         capsys.readouterr().err,
-        child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True),
+        child_card("made", receipt(warnings=(warning,)), WAYS[0], [], is_slash=True),
     ):
         assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
@@ -313,4 +315,4 @@ def test_both_fit_together(context: str) -> None:
     """The line stays whole, and the context within what a client shows of one hook."""
     found = said(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
-    assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START
+    assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

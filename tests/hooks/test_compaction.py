@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
-from resume_hooks.hooks.inside import FULL, PLAN, answer_module
+from resume_hooks.hooks.inside import COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION, answer_module
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
@@ -66,7 +66,7 @@ def ask(messages: object, **fields: object) -> dict[str, Any]:
         "options": "",
         "messages": messages,
     }
-    reply = answer_module(PLAN, {**event, **fields})
+    reply = answer_module(COMPACTION_PLAN_QUESTION, {**event, **fields})
     return dict(json.loads(json.dumps(reply)))
 
 
@@ -85,8 +85,8 @@ def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> No
     assert plan["results"]["c0"].endswith(f"original: {SESSION[:8]}:2]")
     assert plan["gone"] == []
     assert plan["before"] > plan["after"] > 0
-    assert hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
-    assert not hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
+    assert hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
+    assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
 
 def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(
@@ -150,7 +150,7 @@ def test_what_can_not_be_is_a_sentence(
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
     assert "\n" not in reply["skip"]
-    assert not hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
+    assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
 
 def test_here_runs_the_clients_compaction(parent: Path) -> None:
@@ -312,7 +312,10 @@ def test_it_is_told_once_what_else_can_happen(
 
     def measured(args: str, **fields: object) -> dict[str, Any]:
         return dict(
-            answer_module(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields})
+            answer_module(
+                FULL_CONTEXT_QUESTION,
+                {"session_id": SESSION, "screen": True, "args": args, **fields},
+            )
         )
 
     def band() -> dict[str, Any]:

@@ -247,7 +247,7 @@ def test_a_band_that_never_came_leaves_the_line(
         "tokens": 190_000,
     }
     with monkeypatch.context() as patch:
-        patch.setattr(context_notice, "_savings_text", lambda *_: 1 // 0)
+        patch.setattr(context_notice, "_describe_savings", lambda *_: 1 // 0)
         assert "band" not in answer_module("band", event)
     assert "of the context is used" in ask(full(190_000))
 

@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.hooks import background, expiring_sessions, hook_state
 from resume_hooks.hooks.pending_handoff import PendingHandoff, store_handoff
-from resume_hooks.hooks.session import NEAR_END, handle_session_event
+from resume_hooks.hooks.session import EXPIRING_ARGUMENT, handle_session_event
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
@@ -46,7 +46,7 @@ def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 def said(home: ConfigHome, source: str = "startup") -> str:
     """The line that a start shows."""
-    reply = handle_session_event(start(home, source), [NEAR_END])
+    reply = handle_session_event(start(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
@@ -139,7 +139,7 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
 )
 def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
     """Nothing is kept, nothing is written."""
-    handle_session_event(start(config_home) | {"transcript_path": path}, [NEAR_END])
+    handle_session_event(start(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 

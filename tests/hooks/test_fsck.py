@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import fsck, prompt
-from resume_hooks.hooks.inside import CHOICES, answer_module
-from resume_hooks.hooks.triggers import UNASKED
+from resume_hooks.hooks.inside import QUESTION_CHOICES, answer_module
+from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import children
 from tests.maintenance.fsck.cases import BYTES, CASES, Case
@@ -37,7 +37,9 @@ def installed(case: Case | bytes, home: ConfigHome) -> Path:
 
 def ask(text: str, **fields: object) -> dict[str, Any]:
     """What the module gets."""
-    return answer_module(UNASKED, {"session_id": SESSION, "screen": True, "args": text, **fields})
+    return answer_module(
+        REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,9 +69,9 @@ def test_one_key_makes_the_copy(
     )
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
-    assert asked["choices"] == [list(choice) for choice in CHOICES[UNASKED]]
+    assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES[REPAIR_QUESTION]]
     assert children(parent) == []
-    made = ask(CHOICES[UNASKED][0][1])
+    made = ask(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
     (child,) = children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
     assert f"/resume {child.stem}" in made["by_hand"]
@@ -77,7 +79,7 @@ def test_one_key_makes_the_copy(
     assert "ask" not in ask(message, session_id=child.stem), "there is nothing left to repair"
 
 
-@pytest.mark.parametrize("word", [CHOICES[UNASKED][-1][1], "what is that?"])
+@pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_leaves_everything(config_home: ConfigHome, word: str) -> None:
     """Nor does what is typed in place of a label; it says what helps later."""
     parent = installed(CASE["thinking-unsigned"], config_home)
@@ -125,6 +127,6 @@ def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.Monke
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "outcome_of_lane", broken)
+    monkeypatch.setattr(prompt, "run_lane", broken)
     assert ask(UNSIGNED) == {}
     assert "RuntimeError: boom" in ask("yes")["text"]

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.start_parts import MAX_WITHOUT_PARTS
+from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
@@ -133,7 +133,7 @@ def test_a_large_one_is_cut_to_fit(
     A hook that is alone gives little of it, its end as well.
     """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING", LITTLE)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
     receipt = made(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
@@ -143,7 +143,7 @@ def test_a_large_one_is_cut_to_fit(
     )
     said = cleared(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]
-    assert (len(context) <= MAX_WITHOUT_PARTS, context.endswith(note["opening"][-500:])) == (
+    assert (len(context) <= MAX_UNITS_WITHOUT_PARTS, context.endswith(note["opening"][-500:])) == (
         True,
         True,
     )
@@ -191,7 +191,7 @@ def test_a_long_digest_gives_way_by_section(
     receipt = write_child(plan, config_home.where)
     assert len(plan.opening) > LITTLE
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING", LITTLE)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE

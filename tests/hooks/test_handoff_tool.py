@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.inside import CHOICES, MAX_STEP, answer_module
+from resume_hooks.hooks.inside import MAX_STEP_CHARACTERS, QUESTION_CHOICES, answer_module
 from tests.builders import SESSION, ConfigHome, conversation, store, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}
@@ -50,8 +50,8 @@ def test_what_is_asked_is_what_would_wait_in_the_box() -> None:
     agreed = call(hostile, said="yes")
     assert agreed["step"] in asked["ask"]
     assert not {"\n", "\x1b", "\u202e"} & {*asked["ask"]}
-    assert asked["choices"] == [list(choice) for choice in CHOICES["handoff"]]
-    assert set(call("x" * (MAX_STEP + 1), said="yes")) == {"text"}
+    assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES["handoff"]]
+    assert set(call("x" * (MAX_STEP_CHARACTERS + 1), said="yes")) == {"text"}
     assert set(call("x", said="yes", agent_id="a1")) == {"text"}
     assert "names no next step" in call(None)["ask"]
     assert set(call("x", screen=False)) == set(), "nobody is there to be asked"

@@ -47,7 +47,7 @@ GARBAGE: dict[str, bytes | Any] = {
     "torn": b'{"version": 1, "a": "b',
     "bad UTF-8": b'\xff{"version": 1}',
     "deep": b"[" * 60_000,
-    "huge": {"version": 1, "a": "x" * hook_state.MAX_BYTES},
+    "huge": {"version": 1, "a": "x" * hook_state.MAX_NOTE_BYTES},
     "a newer version": {"version": 2},
     "no version": {"a": "b"},
 }

@@ -11,8 +11,14 @@ import pytest
 
 from resume_hooks.derive.outcome import Report
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import CHOICES, MODULE_QUESTIONS, PLAN, VERBS, answer_module
-from resume_hooks.hooks.triggers import ROWS, UNASKED
+from resume_hooks.hooks.inside import (
+    ANSWERED_VERBS,
+    COMPACTION_PLAN_QUESTION,
+    MODULE_QUESTIONS,
+    QUESTION_CHOICES,
+    answer_module,
+)
+from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
 from tests.hooks.test_compaction import shown, thoughtful
@@ -58,7 +64,7 @@ def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -
     """Whatever it copies: only an outcome that carries a session opens one."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
-    monkeypatch.setattr(prompt, "outcome_of_lane", lambda *_: report)
+    monkeypatch.setattr(prompt, "run_lane", lambda *_: report)
     assert ask("recall") == {"text": "facts"}
 
 
@@ -145,17 +151,17 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     sentence.
     """
     reply = ask("trim")
-    assert reply["choices"] == [list(choice) for choice in CHOICES["trim"]]
+    assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
     assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
     assert children(parent) == []
-    assert "Cancelled." in ask("trim", CHOICES["trim"][-1][1])["text"]
-    assert "nothing to confirm" in ask("trim", CHOICES["trim"][0][1])["text"]
+    assert "Cancelled." in ask("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
+    assert "nothing to confirm" in ask("trim", QUESTION_CHOICES["trim"][0][1])["text"]
     assert "is not an option" in ask("trim", "--nonsense")["text"]
     assert "a resume sends" in ask("trim", "--tools Read")["ask"]
     assert children(parent) == []
-    made = ask("trim", CHOICES["trim"][0][1])
+    made = ask("trim", QUESTION_CHOICES["trim"][0][1])
     (child,) = children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
 
@@ -176,7 +182,7 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
         "options": "",
         "messages": shown(parent),
     }
-    assert f"about {here} now" in answer_module(PLAN, event)["remark"]
+    assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
 def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path) -> None:
@@ -194,7 +200,7 @@ def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path
         "options": "",
         "messages": shown(parent),
     }
-    assert f"about {here} now" in answer_module(PLAN, event)["remark"]
+    assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
 def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
@@ -205,8 +211,13 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
     ]
     write_session(parent.parent, SESSION, rows)
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "messages": shown(parent)}
-    assert "tokens, too few" in answer_module(PLAN, {**event, "options": ""})["skip"]
-    assert answer_module(PLAN, {**event, "options": "--min-savings 1"})["before"]
+    assert (
+        "tokens, too few"
+        in answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": ""})["skip"]
+    )
+    assert answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": "--min-savings 1"})[
+        "before"
+    ]
 
 
 def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
@@ -327,7 +338,9 @@ def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
     assert "sessions --all\n" in listed
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS - {UNASKED} - MODULE_QUESTIONS.keys()))
+@pytest.mark.parametrize(
+    "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
+)
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
     """No session, no id, a verb that is switched off."""
     del config_home
@@ -354,7 +367,7 @@ def test_a_bug_is_told_and_a_switched_off_verb_says_so(
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "outcome_of_lane", broken)
+    monkeypatch.setattr(prompt, "run_lane", broken)
     assert "RuntimeError: boom" in ask("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert "switched off" in ask("handoff")["text"]

@@ -42,8 +42,8 @@ WORDS = (
 NAMED = re.compile(r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])")
 NONE = session_id(8)
 FORMS = [
-    *((TYPED, f">{name}") for name in sorted(triggers.VERBS)),
-    *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.VERBS)),
+    *((TYPED, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
+    *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((BARE, row.bare) for row in ROWS.values() if row.bare),
 ]
 
@@ -71,7 +71,7 @@ def answers(asked: str, text: str) -> Iterator[str]:
             yield from map(str, _texts(answer_module(asked, event)))
             yield from map(str, _texts(answer_module(asked, {**event, "screen": True})))
         yield fallback.answer_without_engine(trigger, session)
-        yield prompt.run_guarded(_broken, str, trigger, event)
+        yield prompt.run_with_error_reply(_broken, str, trigger, event)
 
 
 def _texts(reply: dict[str, object]) -> list[object]:
@@ -99,7 +99,9 @@ def test_every_answer_names_what_was_typed(sign: str, asked: str) -> None:
                 if found["sign"] == BARE:
                     assert found["name"] in known | CLIENTS, said
                 else:
-                    assert (found["sign"], found["name"] in triggers.VERBS) == (sign, True), said
+                    assert (found["sign"], found["name"] in triggers.TYPED_VERBS) == (sign, True), (
+                        said
+                    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import hook_state, pending_handoff
-from resume_hooks.hooks.pending_handoff import ANNOUNCED_SECONDS, MAX_OPENING, PendingHandoff
+from resume_hooks.hooks.pending_handoff import (
+    ANNOUNCED_SECONDS,
+    MAX_OPENING_CHARACTERS,
+    PendingHandoff,
+)
 from resume_hooks.system.processes import process_start_time
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
@@ -118,7 +122,7 @@ def test_one_that_waits_no_more_is_used_up(
         child.symlink_to(config_home.root / "moved")
     made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
     pending_handoff.store_handoff(handoff._replace(at=made))
-    assert pending_handoff.handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
     assert waiting(config_home) == []
 
@@ -128,15 +132,15 @@ def test_it_is_told_once_and_goes_on_waiting(
 ) -> None:
     """In its folder alone; ``/clear`` still finds it, and whoever opens its child uses it up."""
     pending_handoff.store_handoff(handoff)
-    assert pending_handoff.handoff_to_announce(str(config_home.project("/elsewhere"))) is None
-    assert pending_handoff.handoff_to_announce(folder(config_home)) == handoff
-    assert pending_handoff.handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(str(config_home.project("/elsewhere"))) is None
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) == handoff
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
     pending_handoff.store_handoff(handoff)
-    assert pending_handoff.handoff_to_announce(folder(config_home)) == handoff
-    pending_handoff.consume_handoff_to(OTHER)
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) == handoff
+    pending_handoff.consume_handoff_to_child(OTHER)
     assert len(waiting(config_home)) == 1
-    pending_handoff.consume_handoff_to(CHILD)
+    pending_handoff.consume_handoff_to_child(CHILD)
     assert waiting(config_home) == []
 
 
@@ -146,16 +150,16 @@ def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Pending
         pending_handoff.store_handoff(
             again(handoff, number)._replace(pid=number, at=time.time() - age)
         )
-    told = pending_handoff.handoff_to_announce(folder(config_home))
+    told = pending_handoff.find_handoff_to_announce(folder(config_home))
     assert told is not None
     assert told.child_id == session_id(5)
-    assert pending_handoff.handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
 
 
 def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """And no later start has to look at it, though ``/clear`` still may take it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
-    assert pending_handoff.handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
     assert [name.endswith(".json") for name in waiting(config_home)] == [False]
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is not None
 
@@ -175,7 +179,7 @@ BAD: list[dict[str, Any]] = [
     {"at": "now"},
     {"at": 10**400},
     {"at": -1},
-    {"opening": "x" * (MAX_OPENING + 1)},
+    {"opening": "x" * (MAX_OPENING_CHARACTERS + 1)},
     {"opening": ["x"]},
     {"opening": None},
 ]
@@ -191,17 +195,17 @@ def test_a_note_that_says_something_odd_is_none(
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
     Path(hook_state.note_path(name)).write_text(json.dumps({**sound, **change}))
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
-    assert pending_handoff.handoff_to_announce(folder(config_home)) is None
+    assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
     assert not any(name.endswith(".json") for name in waiting(config_home))
 
 
 def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Its session was left in another way; one of another session stays."""
     pending_handoff.store_handoff(handoff)
-    pending_handoff.consume_handoffs_of(OTHER)
+    pending_handoff.consume_handoffs_of_parent(OTHER)
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff
     pending_handoff.store_handoff(handoff)
-    pending_handoff.consume_handoffs_of(PARENT)
+    pending_handoff.consume_handoffs_of_parent(PARENT)
     assert waiting(config_home) == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks import child_cards
 from resume_hooks.hooks.prompt import card_of_trigger
-from resume_hooks.hooks.triggers import VERBS, Trigger, recognise_trigger
+from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, recognise_trigger
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     SESSION,
@@ -242,7 +242,7 @@ def test_what_lies_in_the_sessions_place_is_no_session(
     assert SESSION in text if ":resume" in prompt else "no transcript yet" in text
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
+@pytest.mark.parametrize("verb", sorted(TYPED_VERBS))
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
@@ -251,7 +251,7 @@ def test_a_trigger_can_be_switched_off(
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
         assert typed(prompt) == ""
-    other = Trigger("session" if verb != "session" else "help", "", slash=False, pasted=False)
+    other = Trigger("session" if verb != "session" else "help", "", is_slash=False, is_pasted=False)
     assert card_of_trigger(other, event(""))
 
 

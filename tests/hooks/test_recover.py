@@ -24,7 +24,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, asked
 
-ASKED = Trigger("recall", "", slash=False, pasted=False)
+ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
 
 
 def worked(home: ConfigHome) -> str:
@@ -77,4 +77,6 @@ def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> Non
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):
-        assert recognise_trigger(f"/resume-hooks:{name}") == ASKED._replace(slash=True, sign=SLASH)
+        assert recognise_trigger(f"/resume-hooks:{name}") == ASKED._replace(
+            is_slash=True, sign=SLASH
+        )

@@ -19,7 +19,7 @@ from resume_hooks.derive.compare import (
     SizeEstimate,
 )
 from resume_hooks.derive.dial import DialSize
-from resume_hooks.hooks.resume_card import headline_of_comparison, resume_card, ways_table
+from resume_hooks.hooks.resume_card import build_ways_table, describe_comparison, resume_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
@@ -28,7 +28,7 @@ from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 
-ASKED = Trigger("resume", "", slash=False, pasted=False)
+ASKED = Trigger("resume", "", is_slash=False, is_pasted=False)
 MOST_LINES = 10
 """Rows of a card, of the 24 that a small terminal has."""
 
@@ -88,14 +88,14 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
     """As in a session that was just compacted."""
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
-    assert "/handoff leaves" not in headline_of_comparison(
+    assert "/handoff leaves" not in describe_comparison(
         comparison(config_home, context=context), lambda verb: f"/{verb}"
     )
 
 
 def test_the_table(config_home: ConfigHome) -> None:
     """A line a way and a size, called an estimate, in 48 columns: what it leaves, costs warm and cold, and carries."""
-    lines = ways_table(comparison(config_home))
+    lines = build_ways_table(comparison(config_home))
     assert lines == [
         "estimated  leaves warm cold  carries",
         "go on        150k  15k 188k  everything",
@@ -130,7 +130,7 @@ def test_what_the_api_still_has(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
     """Warm and for how long, cold, or of no use here."""
-    text = "\n".join(ways_table(comparison(config_home, traffic=traffic, age=age)))
+    text = "\n".join(build_ways_table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
 
@@ -144,7 +144,7 @@ def test_a_trim_that_was_not_told(
 ) -> None:
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
-    assert f"trim       {words}" in ways_table(
+    assert f"trim       {words}" in build_ways_table(
         comparison(config_home, estimates=without, trim_estimated=trim_estimated)
     )
 
@@ -152,11 +152,11 @@ def test_a_trim_that_was_not_told(
 def test_when_a_way_pays(config_home: ConfigHome) -> None:
     """Only those that do are named, on two lines where need be; or that none does."""
     late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
-    lines = ways_table(comparison(config_home, estimates=late))
+    lines = build_ways_table(comparison(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
     never = tuple(row._replace(pays_after=None) for row in FIGURES)
-    assert "none pays off within 200 prompts" in ways_table(
+    assert "none pays off within 200 prompts" in build_ways_table(
         comparison(config_home, estimates=never)
     )
 
@@ -164,7 +164,7 @@ def test_when_a_way_pays(config_home: ConfigHome) -> None:
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """Of a session that takes too long to read only the most that a size leaves is known."""
     dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
-    assert "handoff 12k   42k  32k  53k  as much as fits" in ways_table(
+    assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
         comparison(config_home, dial=dial)
     )
 
@@ -173,14 +173,14 @@ def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome)
     """A handoff of such a size makes a session larger; all of it is as much as there is."""
     names = [
         line.partition("k ")[0]
-        for line in ways_table(comparison(config_home, context=context_of(37_640)))
+        for line in build_ways_table(comparison(config_home, context=context_of(37_640)))
     ]
     assert [name for name in names if name.startswith("handoff")] == [
         "handoff 1",
         "handoff all  150",
     ]
     assert any(name.startswith("rollover") for name in names)
-    lines = ways_table(comparison(config_home, context=context_of(31_000)))
+    lines = build_ways_table(comparison(config_home, context=context_of(31_000)))
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
 
 
@@ -191,7 +191,7 @@ def context_of(tokens: int) -> ContextSize:
 
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
     """One line stands for all sizes where nothing was asked yet."""
-    lines = ways_table(comparison(config_home, dial=()))
+    lines = build_ways_table(comparison(config_home, dial=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
     ]
@@ -235,7 +235,7 @@ def test_the_first_line(
     context = ContextSize(tokens, 200_000)
     found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
-    assert headline_of_comparison(found, "resume-hooks {}".format) == line.replace(
+    assert describe_comparison(found, "resume-hooks {}".format) == line.replace(
         ">", "resume-hooks "
     )
 

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import prompt, request
 from resume_hooks.hooks import search as lane
-from resume_hooks.hooks.request import TimeLimit, time_limit
+from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.search import answer, search_card
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
@@ -180,7 +180,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
             os.getpid()
 
     monkeypatch.setattr(lane, "search_index", wait)
-    monkeypatch.setattr("resume_hooks.hooks.request.LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.request.READING_SECONDS", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert (
         """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
@@ -206,9 +206,12 @@ def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"
     ).split("\n")
-    assert answer(asked(Trigger("search", "redis", slash=False, pasted=False), None)).to_copy == ""
+    assert (
+        answer(asked(Trigger("search", "redis", is_slash=False, is_pasted=False), None)).to_copy
+        == ""
+    )
     with pytest.raises(UsageError):
-        answer(asked(Trigger("search", "", slash=False, pasted=False), None))
+        answer(asked(Trigger("search", "", is_slash=False, is_pasted=False), None))
 
 
 def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:
@@ -231,9 +234,9 @@ def test_a_busy_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
     For ever it does not wait either.
     """
-    monkeypatch.setattr(request, "LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr(request, "READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)
     monkeypatch.setattr(request, "BUSY_SECONDS", 0.05)
-    with pytest.raises(TimeLimit), time_limit():
+    with pytest.raises(TimeLimitExceeded), time_limit():
         time.sleep(10)

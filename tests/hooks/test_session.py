@@ -496,7 +496,7 @@ def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
     """Once: at the next resume the hook is asked alone, where the client has no module."""
     path = Path(write_session(config_home.project(), OLD, counted(163_400)))
     event = {**beside(path, OLD, "resume"), **COLD}
-    shown = session.cold_line_in_client(event)
+    shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (
         "as the module's commands are called"
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import seam
-from resume_hooks.hooks.triggers import TYPED, VERBS, Trigger, recognise_trigger
+from resume_hooks.hooks.triggers import TYPED, TYPED_VERBS, Trigger, recognise_trigger
 from resume_hooks.shared_values import SLASH
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
@@ -169,7 +169,7 @@ def is_ours(prompt: str, verb: str, text: str) -> None:
         verb,
         text,
         prompt.startswith("/"),
-        pasted=False,
+        is_pasted=False,
         sign=SLASH if prompt.startswith("/") else TYPED,
     )
 
@@ -190,7 +190,7 @@ def is_pasted(prompt: str, verb: str) -> None:
     """What a prompt over which a command was pasted is recognised as."""
     found = recognise_trigger(prompt)
     assert found is not None
-    assert (found.verb, found.pasted) == (verb, True)
+    assert (found.verb, found.is_pasted) == (verb, True)
 
 
 START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
@@ -226,7 +226,7 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
         return
     assert START.match(prompt)
     assert not prompt.startswith("> ")
-    assert found.verb in VERBS
+    assert found.verb in TYPED_VERBS
     assert found.text == found.text.strip()
     assert found.text in prompt
     assert not (found.text and found.verb in {"session", "lineage", "help"})
@@ -252,6 +252,6 @@ def test_long_prompts_are_decided(prompt: str) -> None:
 
 def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be its trigger is the user's prompt then."""
-    assert {each.name for each in seam.list_triggers()} < VERBS
+    assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")
     assert seam.list_triggers() == []

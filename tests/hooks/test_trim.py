@@ -208,7 +208,7 @@ def test_yes_without_a_question(say: Say, parent: Path) -> None:
     assert children(parent) == []
 
 
-@pytest.mark.parametrize("age", [confirmations.OPEN_SECONDS + 1, 1e8, -60])
+@pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
 def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
     """Older than ten minutes, or of a clock that was set back: nothing is written, its options are not lost."""
     say(">trim --tools Read")
@@ -422,7 +422,7 @@ def test_a_write_that_fails_leaves_the_question_open(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was made, so the next yes tries again."""
-    trigger = Trigger("trim", "", slash=False, pasted=False)
+    trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer(asked(trigger, parent))
 
     def refuse(*_: object) -> None:
@@ -441,11 +441,13 @@ def test_a_session_that_would_take_too_long(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
-    trigger = Trigger("trim", "", slash=False, pasted=False)
+    trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer(asked(trigger, parent))
     with monkeypatch.context() as patch:
-        patch.setattr(trim, "MAX_SECONDS", 0)
-        with pytest.raises(request.TimeLimit, match="longer than a prompt may wait") as caught:
+        patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
+        with pytest.raises(
+            request.TimeLimitExceeded, match="longer than a prompt may wait"
+        ) as caught:
             trim.answer(asked(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
@@ -468,7 +470,7 @@ def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> No
     assert say(">trim yes").startswith("already trimmed")
 
 
-YES = Trigger("trim", "yes", slash=False, pasted=False)
+YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:

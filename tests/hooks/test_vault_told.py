@@ -56,7 +56,7 @@ def start(home: ConfigHome) -> int:
 def said(home: ConfigHome) -> str:
     """What the module is answered at a start."""
     event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
-    return expiring_sessions.vault_announcement(event, home.where)
+    return expiring_sessions.claim_vault_announcement(event, home.where)
 
 
 def decide(home: ConfigHome, value: str) -> None:

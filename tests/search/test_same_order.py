@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from resume_hooks import search_sessions
 from resume_hooks.cli.main import cli
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.search import MAX_HITS
+from resume_hooks.hooks.search import MAX_CARD_HITS
 from resume_hooks.hooks.triggers import recognise_trigger
 from tests.builders import ConfigHome, session_id
 from tests.search.asking import talk
@@ -36,10 +36,10 @@ def test_the_same_order(
             "ok",
             cwd=str(tmp_path),
         )
-    hits = search_sessions(query, limit=MAX_HITS)
+    hits = search_sessions(query, limit=MAX_CARD_HITS)
     assert len(hits) > 1
     done = CliRunner().invoke(cli, ["search", query, "--json"], catch_exceptions=False)
-    shell = json.loads(done.stdout)["data"]["hits"][:MAX_HITS]
+    shell = json.loads(done.stdout)["data"]["hits"][:MAX_CARD_HITS]
     assert [(hit["reference"], hit["strength"]) for hit in shell] == [
         (hit.reference, hit.strength) for hit in hits
     ]

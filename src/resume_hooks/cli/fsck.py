@@ -49,7 +49,7 @@ def fsck(options: FsckOptions) -> int:
         _reports_data(reports, unlistable),
         lambda: _overview(reports, unlistable) if options.everywhere else report_text(reports[0]),
     )
-    return int(bool(unlistable) or any(not report.clean for report in reports))
+    return int(bool(unlistable) or any(not report.has_only_notes for report in reports))
 
 
 def report_text(report: DefectReport) -> str:
@@ -57,15 +57,17 @@ def report_text(report: DefectReport) -> str:
 
     For a session without errors and warnings, only count the notes, because clients ignore them.
     """
-    if report.clean:
-        notes = report.count("note")
+    if report.has_only_notes:
+        notes = report.count_findings("note")
         if notes:
             notes_text = f" ({format_count(notes, 'note')} that no client minds: --json lists them)"
         else:
             notes_text = ""
         return f"{report.session_id}: clean{notes_text}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
-    counts = ", ".join(format_count(report.count(severity), severity) for severity in SEVERITIES)
+    counts = ", ".join(
+        format_count(report.count_findings(severity), severity) for severity in SEVERITIES
+    )
     repair_line = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
     repairable = any(
         group.kind.repairable for group in report.groups if group.kind.severity != "note"
@@ -92,19 +94,19 @@ def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
     """Return a line for each session with problems and each unreadable folder, and the totals."""
     rows = []
     for report in reports:
-        if not report.clean:
+        if not report.has_only_notes:
             codes = ", ".join(
                 group.kind.code for group in report.groups if group.kind.severity != "note"
             )
             counts = {}
             for severity in SEVERITIES:
                 if severity != "note":
-                    counts[severity] = report.count(severity)
+                    counts[severity] = report.count_findings(severity)
             problems = ", ".join(
                 format_count(count, severity) for severity, count in counts.items() if count
             )
             rows.append(f"{report.session_id}  {problems}: {codes}")
-    clean_count = sum(report.clean for report in reports)
+    clean_count = sum(report.has_only_notes for report in reports)
     unlistable_lines = []
     for folder in unlistable:
         unlistable_lines.append(f"{folder}  can't be listed: check its permissions")
@@ -121,13 +123,13 @@ def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
 def _repair_session(options: FsckOptions) -> None:
     repair = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
     report = repair.report
-    if report.clean and options.branch is None:
+    if report.has_only_notes and options.branch is None:
         options.emit(
             _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
     receipt = write_unless_idle(repair.child, options.where, dry_run=options.dry_run)
-    lost = list(repair.lost)
+    lost = list(repair.losses)
     data = _reports_data([report]) | {"repair": receipt, "lost": lost}
     if lost:
         rows = ["What could not be kept:", *(f"  {line}" for line in lost)]

@@ -208,11 +208,11 @@ def _comparison_card(comparison: compare.Comparison, *, whole: bool) -> str:
         [
             ("title", comparison.glance.title),
             ("id", comparison.session_id),
-            ("size", resume_card.size_and_branch(comparison.glance)),
-            ("context", resume_card.context_text(comparison.context)),
+            ("size", resume_card.format_size_and_branch(comparison.glance)),
+            ("context", resume_card.format_context(comparison.context)),
         ]
     )
-    rows = "\n".join(resume_card.ways_table(comparison)) if whole else ""
+    rows = "\n".join(resume_card.build_ways_table(comparison)) if whole else ""
     return "\n\n".join(
-        filter(None, [resume_card.headline_of_comparison(comparison, str), facts, rows])
+        filter(None, [resume_card.describe_comparison(comparison, str), facts, rows])
     )

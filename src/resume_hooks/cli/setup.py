@@ -17,7 +17,7 @@ from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, trigger_named
 from resume_hooks.maintenance.uninstall import (
-    REMOVE_MARKETPLACE,
+    REMOVE_MARKETPLACE_COMMAND,
     notes_on_written_files,
     paths_to_purge,
     remaining_files,
@@ -254,7 +254,7 @@ def _remove_plugin(options: InstallOptions) -> int:
         )
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
-        commands.append(list(REMOVE_MARKETPLACE))
+        commands.append(list(REMOVE_MARKETPLACE_COMMAND))
     documents = notes_on_written_files(where)
     was_run, warning = False, ""
     try:

@@ -11,7 +11,7 @@ import click
 
 from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.prompt import card_of_trigger
-from resume_hooks.hooks.reply import MAX_INPUT
+from resume_hooks.hooks.reply import MAX_INPUT_BYTES
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.shared_values import SLASH
 from resume_hooks.system.invocation import shell_command
@@ -23,8 +23,8 @@ def slash(options: SlashOptions) -> None:
     trigger = recognise_trigger(f"{SLASH}{options.trigger}")
     if trigger is None or trigger.text:
         raise click.UsageError(f"there is no slash command '{options.trigger}'")
-    text = sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace").strip()
-    trigger = trigger._replace(text=text, hooked=False)
+    text = sys.stdin.buffer.read(MAX_INPUT_BYTES).decode("utf-8", "replace").strip()
+    trigger = trigger._replace(text=text, is_hooked=False)
     card = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
         plain_text(card)

@@ -23,12 +23,12 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT_SECONDS = 2.0  # the time limit in seconds; the client waits
-MAX_FACTS = pending_handoff.MAX_OPENING
+MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
 """The maximum length of the restored text in characters, as much as the hooks of a start can
 deliver."""
 
-MAX_LINEAGE = 1_900
-FIRST_READ = 12_000_000
+MAX_LINEAGE_CHARACTERS = 1_900
+FIRST_READ_BYTES = 12_000_000
 """The number of bytes to read first at the end of a session, which contain about eight compactions.
 
 They usually fill the available space.
@@ -36,15 +36,20 @@ They usually fill the available space.
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
 _WORD = compile_lazily(r"[^\W_][\w./-]{2,}")
-REPEATED_SHARE = 0.8  # a message is not repeated if the summary contains this fraction of its words
+# a message is not repeated if the summary contains this fraction of its words
+REPEATED_WORDS_FRACTION = 0.8
 
 
-def text_after_compaction(
-    session_id: str, transcript_path: str, most: int = MAX_FACTS, limit: float = LIMIT_SECONDS
+def describe_lost_facts(
+    session_id: str,
+    transcript_path: str,
+    max_characters: int = MAX_FACTS_CHARACTERS,
+    max_seconds: float = LIMIT_SECONDS,
 ) -> str:
-    """Return the facts that a compaction removed and its summary omits, in at most ``most`` characters.
+    """Return the facts that a compaction removed and its summary omits.
 
-    Return ``""`` if there are no such facts, or if the search takes more than ``limit`` seconds.
+    The text has at most ``max_characters`` characters. Return ``""`` if there are no such facts, or
+    if the search takes more than ``max_seconds`` seconds.
     """
     path = verify_session_path(transcript_path, session_id, Where()) or find_session(
         session_id, Where()
@@ -52,38 +57,38 @@ def text_after_compaction(
     if path is None:
         return ""
     try:
-        with time_limit(seconds=limit):
-            return _facts_before_compaction(path, most)
+        with time_limit(seconds=max_seconds):
+            return _build_lost_facts(path, max_characters)
     except (ResumeHooksError, OSError):
         return ""
 
 
-def _facts_before_compaction(path: str, most: int) -> str:
+def _build_lost_facts(path: str, max_characters: int) -> str:
     session = session_files.session_file(path)
     lineage = Family(Where()).lineage(path)
-    rows = lineage[_sessions_before_clear(lineage) :]
-    lineage_text = _lineage_text(rows, path) if len(rows) > 1 else ""
+    rows = lineage[_count_sessions_before_clear(lineage) :]
+    lineage_text = _build_lineage_text(rows, path) if len(rows) > 1 else ""
     cleared_ids = set()
-    for row in lineage[: _sessions_before_clear(lineage)]:
+    for row in lineage[: _count_sessions_before_clear(lineage)]:
         cleared_ids.add(row.session_id)
-    max_digest = most - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
-    shown = Opening("")
-    for reach in (FIRST_READ, None):
+    max_digest = max_characters - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
+    opening = Opening("")
+    for reach in (FIRST_READ_BYTES, None):
         full_digest = build_digest(session, Where(), max_read_bytes=reach)
-        digest = without_summary(_without_sessions(full_digest, cleared_ids))
+        digest = remove_summary(_remove_sessions(full_digest, cleared_ids))
         # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:
-            shown = format_opening(digest, max_digest)
+            opening = format_opening(digest, max_digest)
         else:
-            shown = Opening("")
-        if not full_digest.passed_over or shown.left_out:
+            opening = Opening("")
+        if not full_digest.passed_over or opening.left_out:
             break  # earlier records would not be shown
-    if lineage_text or shown.text:
-        return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, shown.text))])
+    if lineage_text or opening.text:
+        return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, opening.text))])
     return ""
 
 
-def without_summary(digest: Digest) -> Digest:
+def remove_summary(digest: Digest) -> Digest:
     """Return the digest without the client's latest summary and the facts in it, because the model has both."""
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None
@@ -95,28 +100,30 @@ def without_summary(digest: Digest) -> Digest:
     def is_new(row: DigestEntry | TalkMessage) -> bool:
         words = {word.lower() for word in _WORD.findall(row.text)}
         is_summary = isinstance(row, TalkMessage) and row.kind is Kind.SUMMARY
-        return not is_summary and len(words & summary_words) < REPEATED_SHARE * len(words)
+        return not is_summary and len(words & summary_words) < REPEATED_WORDS_FRACTION * len(words)
 
     return select_parts(digest, is_new)
 
 
-def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
+def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
     """Return the number of sessions before the last ``/clear``, with which the user cleared their messages."""
-    return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
+    return next(
+        (index for index in range(len(lineage) - 1, 0, -1) if lineage[index].kind == "clear"), 0
+    )
 
 
-def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
+def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     ends = HeadTail(path)
     secrets = find_secrets_in_ends(ends, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_block(
         rows[:-1], title=title, session_id=session_id, file=path, created=ends.created
     )
-    return lineage_block.shorten_block(secrets.redact(block), MAX_LINEAGE)
+    return lineage_block.shorten_block(secrets.redact(block), MAX_LINEAGE_CHARACTERS)
 
 
-def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
+def _remove_sessions(digest: Digest, session_ids: Collection[str]) -> Digest:
     """Return the digest without the entries of ``sessions`` and of their sub-agents."""
     return select_parts(
-        digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions
+        digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in session_ids
     )

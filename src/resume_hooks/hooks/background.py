@@ -25,8 +25,8 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import client_pid
 
-MAX_INPUT = 1024 * 1024
-LIMIT_SECONDS = 20.0  # the number of seconds after which no new work begins
+MAX_INPUT_BYTES = 1024 * 1024
+WORK_SECONDS = 20.0  # the number of seconds after which no new work begins
 # the time limit of a headless run, which may delete old sessions 5 seconds after its start
 HEADLESS_SECONDS = 4.0
 RETRY_SECONDS = 60 * 60  # the number of seconds until failed work is tried again
@@ -34,18 +34,18 @@ RETRY_SECONDS = 60 * 60  # the number of seconds until failed work is tried agai
 INDEX_SECONDS = 240.0
 """The number of seconds until indexing stops; the client ends the hook after 300."""
 
-NICENESS = 10
+HOOK_NICENESS = 10
 _VAULT_NOTE = "vault.json"
 _INDEX_NOTE = "indexed.json"
 
 
 def main() -> None:
     """Handle the event on stdin; never raises, and prints nothing."""
-    event = reply.read_stdin(MAX_INPUT)
+    event = reply.read_stdin(MAX_INPUT_BYTES)
     if event is None or not is_session_id(reply.text_field(event, "session_id")):
         return
     with contextlib.suppress(OSError, AttributeError):  # not available on Windows
-        os.nice(NICENESS)
+        os.nice(HOOK_NICENESS)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
     # ModuleNotFoundError: the venv is older than this version
@@ -61,12 +61,12 @@ def archive_in_background(event: dict[str, Any]) -> None:
     Once a day, also archive ancestors and apply the vault's limits. Raise OSError or
     ResumeHooksError.
     """
-    headless = reply.is_headless()
-    if headless:
+    is_headless = reply.is_headless()
+    if is_headless:
         is_over = _stop_condition(HEADLESS_SECONDS, None)
     else:
-        is_over = _stop_condition(LIMIT_SECONDS, client_pid())
-    expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
+        is_over = _stop_condition(WORK_SECONDS, client_pid())
+    expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
     archive_pending(Where(), is_over)
     claims.sweep_claims(Where())
     with contextlib.suppress(OSError):
@@ -76,7 +76,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
         note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
         for key in ("look", "made", "seen")
     )
-    if headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE):
+    if is_headless or last_run <= now < next_run or not hook_state.claim_note(_VAULT_NOTE):
         return
     try:
         is_complete = archive_parents(
@@ -110,16 +110,16 @@ def update_index() -> None:
     # archiving must work without this module
     from resume_hooks.search.index.connect import update_stored_index
 
-    started, pause, is_failed = int(time.time()), DAY, False
+    started, seconds_to_next, is_failed = int(time.time()), DAY, False
     try:
         if update_stored_index(
             Where(), _stop_condition(INDEX_SECONDS, client_pid())
         ).remaining_files:
             return
     except ResumeHooksError:
-        pause, is_failed = RETRY_SECONDS, True
+        seconds_to_next, is_failed = RETRY_SECONDS, True
     hook_state.write_note(
-        _INDEX_NOTE, {"look": started + pause, "made": started, "wait": is_failed}
+        _INDEX_NOTE, {"look": started + seconds_to_next, "made": started, "wait": is_failed}
     )
     os.utime(hook_state.note_path(_INDEX_NOTE), (started, started))
 
@@ -132,9 +132,9 @@ def run_parts_in_background() -> None:
         work_after_start(Where(), _stop_condition(INDEX_SECONDS, client_pid()))
 
 
-def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
+def _stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:
     """Return a function that checks whether ``seconds`` have passed or the client has ended."""
     deadline = time.monotonic() + seconds
     return lambda: (
-        time.monotonic() > deadline or (client is not None and not is_process_running(client))
+        time.monotonic() > deadline or (client_id is not None and not is_process_running(client_id))
     )

@@ -34,22 +34,22 @@ def child_card(
     copied: CopyResult,
     facts: Sequence[str],
     *,
-    slash: bool,
+    is_slash: bool,
     parent: Session | None = None,
 ) -> str:
     """Return the card of a new session: ``action`` names the action, ``facts`` describe the child's content.
 
     ``parent`` is the parent session, or None if it was not read.
     """
-    if slash:
-        busy = False
+    if is_slash:
+        is_busy = False
     elif parent is not None and parent.path == receipt.parent_file and parent.is_unchanged:
-        busy = is_turn_unfinished(parent.head_tail)
+        is_busy = is_turn_unfinished(parent.head_tail)
     else:
-        busy = is_model_busy(receipt.parent_file)
+        is_busy = is_model_busy(receipt.parent_file)
     # While the model is working, the client shows 40 columns of the last line. If any line is too
     # wide, the client does not show the last line (2.1.330).
-    if busy and copied.how != "not copied":
+    if is_busy and copied.how != "not copied":
         paste_hint = " · paste when done"
     else:
         paste_hint = ""
@@ -67,39 +67,39 @@ def child_card(
     if not os.path.isdir(receipt.folder):
         lines.append(f"  note: {receipt.folder} is gone: use the first of these")
     lines.append(f"  in Claude Code   {receipt.in_client}")
-    if not busy:
+    if not is_busy:
         lines.append(f"  in a shell       {receipt.shell}")
-    if not (slash or busy):
+    if not (is_slash or is_busy):
         lines.append(f"  {CTRL_C_HINT}")
-    lines.append(_last_card_line(copied, slash=slash, busy=busy))
+    lines.append(_last_card_line(copied, is_slash=is_slash, is_busy=is_busy))
     return "\n".join(lines)
 
 
-def _last_card_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
+def _last_card_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
     """Return the card's last line, which says how to open the child.
 
     Most clients restore a ``>`` prompt to the input box; 2.1.112 does not.
     """
     if copied.how != "not copied":
-        return paste_line(copied, slash=slash, busy=busy)
-    if busy:
+        return paste_line(copied, is_slash=is_slash, is_busy=is_busy)
+    if is_busy:
         return "Type /resume once the answer ends."
-    if slash:
+    if is_slash:
         return "Type the /resume line above."
     return "Text in box? Ctrl+C once, then /resume."
 
 
-def paste_line(copied: CopyResult, *, slash: bool, busy: bool) -> str:
+def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
     """Return the line that says how to paste a text from the clipboard."""
     if copied.how == "sent":
-        if busy:
+        if is_busy:
             return "Sent to the clipboard: paste it later."
-        if slash:
+        if is_slash:
             return "Sent to the clipboard: paste it, check."
         return "Text in box? Ctrl+C once, then paste."
-    if busy:
+    if is_busy:
         return "Copied: paste it once the answer ends."
-    if slash:
+    if is_slash:
         return "Copied: paste it, press Enter."
     return "Copied. Text in box? Ctrl+C once, paste."
 
@@ -118,10 +118,10 @@ def is_turn_unfinished(ends: HeadTail) -> bool:
         if record.get("isSidechain") is True:
             continue
         if records.kind(record) == records.ASSISTANT:
-            unfinished = records.message(record).get(
+            is_incomplete = records.message(record).get(
                 "stop_reason"
             ) == records.CALL or not records.text(record)
-            return unfinished or bool(records.calls(record))
+            return is_incomplete or bool(records.calls(record))
         if records.is_prompt(record) or records.results(record):
             return True
         if records.text(record).startswith(INTERRUPTION_START):

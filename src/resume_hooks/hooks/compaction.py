@@ -19,7 +19,7 @@ from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, HERE, parse_op
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
-from resume_hooks.hooks.after_compaction import text_after_compaction
+from resume_hooks.hooks.after_compaction import describe_lost_facts
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters_for_tokens
@@ -30,9 +30,10 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT_SECONDS = 10.0  # the time limit of a decision in seconds; only the client waits, not a prompt
+# the time limit of a decision in seconds; only the client waits, not a prompt
+DECISION_SECONDS = 10.0
 
-SETTING = "compaction"
+COMPACTION_SETTING = "compaction"
 TRIM_VALUE, CLIENT_VALUE = "trim", "client"
 """The values of the setting for a trim and for the client's own compaction.
 
@@ -50,12 +51,12 @@ AUTO_TRIGGER, LINE_TRIGGER = "auto", "line"
 # the number of prompts that the user must type after a compaction before the line applies again
 MIN_TURNS_BETWEEN = 5
 # the target size of an automatic compaction, as a fraction of the context or of the line
-TARGET_SHARE = 0.5
+TARGET_FRACTION = 0.5
 # the maximum acceptable size of the result, as a fraction of the context; above it the client would
 # soon compact again
-LARGEST_SHARE = 0.8
+MAX_RESULT_FRACTION = 0.8
 # the maximum number of characters of restored facts that accompany a trimmed conversation
-MAX_FACTS = 3_900
+MAX_FACTS_CHARACTERS = 3_900
 # the name of the note that the user has seen the alternatives to the client's compaction
 CHOICE_NOTE = "asked-compaction.json"
 
@@ -91,9 +92,9 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     Raise UsageError for an invalid option, and NothingToTrim if the client would compact without
     asking the module.
     """
-    if why := reason_not_asked(event):
+    if reason := reason_for_client_compaction(event):
         raise NothingToTrim(
-            f"Nothing was trimmed here: {why}",
+            f"Nothing was trimmed here: {reason}",
             f"A trimmed copy: {shell_command('trim')}, or type /trim.",
         )
     options = text.removeprefix(HERE).strip()
@@ -101,7 +102,7 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     return {"compact": IN_PLACE_TITLE, "options": options}
 
 
-def reason_not_asked(event: dict[str, Any]) -> str:
+def reason_for_client_compaction(event: dict[str, Any]) -> str:
     """Return the reason why the client compacts without asking the module, or ``""`` if it asks.
 
     The reason is the policy's file. If the policy cannot be read, the reason is that the client has
@@ -133,21 +134,21 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
         raise NothingToTrim(
             "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
         )
-    work = {AUTO_TRIGGER: _compact_when_full, LINE_TRIGGER: _compact_at_line}.get(
+    compact = {AUTO_TRIGGER: _compact_when_full, LINE_TRIGGER: _compact_at_line}.get(
         reply.text_field(event, "trigger"), _trim_on_request
     )
     for pause in RETRY_PAUSES:
         with contextlib.suppress(PlanOutdated):
-            return work(locate.session_file(path), event, where)
+            return compact(locate.session_file(path), event, where)
         time.sleep(pause)
-    return work(locate.session_file(path), event, where)
+    return compact(locate.session_file(path), event, where)
 
 
 def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    with time_limit(shell_command(f"trim {session.session_id}"), LIMIT_SECONDS):
+    with time_limit(shell_command(f"trim {session.session_id}"), DECISION_SECONDS):
         scan = plan.scan_session(session)
         options = parse_options(reply.text_field(event, "options"))
-        plan_in_place = in_client.plan_in_client(scan, _shown_messages(event), options, where)
+        plan_in_place = in_client.plan_in_client(scan, _parse_shown_messages(event), options, where)
     if not in_client.pays_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
             f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
@@ -182,7 +183,7 @@ def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
     return {
         "text": CHOICE_TEXT.format(
             percent=percent,
-            trim=shell_command(f"config {SETTING} {TRIM_VALUE}"),
+            trim=shell_command(f"config {COMPACTION_SETTING} {TRIM_VALUE}"),
             size=settings.DEFAULT_HANDOFF_SIZE,
         )
     }
@@ -194,10 +195,10 @@ def choice_percent() -> dict[str, Any]:
     Return ``{}`` if the alternatives were shown before, or if the user has chosen one.
     """
     percent = settings.read_number("notice_percent")
-    is_known = settings.load_settings()[SETTING].source != "default" or hook_state.read_note(
-        CHOICE_NOTE
-    )
-    if not percent or is_known:
+    is_decided = settings.load_settings()[
+        COMPACTION_SETTING
+    ].source != "default" or hook_state.read_note(CHOICE_NOTE)
+    if not percent or is_decided:
         return {}
     return {"tells": percent}
 
@@ -221,9 +222,9 @@ def line_reply() -> dict[str, Any]:
 
 def _compaction_setting() -> tuple[str, str, int]:
     """Return the setting, its kind of compaction, and its line in tokens, or 0 for no line."""
-    setting = str(settings.load_settings()[SETTING].value)
-    way, _, size = setting.partition("@")
-    return setting, way, 1_000 * int(size[:-1] or 0)
+    setting = str(settings.load_settings()[COMPACTION_SETTING].value)
+    method, _, size = setting.partition("@")
+    return setting, method, 1_000 * int(size[:-1] or 0)
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -231,13 +232,16 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
     If there are no messages, the client writes its own summary.
     """
-    setting, way, _ = _compaction_setting()
-    if way == CLIENT_VALUE:
+    setting, method, _ = _compaction_setting()
+    if method == CLIENT_VALUE:
         return {}
-    smaller = _shrink_conversation(session, event, where, way)
-    if not smaller:
+    shrunk_conversation = _shrink_conversation(session, event, where, method)
+    if not shrunk_conversation:
         return {"remark": FREES_LITTLE_REMARK.format(chosen=setting)}
-    return {**smaller, "remark": SHRUNK_REMARK.format(chosen=setting) + smaller["remark"]}
+    return {
+        **shrunk_conversation,
+        "remark": SHRUNK_REMARK.format(chosen=setting) + shrunk_conversation["remark"],
+    }
 
 
 def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -245,23 +249,32 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 
     Raise NothingToTrim to leave it unchanged.
     """
-    setting, way, tokens = _compaction_setting()
+    setting, method, tokens = _compaction_setting()
     if tokens:
-        smaller = _shrink_conversation(session, event, where, way, tokens)
+        shrunk_conversation = _shrink_conversation(session, event, where, method, tokens)
     else:
-        smaller = {}
-    if "skip" in smaller:
-        return smaller
-    if not smaller:
+        shrunk_conversation = {}
+    if "skip" in shrunk_conversation:
+        return shrunk_conversation
+    if not shrunk_conversation:
         raise NothingToTrim(
-            FREES_LITTLE_AT_LINE.format(chosen=setting) if tokens else f"{SETTING} is {setting}"
+            FREES_LITTLE_AT_LINE.format(chosen=setting)
+            if tokens
+            else f"{COMPACTION_SETTING} is {setting}"
         )
-    before, after = (round(smaller[name] / 1_000) for name in ("before", "after"))
-    return {**smaller, "remark": LINE_REMARK.format(chosen=setting, before=before, after=after)}
+    thousands_before, thousands_after = (
+        round(shrunk_conversation[name] / 1_000) for name in ("before", "after")
+    )
+    return {
+        **shrunk_conversation,
+        "remark": LINE_REMARK.format(
+            chosen=setting, before=thousands_before, after=thousands_after
+        ),
+    }
 
 
 def _shrink_conversation(
-    session: SessionFile, event: dict[str, Any], where: Where, way: str, line: int = 0
+    session: SessionFile, event: dict[str, Any], where: Where, method: str, line: int = 0
 ) -> dict[str, Any]:
     """Return the smaller conversation, or ``{}`` if too few tokens become free.
 
@@ -269,13 +282,13 @@ def _shrink_conversation(
     too recent, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
-    is_handoff = way != TRIM_VALUE
-    max_facts = characters_for_tokens(parse_tokens(way)) if is_handoff else MAX_FACTS
-    facts = text_after_compaction(session.session_id, session.path, max_facts, LIMIT_SECONDS / 2)
+    is_handoff = method != TRIM_VALUE
+    max_facts = characters_for_tokens(parse_tokens(method)) if is_handoff else MAX_FACTS_CHARACTERS
+    facts = describe_lost_facts(session.session_id, session.path, max_facts, DECISION_SECONDS / 2)
     if is_handoff and not facts:
         return {}
-    with time_limit(seconds=LIMIT_SECONDS - (time.monotonic() - started)):
-        scan, shown = plan.scan_session(session), _shown_messages(event)
+    with time_limit(seconds=DECISION_SECONDS - (time.monotonic() - started)):
+        scan, messages = plan.scan_session(session), _parse_shown_messages(event)
         chain = scan.transcript.chain
         if (
             line
@@ -287,27 +300,33 @@ def _shrink_conversation(
                 "skip": TOO_SOON_TEXT,
                 "rests": True,
             }
-        aim = round(min(scan.context.tokens, line or scan.context.tokens) * TARGET_SHARE)
-        rebuilt = _rebuilt_range(scan, shown, aim if is_handoff else 0, is_between=bool(line))
-        plan_in_place = in_client.plan_in_client(
-            scan, shown, parse_options(f"--target-tokens {aim}"), where, rebuilt
+        target_tokens = round(
+            min(scan.context.tokens, line or scan.context.tokens) * TARGET_FRACTION
         )
-    dropped = _tokens_of_messages(scan, shown[: rebuilt.start])
-    after = round(plan_in_place.decision.after.tokens - dropped + len(facts) / scan.scale.ratio)
+        rebuilt_range = _range_to_rebuild(
+            scan, messages, target_tokens if is_handoff else 0, is_between=bool(line)
+        )
+        plan_in_place = in_client.plan_in_client(
+            scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range
+        )
+    dropped_tokens = _count_tokens_of_messages(scan, messages[: rebuilt_range.start])
+    tokens_after = round(
+        plan_in_place.decision.after.tokens - dropped_tokens + len(facts) / scan.scale.ratio
+    )
     if (
-        after > scan.context.tokens * LARGEST_SHARE
-        or scan.context._replace(tokens=after).compacts_at_once
+        tokens_after > scan.context.tokens * MAX_RESULT_FRACTION
+        or scan.context._replace(tokens=tokens_after).compacts_at_once
     ):
         return {}
-    return _compaction_reply(session.session_id, plan_in_place, after, facts)
+    return _compaction_reply(session.session_id, plan_in_place, tokens_after, facts)
 
 
-def _rebuilt_range(
-    scan: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
+def _range_to_rebuild(
+    scan: SessionScan, messages: Sequence[ShownMessage], target_tokens: int, *, is_between: bool
 ) -> MessageRange:
     """Return the range of messages to rebuild: all messages, or those before the running turn.
 
-    With an ``aim`` in tokens, the range starts with the first of the last turns that fit. Between
+    With ``target_tokens``, the range starts with the first of the last turns that fit. Between
     turns the range always includes the last turn.
     """
     prompts = set()
@@ -317,26 +336,30 @@ def _rebuilt_range(
     chain_ids = {node.uuid for node in scan.transcript.chain}
     turn_starts = [
         index
-        for index, message in enumerate(shown)
+        for index, message in enumerate(messages)
         if message.stays and (message.handle in prompts or message.handle not in chain_ids)
-    ] or [len(shown)]
-    end = len(shown) if is_between else turn_starts[-1]
-    if not aim:
+    ] or [len(messages)]
+    end = len(messages) if is_between else turn_starts[-1]
+    if not target_tokens:
         return MessageRange(0, end)
-    recent = [index for index in turn_starts if index < end][-DEFAULT_KEEP_RECENT:]
-    fitting_starts = (index for index in recent if _tokens_of_messages(scan, shown[index:]) <= aim)
+    recent_starts = [index for index in turn_starts if index < end][-DEFAULT_KEEP_RECENT:]
+    fitting_starts = (
+        index
+        for index in recent_starts
+        if _count_tokens_of_messages(scan, messages[index:]) <= target_tokens
+    )
     return MessageRange(next(fitting_starts, turn_starts[-1]), end)
 
 
-def _tokens_of_messages(scan: SessionScan, shown: Sequence[ShownMessage]) -> float:
-    handles = {message.handle for message in shown}
+def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:
+    handles = {message.handle for message in messages}
     return (
         sum(node.characters for node in scan.transcript.chain if node.uuid in handles)
         / scan.scale.ratio
     )
 
 
-def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
+def _parse_shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
     """Return the messages in the client's context. Raise UsageError if there are none."""
     rows = records.objects(event.get("messages"))
     if not rows:
@@ -362,22 +385,22 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _compaction_reply(
-    session_id: str, plan_in_place: ClientTrim, after: int, opening: str
+    session_id: str, plan_in_place: ClientTrim, tokens_after: int, opening: str
 ) -> dict[str, Any]:
     """Return the answer in the format that the module expects.
 
     Also write a note that we answered this compaction, so that no later hook restores anything.
     """
-    before = plan_in_place.decision.before.tokens
-    hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})
+    tokens_before = plan_in_place.decision.before.tokens
+    hook_state.write_note(hook_state.compaction_note_name(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
         **{
             name: getattr(plan_in_place, name)
             for name in ("messages", "texts", "results", "inputs", "gone")
         },
-        "before": before,
-        "after": after,
-        "remark": f"{before:,} tokens before, about {after:,} now. Each placeholder names its "
+        "before": tokens_before,
+        "after": tokens_after,
+        "remark": f"{tokens_before:,} tokens before, about {tokens_after:,} now. Each placeholder names its "
         "original, which can be read. /untrim restores everything, in a copy.",
     }

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
-OPEN_SECONDS = 600  # the number of seconds in which a question can be answered
+QUESTION_SECONDS = 600  # the number of seconds in which a question can be answered
 # the number of seconds that a clock may go back before a question is rejected because its time
 # is in the future
-CLOCK_TOLERANCE = 5
+CLOCK_TOLERANCE_SECONDS = 5
 
-TRIM = "trim"
+TRIM_KIND = "trim"
 
 
 class StoredQuestion(NamedTuple):
@@ -35,12 +35,15 @@ class StoredQuestion(NamedTuple):
     options: str
     asked: float
     child: str = ""
-    kind: str = TRIM
+    kind: str = TRIM_KIND
 
     @property
     def is_open(self) -> bool:
         """Whether the user can still answer yes."""
-        return not self.child and -CLOCK_TOLERANCE <= time.time() - self.asked <= OPEN_SECONDS
+        return (
+            not self.child
+            and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.asked <= QUESTION_SECONDS
+        )
 
 
 def store_question(question: StoredQuestion) -> None:
@@ -54,14 +57,14 @@ def store_question(question: StoredQuestion) -> None:
     )
 
 
-def find_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
+def find_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
     """Return a session's last question, open or not, or None if there is no trusted question."""
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
     )
 
 
-def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
+def wait_for_question(session_id: str, kind: str = TRIM_KIND) -> StoredQuestion | None:
     """Return a session's last question.
 
     If another prompt is acting on the question, wait until the question has its child.
@@ -74,7 +77,7 @@ def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | Non
     return find_question(session_id, kind)
 
 
-def consume_question(session_id: str, kind: str = TRIM) -> bool:
+def consume_question(session_id: str, kind: str = TRIM_KIND) -> bool:
     """Delete a session's question. Return False if it no longer exists, because another caller deleted it."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
@@ -97,12 +100,12 @@ def claim_question(question: StoredQuestion) -> bool:
     return False
 
 
-def release_question(session_id: str, kind: str = TRIM) -> None:
+def release_question(session_id: str, kind: str = TRIM_KIND) -> None:
     """Release a claim after the caller stored the question again, with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 
-def is_question_claimed(session_id: str, kind: str = TRIM) -> bool:
+def is_question_claimed(session_id: str, kind: str = TRIM_KIND) -> bool:
     """Check whether another prompt is acting on a session's question."""
     return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 

@@ -51,7 +51,7 @@ def main() -> None:
     if path is None:
         return
     with contextlib.suppress(OSError, ResumeHooksError):
-        line = take_notice(session_id, path)
+        line = claim_notice(session_id, path)
         if line:
             reply.write_reply(json.dumps({"systemMessage": line}).encode())
 
@@ -71,7 +71,7 @@ def store_window(session_id: str, window: object) -> None:
             hook_state.write_note(name, {"window": window})
 
 
-def take_notice(session_id: str, path: str) -> str:
+def claim_notice(session_id: str, path: str) -> str:
     """Return the notice of a session, or ``""`` if none is due.
 
     If the session's note cannot be written, raise OSError instead of returning a notice.
@@ -93,25 +93,25 @@ def take_notice(session_id: str, path: str) -> str:
     is_due = (
         context.measured
         and context.window > noticed_window
-        and context.tokens >= _notice_limit(context.limit, percent)
+        and context.tokens >= _tokens_at_percent(context.limit, percent)
     )
     if is_due:
         noticed_window = context.window
     next_check = UNREACHABLE_TOKENS
     if context.window > noticed_window:
-        next_check = _notice_limit(context.limit, percent)
+        next_check = _tokens_at_percent(context.limit, percent)
     elif context.window < tokens.LARGE_WINDOW and not (
         client_window or window_limit(session.head_tail, client_window, Where())
     ):
         # The window may turn out to be larger than assumed.
-        next_check = _notice_limit(_usable_window(tokens.LARGE_WINDOW, 0), percent)
+        next_check = _tokens_at_percent(_count_usable_tokens(tokens.LARGE_WINDOW, 0), percent)
     hook_state.write_note(name, note | {"look": next_check, "told": noticed_window})
     if is_due:
-        return _notice_line(path, context)
+        return _describe_notice(path, context)
     return ""
 
 
-def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
+def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str, Any]:
     """Return the band to show above ``from`` tokens, or the token count at which to ask again.
 
     The band uses the client's own figures.
@@ -122,12 +122,19 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     percent, window = settings.read_number("notice_percent"), session_window(session_id, Where())
     if not percent or window < 1:
         return {"look": UNREACHABLE_TOKENS}
-    usable = _usable_window(window, window_limit(HeadTail(path), window, Where()) if path else 0)
-    limit = _notice_limit(usable, percent)
-    band_data: dict[str, Any] = {"look": limit}
-    if used >= limit:
-        text = f"{{percent}} % of {usable:,}{_savings_text(path)} · /handoff"
-        band_data = {"look": UNREACHABLE_TOKENS, "from": limit, "window": usable, "band": text}
+    usable_tokens = _count_usable_tokens(
+        window, window_limit(HeadTail(path), window, Where()) if path else 0
+    )
+    notice_tokens = _tokens_at_percent(usable_tokens, percent)
+    band_data: dict[str, Any] = {"look": notice_tokens}
+    if used_tokens >= notice_tokens:
+        text = f"{{percent}} % of {usable_tokens:,}{_describe_savings(path)} · /handoff"
+        band_data = {
+            "look": UNREACHABLE_TOKENS,
+            "from": notice_tokens,
+            "window": usable_tokens,
+            "band": text,
+        }
     # The note is written last, because an engine that ends before its answer must not silence the
     # Stop hook.
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
@@ -139,7 +146,7 @@ def band_reply(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     return band_data
 
 
-def _savings_text(path: str | None) -> str:
+def _describe_savings(path: str | None) -> str:
     # this import is needed only once in a session
     from resume_hooks.derive.compare import count_freed_tokens
     from resume_hooks.derive.trim import in_client
@@ -159,20 +166,22 @@ def _savings_text(path: str | None) -> str:
     return f" · /trim frees about {round(in_copy, -3):,}{in_place_text}"
 
 
-def _notice_line(path: str, context: ContextSize) -> str:
+def _describe_notice(path: str, context: ContextSize) -> str:
     """Return the notice. Its advice requires reading the live chain, which is affordable only once."""
     from resume_hooks.derive.compare import recommend_strategy
-    from resume_hooks.hooks.resume_card import WAY_NAMES  # most turns need neither of these imports
+
+    # most turns need neither of these imports
+    from resume_hooks.hooks.resume_card import STRATEGY_NAMES
 
     advice = recommend_strategy(path, Where())
-    used = f"resume-hooks: {context.most_percent} % of the context is used"
-    return f"{used}; {WAY_NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
+    usage_text = f"resume-hooks: {context.most_percent} % of the context is used"
+    return f"{usage_text}; {STRATEGY_NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 
-def _usable_window(window: int, most: int) -> int:
+def _count_usable_tokens(window: int, max_tokens: int) -> int:
     """Return the tokens that the client counts as 100 % of a window; ``most`` caps the window, 0 for no cap."""
-    return limit_window(ContextSize(0, window), most).limit
+    return limit_window(ContextSize(0, window), max_tokens).limit
 
 
-def _notice_limit(room: int, percent: int) -> int:
-    return -(-room * percent // 100)
+def _tokens_at_percent(usable_tokens: int, percent: int) -> int:
+    return -(-usable_tokens * percent // 100)

@@ -43,24 +43,24 @@ def archive_at_start(event: dict[str, Any]) -> str:
 
     Raise OSError if the state folder cannot be written.
     """
-    progress = archive_soon_deleted(event, _Deadline(START_SECONDS), waiting=True)
+    progress = archive_expiring_sessions(event, _Deadline(START_SECONDS), is_at_start=True)
     if progress is None or reply.is_headless():
         return ""
-    remaining = f", {progress.left:,} more to come" if progress.left else ""
-    count = f"{progress.kept:,} session{'' if progress.kept == 1 else 's'}"
+    remaining_text = f", {progress.left:,} more to come" if progress.left else ""
+    count_text = f"{progress.kept:,} session{'' if progress.kept == 1 else 's'}"
     if progress.kept:
-        archived = f"archived {count} that the client will soon delete{remaining}"
+        archived_text = f"archived {count_text} that the client will soon delete{remaining_text}"
     else:
-        archived = ""
+        archived_text = ""
     if os.path.isdir(vault_folder(Where())):
-        first_archive = permission.describe_first_archive(Where())
+        first_archive_text = permission.describe_first_archive(Where())
     else:
-        first_archive = ""
-    return " · ".join(filter(None, (archived, first_archive, take_announcement(Where()))))
+        first_archive_text = ""
+    return " · ".join(filter(None, (archived_text, first_archive_text, take_announcement(Where()))))
 
 
-def archive_soon_deleted(
-    event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool
+def archive_expiring_sessions(
+    event: dict[str, Any], is_over: Callable[[], bool], *, is_at_start: bool
 ) -> ArchiveSlice | None:
     """Archive expiring sessions until the time is up, and write the notes.
 
@@ -71,21 +71,23 @@ def archive_soon_deleted(
     project = os.path.basename(os.path.dirname(reply.text_field(event, "transcript_path")))
     if not project or not _NAME_CHARACTERS.issuperset(project):
         return None
-    claim = f"{DUE_PREFIX}-{project}.json"
+    note_name = f"{DUE_PREFIX}-{project}.json"
     make_private_folder(Where().state, Where())
-    make_private_folder(os.path.dirname(hook_state.note_path(claim)), Where())
-    if not hook_state.claim_note(claim):
+    make_private_folder(os.path.dirname(hook_state.note_path(note_name)), Where())
+    if not hook_state.claim_note(note_name):
         return None
     try:
         started = time.time()
-        progress = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
-        for prefix in (DUE_PREFIX,) if waiting else (DUE_PREFIX, LATER_PREFIX):
+        progress = archive_expiring(
+            project, start_folder(event), Where(), is_over, waiting=is_at_start
+        )
+        for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(
                 f"{prefix}-{project}.json", {"look": int(progress.look), "made": int(started)}
             )
         return progress
     finally:
-        hook_state.release_note(claim)
+        hook_state.release_note(note_name)
 
 
 def start_folder(event: dict[str, Any]) -> str:
@@ -98,35 +100,35 @@ class _Deadline:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._until = 0.0
+        self._deadline = 0.0
 
     def __call__(self) -> bool:
-        self._until = self._until or time.monotonic() + self._seconds
-        return time.monotonic() > self._until
+        self._deadline = self._deadline or time.monotonic() + self._seconds
+        return time.monotonic() > self._deadline
 
 
-ANNOUNCEMENT = (
+VAULT_ANNOUNCEMENT = (
     "Claude Code deletes sessions{age}. Copies of them, and of sessions that you handed off, trimmed or forked, "
     "up to {room}, will be kept in a private folder. {awaited} To begin at the next start, run: {on}; "
     "to keep none: {off}"
 )
 
 
-def vault_announcement(event: dict[str, Any], where: Where) -> str:
+def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the vault's announcement once, before the first copy, or ``""`` after a decision. Raise OSError."""
     if not permission.is_notice_due(where):
         return ""
     folder = start_folder(event)
-    has_to_copy = (
+    has_sessions_to_copy = (
         pending.list_pending(where)
         or any(links_without_client_file(where))
         or expiring.forecast_expiry(folder, where).unkept
     )
-    if not has_to_copy or not permission.claim_first_notice(where):
+    if not has_sessions_to_copy or not permission.claim_first_notice(where):
         return ""
-    days = retention_days(folder, where)
-    return ANNOUNCEMENT.format(
-        age="" if days is None else f" after {format_count(days, 'day')}",
+    retention = retention_days(folder, where)
+    return VAULT_ANNOUNCEMENT.format(
+        age="" if retention is None else f" after {format_count(retention, 'day')}",
         room=settings.DEFAULT_VAULT_SIZE.replace("G", " GB"),
         awaited=permission.waiting_notice(where),
         on=shell_command("config vault on"),

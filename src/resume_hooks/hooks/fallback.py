@@ -19,11 +19,11 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
-from resume_hooks.hooks.reply import host_of
+from resume_hooks.hooks.reply import host_of_event
 from resume_hooks.hooks.triggers import (
     BARE,
+    REPAIR_QUESTION,
     ROWS,
-    UNASKED,
     Trigger,
     recognise_trigger,
     trigger_of_command,
@@ -34,12 +34,12 @@ from resume_hooks.system.copy_result import NOT_COPIED
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import escape_markdown, plain_text
 
-LOCK = "requirements.lock"
-_ROOT = os.path.dirname(
+LOCK_FILE = "requirements.lock"
+_PLUGIN_ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_IN_BACKGROUND = "now, in the background: about half a minute."
-_LATER = "Try again in half a minute."
+_IN_BACKGROUND_TEXT = "now, in the background: about half a minute."
+_RETRY_TEXT = "Try again in half a minute."
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
         reply.write_reply(
             reply.block_reply(
                 answer_without_engine(trigger, reply.text_field(event, "session_id")),
-                host_of(event),
+                host_of_event(event),
             )
         )
 
@@ -66,34 +66,34 @@ def answer_module() -> int:
     trigger = trigger_of_command(
         reply.text_field(event, "command"), reply.text_field(event, "args").strip()
     )
-    is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
+    is_typed = trigger.verb in ROWS and trigger.verb != REPAIR_QUESTION
     # The user is already in the session, so its id would be useless.
     if trigger.verb == "resume":
-        text = _state_and_remedy()
+        text = _describe_state_and_remedy()
     else:
         text = answer_without_engine(trigger, reply.text_field(event, "session_id"))
     answer = {}
     if is_typed:
-        text_shown = plain_text(text).removeprefix("resume-hooks: ")
+        shown_text = plain_text(text).removeprefix("resume-hooks: ")
         if event.get("screen") is True:
-            text_shown = escape_markdown(text_shown)
-        answer["text"] = text_shown
+            shown_text = escape_markdown(shown_text)
+        answer["text"] = shown_text
     reply.write_reply(json.dumps(answer).encode())
     return 0
 
 
 def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     """Return the text to show for a trigger if the engine does not work."""
-    if trigger.pasted:
+    if trigger.is_pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
-        return f"{_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"
+        return f"{_describe_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
         card = session_card(
             session_id, NOT_COPIED if trigger.sign == BARE else copy_text(session_id), trigger
         )
         if trigger.verb == "resume":
-            return f"{_state_and_remedy()}\n\n{card}"
+            return f"{_describe_state_and_remedy()}\n\n{card}"
         return card
     if trigger.text:
         unsent_text = f"\n\nYour text was not sent: {trigger.text}"
@@ -101,47 +101,49 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
         unsent_text = ""
     return (
         f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. "
-        f"{engine_state()}{unsent_text}\n\n{_retry_text()}"
+        f"{describe_engine_state()}{unsent_text}\n\n{_describe_retry()}"
     )
 
 
-def engine_state() -> str:
+def describe_engine_state() -> str:
     """Return a sentence about the engine's installation, from the installer's state file."""
-    state = _installer_state()
+    state = _read_installer_state()
     if state.get("state") == "installing":
         return f"The engine is being installed{_elapsed_text(state.get('started'))}."
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
-    venv = _plugin_venv()
+    venv = _find_plugin_venv()
     if (
         venv
         and state.get("state") == "ready"
         and os.path.isdir(venv)
-        and not os.path.lexists(os.path.join(venv, LOCK))
+        and not os.path.lexists(os.path.join(venv, LOCK_FILE))
     ):
-        return f"The engine's packages no longer load; they are being reinstalled {_IN_BACKGROUND}"
-    return f"The engine is not installed yet; its packages are being installed {_IN_BACKGROUND}"
+        return f"The engine's packages no longer load; they are being reinstalled {_IN_BACKGROUND_TEXT}"
+    return (
+        f"The engine is not installed yet; its packages are being installed {_IN_BACKGROUND_TEXT}"
+    )
 
 
-def _retry_text() -> str:
-    if _installer_state().get("state") != "failed":
-        return _LATER
-    return f"{_install_text()}\n\nThen try again."
+def _describe_retry() -> str:
+    if _read_installer_state().get("state") != "failed":
+        return _RETRY_TEXT
+    return f"{_describe_install()}\n\nThen try again."
 
 
-def _state_and_remedy() -> str:
-    failed = _installer_state().get("state") == "failed"
-    if failed:
-        return f"{engine_state()}\n{_install_text()}"
-    return f"{engine_state()} {_LATER}"
+def _describe_state_and_remedy() -> str:
+    has_failed = _read_installer_state().get("state") == "failed"
+    if has_failed:
+        return f"{describe_engine_state()}\n{_describe_install()}"
+    return f"{describe_engine_state()} {_RETRY_TEXT}"
 
 
-def _install_text() -> str:
+def _describe_install() -> str:
     """The location of a failed installation's log, and the command that installs the engine."""
-    log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
-    if os.path.isfile(log):
-        log_line = f"Log: {log}\n"
+    log_path = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
+    if os.path.isfile(log_path):
+        log_line = f"Log: {log_path}\n"
     else:
         log_line = ""
     return f"{log_line}To install it now, in a shell:\n  {install_command()}"
@@ -149,14 +151,14 @@ def _install_text() -> str:
 
 def install_command() -> str:
     """Return the shell command that installs the engine in the foreground."""
-    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
+    engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _PLUGIN_ROOT, "hooks", "engine")
     return f"sh {shlex.quote(engine)} --install"
 
 
-def _installer_state() -> Dict[str, Any]:
-    data = os.environ.get("CLAUDE_PLUGIN_DATA")
-    if data:
-        return read_json_object(os.path.join(data, "install.json"))
+def _read_installer_state() -> Dict[str, Any]:
+    data_folder = os.environ.get("CLAUDE_PLUGIN_DATA")
+    if data_folder:
+        return read_json_object(os.path.join(data_folder, "install.json"))
     return {}
 
 
@@ -169,14 +171,14 @@ def _elapsed_text(started: object) -> str:
 
 def mark_venv_broken() -> None:
     """Mark the plugin's own venv as broken after an import of the engine has failed."""
-    venv = _plugin_venv()
+    venv = _find_plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(venv, LOCK))
+            os.unlink(os.path.join(venv, LOCK_FILE))
 
 
-def _plugin_venv() -> Optional[str]:
-    data = os.environ.get("CLAUDE_PLUGIN_DATA")
-    if data:
-        return os.path.join(data, "venv")
+def _find_plugin_venv() -> Optional[str]:
+    data_folder = os.environ.get("CLAUDE_PLUGIN_DATA")
+    if data_folder:
+        return os.path.join(data_folder, "venv")
     return None

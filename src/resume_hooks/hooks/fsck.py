@@ -24,7 +24,7 @@ from resume_hooks.maintenance.fsck.messages import defects_causing_error, findin
 from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import collapse_line
 
-LIMIT_SECONDS = 5.0
+READING_SECONDS = 5.0
 """The time limit for reading in seconds. The module waits for 15 seconds, and writing takes as long
 as reading."""
 
@@ -35,7 +35,7 @@ Any other text is the answer to a question, or was typed instead of an answer.
 """
 
 FRESH_SESSION_HINT = "opens a fresh session without the refused messages."
-FINDING_COLUMNS = 100  # the maximum number of characters in a finding's text
+MAX_FINDING_CHARACTERS = 100  # the maximum number of characters in a finding's text
 
 
 def answer(request: Request) -> Outcome:
@@ -43,13 +43,13 @@ def answer(request: Request) -> Outcome:
 
     Raise ResumeHooksError only if the answer was yes.
     """
-    handoff = request.trigger.name("handoff")
-    fresh_hint = f"{handoff} {FRESH_SESSION_HINT}"
+    handoff_name = request.trigger.name("handoff")
+    handoff_hint = f"{handoff_name} {FRESH_SESSION_HINT}"
     if request.text == "yes":
         return _answer_with_repair(request)
     if REFUSED_STATUS not in request.text:
         return report_on_text(
-            f"This session stays as it is. Later: {handoff}, or in a shell: "
+            f"This session stays as it is. Later: {handoff_name}, or in a shell: "
             f"{request.command} --repair"
         )
     kinds = defects_causing_error(request.text)
@@ -59,43 +59,43 @@ def answer(request: Request) -> Outcome:
         repair_plan = _plan_repair_of_request(request)
     except ResumeHooksError as error:
         return report_on_text(
-            f"The API refuses this session. It could not be checked: {error.message}. {fresh_hint}"
+            f"The API refuses this session. It could not be checked: {error.message}. {handoff_hint}"
         )
     defects = findings_of_kinds(repair_plan.report, kinds)
     if not defects:
         return report_on_text(
             "The API refuses this session, and its file has no defect that a repair "
-            f"would fix. {fresh_hint}"
+            f"would fix. {handoff_hint}"
         )
     return Question(_repair_question(repair_plan, defects))
 
 
 def _plan_repair_of_request(request: Request) -> RepairPlan:
-    with time_limit(f"{request.command} --repair", LIMIT_SECONDS):
+    with time_limit(f"{request.command} --repair", READING_SECONDS):
         return repair.plan_repair(request.session, request.where)
 
 
 def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     """Return the defect and the contents of the repaired copy, in at most three lines."""
-    first = defects[0]
-    defect_text = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
-    if repair_plan.lost:
-        loss_text = f"Not kept: {_first_of_rows([*repair_plan.lost])}"
+    first_defect = defects[0]
+    defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record})"
+    if repair_plan.losses:
+        loss_text = f"Not kept: {_describe_first_row([*repair_plan.losses])}"
     else:
         loss_text = "Everything else is kept"
-    refusal = f"The API refuses this session: {_first_of_rows([defect_text, *defects[1:]])}."
+    refusal = f"The API refuses this session: {_describe_first_row([defect_text, *defects[1:]])}."
     return f"{refusal}\nA repaired copy: {planned_receipt(repair_plan).sizes}.\n{loss_text}."
 
 
-def _first_of_rows(rows: Sequence[object]) -> str:
-    others = f", and {len(rows) - 1:,} more" if rows[1:] else ""
-    return f"{collapse_line(str(rows[0]), FINDING_COLUMNS)}{others}"
+def _describe_first_row(rows: Sequence[object]) -> str:
+    others_text = f", and {len(rows) - 1:,} more" if rows[1:] else ""
+    return f"{collapse_line(str(rows[0]), MAX_FINDING_CHARACTERS)}{others_text}"
 
 
 def _answer_with_repair(request: Request) -> AnyOpenedSession:
     repair_plan = _plan_repair_of_request(request)
     child = write_child(repair_plan, request.where)
-    facts = [f"not kept: {collapse_line(each, FINDING_COLUMNS)}" for each in repair_plan.lost] or [
-        "everything was kept"
-    ]
+    facts = [
+        f"not kept: {collapse_line(loss, MAX_FINDING_CHARACTERS)}" for loss in repair_plan.losses
+    ] or ["everything was kept"]
     return OpenedSession(child, repair_plan, "repaired", tuple(facts))

@@ -21,8 +21,8 @@ from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.pending_handoff import MAX_OPENING, PendingHandoff
-from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
+from resume_hooks.hooks.pending_handoff import MAX_OPENING_CHARACTERS, PendingHandoff
+from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import Request, refuse_option
 from resume_hooks.reading.digest.entries import read_digest
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
@@ -37,16 +37,16 @@ CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest
 NEW_TASK_OPTION = "--new-task"  # typed before a new task, which has nothing to do with the old task
 # the minimum length in characters; a shorter digest is less useful than the beginning of the long
 # digest
-MIN_DIGEST = 600
+MIN_DIGEST_CHARACTERS = 600
 
 
 def parse_handoff_words(text: str) -> HandoffSpec:
     """Parse the words after the trigger. Raise UsageError for an invalid size."""
-    size, step = split_size(text)
-    first_word, *remaining_words = step.split(None, 1) or [""]
+    size, next_step = split_size(text)
+    first_word, *remaining_words = next_step.split(None, 1) or [""]
     if first_word.lower() == NEW_TASK_OPTION:
         return HandoffSpec("".join(remaining_words), size, is_new_task=True)
-    return HandoffSpec(step, size)
+    return HandoffSpec(next_step, size)
 
 
 def answer(request: Request) -> Outcome:
@@ -65,25 +65,25 @@ def answer(request: Request) -> Outcome:
     outcome = handoff(parent, spec, request.caller())
     if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):
         return outcome
-    outcome = with_step_lines(outcome)
-    if request.trigger.hooked and offer_clear(outcome.receipt):
+    outcome = add_step_lines(outcome)
+    if request.trigger.is_hooked and offer_clear(outcome.receipt):
         outcome = outcome._replace(facts=(*outcome.facts, CLEAR_HINT))
     return outcome
 
 
-def with_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
+def add_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
     """Return a handoff's outcome with a line on its next step before the other facts."""
-    lines = _step_lines(outcome.next_step, outcome.receipt.title)
+    lines = _describe_step(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
-def _step_lines(next_step: str, title: str) -> list[str]:
+def _describe_step(next_step: str, title: str) -> list[str]:
     """Return the line on the next step, or nothing if the child's title contains the whole step."""
-    step = " ".join(next_step.split())
-    if step and step in title:
+    step_text = " ".join(next_step.split())
+    if step_text and step_text in title:
         return []
-    if step:
-        return [f"next step: {step[:TITLE_COLUMNS]}"]
+    if step_text:
+        return [f"next step: {step_text[:MAX_TITLE_COLUMNS]}"]
     return ["no next step given"]
 
 
@@ -102,7 +102,7 @@ def offer_clear(receipt: Receipt) -> bool:
         size = os.path.getsize(receipt.file)
         shorten = functools.partial(_shorter_opening, receipt)
         if not isinstance(opening, str) or not (
-            text := shorten_opening(opening, MAX_OPENING, reference, shorten)
+            text := shorten_opening(opening, MAX_OPENING_CHARACTERS, reference, shorten)
         ):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
@@ -114,10 +114,10 @@ def offer_clear(receipt: Receipt) -> bool:
     return not reply.is_headless()  # ``-p`` ends before the user can clear
 
 
-def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
+def _shorter_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
     """Return the child's text between its lineage and its next step, with a smaller digest."""
-    digest, (summary, head, _) = read_digest(receipt.file), between.partition(DIGEST_HEAD)
-    max_digest = room - len(summary)
-    if digest is None or not head or max_digest < MIN_DIGEST:
+    digest, (summary, head, _) = read_digest(receipt.file), middle_text.partition(DIGEST_HEAD)
+    max_digest = max_characters - len(summary)
+    if digest is None or not head or max_digest < MIN_DIGEST_CHARACTERS:
         return ""
     return f"{summary}{digest_opening(digest, max_digest, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"

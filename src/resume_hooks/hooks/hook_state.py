@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List
 from resume_hooks.paths import Where, is_private_folder, open_regular
 from resume_hooks.storage import removal, state_file
 
-VERSION = 1
+NOTE_VERSION = 1
 NOTE_SECONDS = 86_400  # the number of seconds after which unused notes are deleted
 CLAIM_SECONDS = 30  # the number of seconds after which a claim expires, because its hook was killed
 # the number of seconds that a prompt waits for another prompt that does the same work
@@ -25,7 +25,7 @@ WAIT_SECONDS = 1.0
 POLL_SECONDS = 0.02
 # the maximum size of a note; a pending handoff contains an opening, whose characters may take 12
 # bytes each
-MAX_BYTES = 512 * 1024
+MAX_NOTE_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
 # the last second of the calendar; JSON allows numbers that a float cannot represent
 _LAST_SECOND = 253_402_300_799
@@ -39,7 +39,7 @@ def note_path(name: str) -> str:
 def write_note(name: str, value: Dict[str, Any]) -> None:
     """Write a note, replacing an older note with the same name. Raise OSError on failure."""
     state_file.replace_state_file(
-        note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where()
+        note_path(name), json.dumps({"version": NOTE_VERSION, **value}).encode(), Where()
     )
 
 
@@ -47,13 +47,13 @@ def read_note(name: str) -> Dict[str, Any]:
     """Return the contents of a note, or ``{}`` if there is no trusted and valid note."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
-            if _only_we_can_write(os.fstat(stream.fileno())):
-                value = json.loads(stream.read(MAX_BYTES))
+            if _is_writable_only_by_us(os.fstat(stream.fileno())):
+                value = json.loads(stream.read(MAX_NOTE_BYTES))
             else:
                 value = {}
     except (OSError, ValueError, RecursionError):
         return {}
-    if isinstance(value, dict) and value.get("version") == VERSION:
+    if isinstance(value, dict) and value.get("version") == NOTE_VERSION:
         return value
     return {}
 
@@ -67,15 +67,19 @@ def consume_note(name: str) -> bool:
     return True
 
 
-def compaction_note(session_id: str) -> str:
+def compaction_note_name(session_id: str) -> str:
     """Return the name of the note which records that we answered a session's compaction, so that nothing was lost."""
     return f"compacted-{session_id}.json"
 
 
 def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Delete a note that has a time in ``at``. Return whether the time was at most ``seconds`` ago."""
-    at = read_note(name).get("at", 0)
-    return consume_note(name) and is_valid_timestamp(at) and abs(time.time() - at) <= seconds
+    """Delete a note that has a time in ``written_at``. Return whether the time was at most ``seconds`` ago."""
+    written_at = read_note(name).get("at", 0)
+    return (
+        consume_note(name)
+        and is_valid_timestamp(written_at)
+        and abs(time.time() - written_at) <= seconds
+    )
 
 
 def claim_note(name: str) -> bool:
@@ -151,7 +155,7 @@ def _safe_note_path(name: str) -> str:
     return path
 
 
-def _only_we_can_write(status: os.stat_result) -> bool:
+def _is_writable_only_by_us(status: os.stat_result) -> bool:
     """Check that no other user can have written a file."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
     return status.st_uid == owner and not status.st_mode & 0o022

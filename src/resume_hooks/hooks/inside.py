@@ -20,7 +20,7 @@ from resume_hooks.derive.outcome import OpenedSession, Outcome, Question, Report
 from resume_hooks.derive.trim.options import HERE
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
-from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, trigger_of_command
+from resume_hooks.hooks.triggers import BARE, REPAIR_QUESTION, ROWS, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -31,39 +31,50 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import is_started_by_client
 from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
-PANE = "pane"  # the module's question while the pane of /search and /sessions is open
+PANE_QUESTION = "pane"  # the module's question while the pane of /search and /sessions is open
 # the commands that open the pane, which also searches for the words of /sessions
 PANE_VERBS = {"search", "sessions"}
-BAND = "band"  # the module's question when a session is large enough for a notice
+BAND_QUESTION = "band"  # the module's question when a session is large enough for a notice
 
-MOVED = "moved"
+NEW_FOLDER_QUESTION = "moved"
 """The question at a start in a repository folder without sessions, or before the vault's first
 copy."""
 
-COLD = "cold"  # the question when a large session is resumed without a cache
+COLD_CACHE_QUESTION = "cold"  # the question when a large session is resumed without a cache
 
 # the question at a start under an account's data rules; every later question repeats these rules
-RULES = "rules"
+RULES_QUESTION = "rules"
 
-LEFT = "left"  # the question after Esc ended a wait; the argument is the interrupted command
+# the question after Esc ended a wait; the argument is the interrupted command
+ABANDONED_WAIT_QUESTION = "left"
 
-OFFER, TOOL = "offer", "tool"
+OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
 """The questions at a client's start, about the model's tools, and when the model calls our tool."""
 
 # the questions when the client compacts, and as the context fills
-PLAN, FULL = "plan", "compaction"
+COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
-VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
+ANSWERED_VERBS = ROWS.keys() | {
+    PANE_QUESTION,
+    BAND_QUESTION,
+    OFFER_QUESTION,
+    TOOL_QUESTION,
+    FULL_CONTEXT_QUESTION,
+    NEW_FOLDER_QUESTION,
+    ABANDONED_WAIT_QUESTION,
+    COLD_CACHE_QUESTION,
+    RULES_QUESTION,
+}
 
 
-CHOICES = {
+QUESTION_CHOICES = {
     "handoff": (("Hand off", "yes"), ("Not now", "no")),
     "trim": (
         ("Open the trimmed copy", "yes"),
         ("Trim here, in place", HERE),
         ("Not now", "cancel"),
     ),
-    UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
+    REPAIR_QUESTION: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
 """The labels of the answers to a verb's question, each with the word that the answer stands for.
 
@@ -71,7 +82,7 @@ If the user gives no answer, the last answer applies.
 """
 
 # the maximum length of a next step that the model wrote, because the question must show all of it
-MAX_STEP = 400
+MAX_STEP_CHARACTERS = 400
 
 HANDOFF_TOOL = {
     "name": "handoff",
@@ -83,7 +94,7 @@ HANDOFF_TOOL = {
         "properties": {
             "next_step": {
                 "type": "string",
-                "maxLength": MAX_STEP,
+                "maxLength": MAX_STEP_CHARACTERS,
                 "description": "What to do next, in one sentence.",
             }
         },
@@ -103,7 +114,7 @@ CARD_LAYOUT = {
 Also the lines and columns of the card.
 """
 
-REFUSAL = "resume-hooks: only Claude Code itself gets an answer here."
+REFUSAL_TEXT = "resume-hooks: only Claude Code itself gets an answer here."
 
 
 def main() -> int:
@@ -113,16 +124,18 @@ def main() -> int:
         return 1
     command = reply.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
-    if verb not in {*VERBS, PLAN} or not is_started_by_client(Where()):
-        row = ROWS.get(verb)
-        if row and row.inside:
-            instead = f"In a shell: {shell_command(verb)}"
+    if verb not in {*ANSWERED_VERBS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
+        trigger_row = ROWS.get(verb)
+        if trigger_row and trigger_row.inside:
+            advice = f"In a shell: {shell_command(verb)}"
         else:
-            instead = f"Type {SLASH}{verb} there."
-        sys.stderr.write(f"{REFUSAL} {instead if verb in VERBS else ''}".rstrip() + "\n")
+            advice = f"Type {SLASH}{verb} there."
+        sys.stderr.write(
+            f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS else ''}".rstrip() + "\n"
+        )
         return 1
     answer = answer_module(command, event)
-    is_typed = verb in ROWS and verb != UNASKED
+    is_typed = verb in ROWS and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
         answer["text"] = escape_markdown(answer["text"])  # the client shows Markdown
     reply.write_reply(json.dumps(answer).encode())
@@ -133,34 +146,39 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for a typed command or for one of its own questions."""
     context_notice.store_window(reply.text_field(event, "session_id"), event.get("window"))
     _store_data_rules(event.get("rules"))
-    on_screen = event.get("screen") is True
+    has_screen = event.get("screen") is True
     trigger = trigger_of_command(
-        command, reply.text_field(event, "args").strip(), hooked=not on_screen
+        command, reply.text_field(event, "args").strip(), hooked=not has_screen
     )
     verb = trigger.verb
-    if verb == PLAN:
-        return prompt.run_guarded(
+    if verb == COMPACTION_PLAN_QUESTION:
+        return prompt.run_with_error_reply(
             lambda: compaction.answer_compaction(event),
             compaction.decline_compaction(event),
             trigger,
             event,
         )
     if verb in MODULE_QUESTIONS:
-        work, error_reply = MODULE_QUESTIONS[verb]
-        if on_screen:
-            return prompt.run_guarded(lambda: work(event), error_reply, trigger, event)
+        answer_question, error_reply = MODULE_QUESTIONS[verb]
+        if has_screen:
+            return prompt.run_with_error_reply(
+                lambda: answer_question(event), error_reply, trigger, event
+            )
         return {}
-    if verb == UNASKED and trigger.text != "yes":
+    if verb == REPAIR_QUESTION and trigger.text != "yes":
         error_reply = _empty_reply
     else:
         error_reply = _text_reply
-    if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
+    if prompt.is_trigger_off(verb) or (verb == REPAIR_QUESTION and not has_screen):
         return error_reply(
             f"resume-hooks: {trigger.name(verb)} is switched off "
             f"({shell_command('config triggers_off')})."
         )
-    return prompt.run_guarded(
-        lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), error_reply, trigger, event
+    return prompt.run_with_error_reply(
+        lambda: _run_trigger(verb, trigger, event, has_screen=has_screen),
+        error_reply,
+        trigger,
+        event,
     )
 
 
@@ -174,7 +192,7 @@ def _store_data_rules(rules: object) -> None:
 
 
 def _run_trigger(
-    verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
+    verb: str, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
     row = ROWS[verb]
     if (
@@ -184,42 +202,42 @@ def _run_trigger(
         and trigger.text.lower() not in prompt.USAGE_WORDS
     ):
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
-    if on_screen and verb in PANE_VERBS:
+    if has_screen and verb in PANE_VERBS:
         from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
         return {"pane": pane.open_pane(trigger.text)}
-    if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
+    if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.request_compaction(trigger.text, event)
     if not row.lane:
-        if on_screen and verb == "help":
+        if has_screen and verb == "help":
             trigger = trigger._replace(sign=BARE)
         return _text_reply(prompt.answer_trigger(trigger, event))
-    outcome = prompt.outcome_of_lane(trigger, reply.text_field(event, "session_id"), event)
-    return _draw_instruction(outcome, trigger, event, on_screen=on_screen)
+    outcome = prompt.run_lane(trigger, reply.text_field(event, "session_id"), event)
+    return _draw_instruction(outcome, trigger, event, has_screen=has_screen)
 
 
 def _draw_instruction(
-    outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
+    outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
     """Return the module's instruction for an outcome. Without a screen it is usually a text."""
     match outcome:
-        case Waiting(shown, prompt=""):
-            return {"wait": shown}
-        case Waiting(shown, asked):
-            return {"wait": shown, "fork": asked}
-        case Question(short, _, in_place) if on_screen:
-            offers_in_place = in_place and not compaction.reason_not_asked(event)
+        case Waiting(status, prompt=""):
+            return {"wait": status}
+        case Waiting(status, model_prompt):
+            return {"wait": status, "fork": model_prompt}
+        case Question(question_text, _, has_in_place) if has_screen:
+            offers_in_place = has_in_place and not compaction.reason_for_client_compaction(event)
             return {
-                "ask": plain_text(short),
-                "choices": _choices_of_question(trigger, offers_in_place),
+                "ask": plain_text(question_text),
+                "choices": _build_choices(trigger, offers_in_place),
             }
-        case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
+        case Report(text, _, table_lines) if has_screen and table_lines and trigger.sign == BARE:
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
-            return {"card": {"lines": lines, "more": more, **CARD_LAYOUT}}
+            return {"card": {"lines": lines, "more": table_lines, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
-            on_screen and receipt.agent == CLAUDE_NAME
+            has_screen and receipt.agent == CLAUDE_NAME
         ):
-            card = prompt.draw_card(outcome, _copy_nothing, slash=trigger.slash)
+            card = prompt.draw_card(outcome, _copy_nothing, is_slash=trigger.is_slash)
             may_send = bool(next_step) and event.get("by_model") is not True
             return {
                 "open": receipt.session_id,
@@ -228,17 +246,17 @@ def _draw_instruction(
                 "send": may_send and settings.is_on("handoff_sends"),
                 "remark": plain_text(remark),
             }
-    copy = _copy_nothing if trigger.sign == BARE else prompt.copy_by_setting
-    card = prompt.draw_card(outcome, copy, slash=trigger.slash)
+    copy_text = _copy_nothing if trigger.sign == BARE else prompt.copy_by_setting
+    card = prompt.draw_card(outcome, copy_text, is_slash=trigger.is_slash)
     if card:
         return _text_reply(card)
     return {}
 
 
-def _choices_of_question(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
+def _build_choices(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
     """Return the labels of the answers to a trigger's question, each with the words that the module then types."""
     choices = []
-    for label, word in CHOICES[trigger.verb]:
+    for label, word in QUESTION_CHOICES[trigger.verb]:
         if word != HERE:
             choices.append([label, word])
         elif offers_in_place:
@@ -254,17 +272,17 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
     session_id, where = reply.text_field(event, "session_id"), Where()
-    if word := reply.text_field(event, "key"):
-        return pane.open_marked_session(word, event, session_id, where)
+    if action := reply.text_field(event, "key"):
+        return pane.open_marked_session(action, event, session_id, where)
     return pane.update_pane(event, reply.find_transcript(event, session_id, where), where)
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return a line about the cost of continuing without a cache, or ``{}`` if the cost is small."""
     # other questions do not need this import
-    from resume_hooks.hooks.session import cold_line_in_client
+    from resume_hooks.hooks.session import claim_cold_cache_line
 
-    line = cold_line_in_client(event)
+    line = claim_cold_cache_line(event)
     if line:
         return {"text": line}
     return {}
@@ -272,18 +290,18 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the session's size, the best way to continue, and the token count at which to ask again."""
-    session_id, used = reply.text_field(event, "session_id"), event.get("tokens")
-    if not (is_session_id(session_id) and isinstance(used, int)):
+    session_id, used_tokens = reply.text_field(event, "session_id"), event.get("tokens")
+    if not (is_session_id(session_id) and isinstance(used_tokens, int)):
         return {}
     band = context_notice.band_reply(
-        session_id, reply.find_transcript(event, session_id, Where()), used
+        session_id, reply.find_transcript(event, session_id, Where()), used_tokens
     )
-    if compaction.reason_not_asked(event):
+    if compaction.reason_for_client_compaction(event):
         return band
     return band | compaction.choice_percent() | compaction.line_reply()
 
 
-def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
+def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
     if _has_tool():
         return {"tools": [HANDOFF_TOOL]}
     return {}
@@ -295,7 +313,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
     If the user ``said`` something, return the answer for the model instead, with ``step`` after a
     yes.
     """
-    step, answer = (
+    step, user_answer = (
         plain_line(reply.text_field(event, "args")).strip(),
         reply.text_field(event, "said"),
     )
@@ -303,27 +321,27 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         return {"text": "The user has switched this off."}
     if reply.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
-    if len(step) > MAX_STEP:
+    if len(step) > MAX_STEP_CHARACTERS:
         return {
-            "text": f"next_step has {len(step):,} characters, but the question can show only {MAX_STEP}."
+            "text": f"next_step has {len(step):,} characters, but the question can show only {MAX_STEP_CHARACTERS}."
         }
-    if step and not _is_plain(step):
+    if step and not _is_plain_step(step):
         return {
             "text": (
                 "next_step begins with what /handoff takes for a size or an option: begin it "
                 "with another word."
             )
         }
-    if answer == CHOICES["handoff"][0][1]:
+    if user_answer == QUESTION_CHOICES["handoff"][0][1]:
         return {
             "text": "The user agreed. End your turn now; the fresh session then opens.",
             "step": step,
         }
-    if answer:
-        if answer == CHOICES["handoff"][-1][1]:
+    if user_answer:
+        if user_answer == QUESTION_CHOICES["handoff"][-1][1]:
             user_words = ""
         else:
-            user_words = f" Their words: {answer}"
+            user_words = f" Their words: {user_answer}"
         return {
             "text": f"The user said no: continue here, and ask again only if they want it.{user_words}"
         }
@@ -333,11 +351,11 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         step_text = "It names no next step."
     return {
         "ask": f"The model asks to continue in a new session. {step_text}",
-        "choices": [list(choice) for choice in CHOICES["handoff"]],
+        "choices": [list(choice) for choice in QUESTION_CHOICES["handoff"]],
     }
 
 
-def _is_plain(step: str) -> bool:
+def _is_plain_step(step: str) -> bool:
     """Check that the whole text is a next step, so that the user confirms the exact text for the input box."""
     # other commands do not need this import
     from resume_hooks.hooks.handoff import parse_handoff_words
@@ -357,7 +375,9 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
     lines = [line(event) for line in answers(questions.line_of_new_folder)]
-    line = " · ".join(filter(None, [*lines, expiring_sessions.vault_announcement(event, Where())]))
+    line = " · ".join(
+        filter(None, [*lines, expiring_sessions.claim_vault_announcement(event, Where())])
+    )
     if line:
         return _text_reply(line)
     return {}
@@ -397,14 +417,14 @@ def _empty_reply(_: object) -> dict[str, Any]:
 MODULE_QUESTIONS: dict[
     str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]
 ] = {
-    PANE: (_answer_pane, _pane_error_reply),
-    BAND: (_context_reply, _empty_reply),
-    OFFER: (_offered_tools, _empty_reply),
-    TOOL: (_answer_tool_call, _text_reply),
-    FULL: (compaction.choice_reply, _empty_reply),
-    MOVED: (_new_folder_reply, _text_reply),
-    LEFT: (_abandoned_wait_reply, _empty_reply),
-    COLD: (_cold_cache_reply, _empty_reply),
-    RULES: (_empty_reply, _empty_reply),
+    PANE_QUESTION: (_answer_pane, _pane_error_reply),
+    BAND_QUESTION: (_context_reply, _empty_reply),
+    OFFER_QUESTION: (_offer_tools, _empty_reply),
+    TOOL_QUESTION: (_answer_tool_call, _text_reply),
+    FULL_CONTEXT_QUESTION: (compaction.choice_reply, _empty_reply),
+    NEW_FOLDER_QUESTION: (_new_folder_reply, _text_reply),
+    ABANDONED_WAIT_QUESTION: (_abandoned_wait_reply, _empty_reply),
+    COLD_CACHE_QUESTION: (_cold_cache_reply, _empty_reply),
+    RULES_QUESTION: (_empty_reply, _empty_reply),
 }
 """The module's own questions, each with the function that answers it and the reply to a failure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
-from resume_hooks.hooks.plain_cards import COLUMNS
+from resume_hooks.hooks.plain_cards import CARD_COLUMNS
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import (
@@ -18,7 +18,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 
-MAX_SHOWN = 4  # the number of sessions that fit a card of ten rows
+MAX_SHOWN_SESSIONS = 4  # the number of sessions that fit a card of ten rows
 
 
 def answer(request: Request) -> Report:
@@ -36,19 +36,21 @@ def lineage_card(rows: list[Ancestor]) -> str:
     No full stop follows the numbers, because the client shows Markdown and would renumber the list.
     """
     count = len(rows)
-    numbered = list(enumerate(rows, 1))
-    if count <= MAX_SHOWN:
-        shown_rows = numbered
+    numbered_rows = list(enumerate(rows, 1))
+    if count <= MAX_SHOWN_SESSIONS:
+        shown_rows = numbered_rows
     else:
-        shown_rows = [numbered[0], *numbered[2 - MAX_SHOWN :]]
+        shown_rows = [numbered_rows[0], *numbered_rows[2 - MAX_SHOWN_SESSIONS :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
     for number, row in shown_rows:
         name = "(file gone)" if row.status == MISSING_STATUS else row.title
-        derivation = "" if row.status == MISSING_STATUS else row.origin_note
-        facts = " · ".join(filter(None, (derivation, "this session" if number == count else "")))
-        row_marks = STATUS_REMARKS.get(row.status, "") + (f"  {facts}" if facts else "")
+        derivation_text = "" if row.status == MISSING_STATUS else row.origin_note
+        facts_text = " · ".join(
+            filter(None, (derivation_text, "this session" if number == count else ""))
+        )
+        row_marks = STATUS_REMARKS.get(row.status, "") + (f"  {facts_text}" if facts_text else "")
         lines.append(
-            f"  {number} · {cut_title(name, COLUMNS - len(row_marks) - 5 - len(str(number)))}{row_marks}"
+            f"  {number} · {cut_title(name, CARD_COLUMNS - len(row_marks) - 5 - len(str(number)))}{row_marks}"
         )
         if row.created:
             dates = f" · {format_minute(row.created)} · {format_bytes(row.size)}"
@@ -58,9 +60,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         if number == 1 and len(shown_rows) < count:
             command = shell_command(f"lineage {rows[-1].session_id[:SHORT_ID_CHARACTERS]}")
             lines.append(f"  {count - len(shown_rows)} more between, in a shell: {command}")
-    archived = next((row.session_id for row in rows if row.status == ARCHIVED_STATUS), "")
-    if archived:
+    archived_id = next((row.session_id for row in rows if row.status == ARCHIVED_STATUS), "")
+    if archived_id:
         lines.append(
-            f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived}')}"
+            f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived_id}')}"
         )
     return "\n".join([*lines, "/resume <id> opens one of them."])

@@ -27,12 +27,12 @@ from resume_hooks.system.processes import process_start_time
 
 # the maximum length of a pending opening; ``start_parts`` delivers this many characters after our
 # own words
-MAX_OPENING = 38_000
+MAX_OPENING_CHARACTERS = 38_000
 # the number of seconds in which a handoff is announced to the next user of its folder
 ANNOUNCED_SECONDS = 3_600
 # the number of seconds that a clock may go back before a handoff is rejected because its time
 # is in the future
-CLOCK_TOLERANCE = 5
+CLOCK_TOLERANCE_SECONDS = 5
 
 _TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELDS = ("pid", "child_size")
@@ -62,7 +62,7 @@ class PendingHandoff(NamedTuple):
     kind: str = "handoff"
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether the handoff has not expired and nobody has opened the child."""
         try:
             untouched = (
@@ -71,7 +71,10 @@ class PendingHandoff(NamedTuple):
             )
         except OSError:
             return False
-        return untouched and -CLOCK_TOLERANCE <= time.time() - self.at <= hook_state.NOTE_SECONDS
+        return (
+            untouched
+            and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.at <= hook_state.NOTE_SECONDS
+        )
 
     def was_made_by(self, pid: int) -> bool:
         """Check whether this process created the handoff.
@@ -91,9 +94,9 @@ def store_handoff(handoff: PendingHandoff) -> None:
     hook_state.sweep_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
-    for older in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
-        if older != name:
-            hook_state.consume_note(older)
+    for other_name in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
+        if other_name != name:
+            hook_state.consume_note(other_name)
 
 
 def consume_cleared_handoff(
@@ -110,8 +113,8 @@ def consume_cleared_handoff(
         if handoff is None or cleared_id not in {None, handoff.parent_id}:
             continue
         if handoff.was_made_by(pid) and handoff.is_in_folder(folder):
-            is_pending = handoff.waits
-            if _consume_handoff_note(name) and is_pending:
+            was_pending = handoff.is_pending
+            if _consume_handoff_note(name) and was_pending:
                 return handoff
             return None
     return None
@@ -129,10 +132,10 @@ def is_outdated(handoff: PendingHandoff) -> bool:
     created = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[
         :-6
     ]
-    return any(_answered_at(row) > created for row in lines if b'"assistant"' in row)
+    return any(_answer_time(row) > created for row in lines if b'"assistant"' in row)
 
 
-def _answered_at(row: bytes) -> str:
+def _answer_time(row: bytes) -> str:
     """Return the time of an assistant record, or ``""`` for any other record."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)
@@ -145,7 +148,7 @@ def _answered_at(row: bytes) -> str:
     return ""
 
 
-def consume_handoffs_of(parent_id: str) -> None:
+def consume_handoffs_of_parent(parent_id: str) -> None:
     """Consume the handoffs of a session that was continued in another way."""
     for name in hook_state.note_names(_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
@@ -153,28 +156,32 @@ def consume_handoffs_of(parent_id: str) -> None:
             _consume_handoff_note(name)
 
 
-def consume_handoff_to(child_id: str) -> None:
+def consume_handoff_to_child(child_id: str) -> None:
     """Consume the handoff to a child that somebody opened."""
     for name in hook_state.note_names(_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
 
-def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
+def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
     """Return a folder's newest handoff that must be announced to its next user. It stays pending.
 
     The notes of other handoffs are renamed as announced, so that later starts skip them.
     """
-    announced = []
+    candidates = []
     for name in hook_state.note_names(_PREFIX):
         if not name.endswith(_NEW_SUFFIX):
             continue
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
-        if handoff is None or not handoff.waits or time.time() - handoff.at > ANNOUNCED_SECONDS:
+        if (
+            handoff is None
+            or not handoff.is_pending
+            or time.time() - handoff.at > ANNOUNCED_SECONDS
+        ):
             _mark_announced(name)
         elif handoff.is_in_folder(folder) and _mark_announced(name):
-            announced.append(handoff)
-    return max(announced, key=lambda handoff: handoff.at, default=None)
+            candidates.append(handoff)
+    return max(candidates, key=lambda handoff: handoff.at, default=None)
 
 
 def _mark_announced(name: str) -> bool:
@@ -225,6 +232,6 @@ def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHand
     ):
         return None
     has_its_name = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
-    if has_its_name and len(handoff.opening) <= MAX_OPENING:
+    if has_its_name and len(handoff.opening) <= MAX_OPENING_CHARACTERS:
         return handoff
     return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
-COLUMNS = 80  # the width of a card in columns
-TITLE_COLUMNS = 68  # the maximum width of a title in a card in columns
+CARD_COLUMNS = 80  # the width of a card in columns
+MAX_TITLE_COLUMNS = 68  # the maximum width of a title in a card in columns
 
 
 HELP_TEXT = """\
@@ -31,63 +31,71 @@ def help_card(command: str, trigger: Trigger) -> str:
         space_hint = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
         commands = []
-        for each in ROWS.values():
-            if each.bare:
-                commands.append((f"/{each.bare} {each.argument}", each.about))
+        for trigger_row in ROWS.values():
+            if trigger_row.bare:
+                commands.append((f"/{trigger_row.bare} {trigger_row.argument}", trigger_row.about))
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
         heading = f"type one behind {trigger.own_sign} at the very start of a prompt"
-        rows = [each.row for each in ROWS.values() if each.row]
+        rows = [trigger_row.row for trigger_row in ROWS.values() if trigger_row.row]
     return HELP_TEXT.format(
         how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
     )
 
 
-NOTHING_CHANGED = "Nothing was changed."
+NOTHING_CHANGED_TEXT = "Nothing was changed."
 
-LOW_PERCENT = 20  # the percentage of a window below which no way to shrink a session is suggested
+# the percentage of a window below which no way to shrink a session is suggested
+MIN_PERCENT_TO_SHRINK = 20
 
 
 def usage_card(trigger: Trigger) -> str:
     """Return the usage of a trigger that takes any words."""
     row = ROWS[trigger.verb]
     usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
-    return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED}"
+    return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED_TEXT}"
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
     """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type."""
-    blocks = (f"resume-hooks: {reason.removesuffix('.')}.", *paragraphs, NOTHING_CHANGED, last_line)
-    return "\n\n".join(part for part in blocks if part)
+    blocks = (
+        f"resume-hooks: {reason.removesuffix('.')}.",
+        *paragraphs,
+        NOTHING_CHANGED_TEXT,
+        last_line,
+    )
+    return "\n\n".join(block for block in blocks if block)
 
 
-def pasted_card(text: str, *, busy: bool = False) -> str:
+def pasted_card(text: str, *, is_busy: bool = False) -> str:
     """Return the card for a command that was pasted after a trigger.
 
     ``text`` is the user's text between the trigger and the command. The card shows it, so that it
-    is not lost. ``busy`` means that the model is working. In this case Ctrl+C would end its turn.
+    is not lost. ``is_busy`` means that the model is working. In this case Ctrl+C would end its
+    turn.
     """
-    kept_text = f"\n\n  Your text: {text}" if text else ""
-    if busy:
+    typed_text = f"\n\n  Your text: {text}" if text else ""
+    if is_busy:
         last_line = "Once the answer ends, clear and paste."
     else:
         last_line = "Clear it: Ctrl+C (once!), paste again."
     reason = "nothing was done: text was already in the input box when you pasted"
-    if busy:
+    if is_busy:
         advice = "once the answer ends, clear it"
     else:
         advice = "clear it (Ctrl+C, once: twice quits)"
-    return f"resume-hooks: {reason}; {advice}, then paste the copied line again.{kept_text}\n\n{last_line}"
+    return f"resume-hooks: {reason}; {advice}, then paste the copied line again.{typed_text}\n\n{last_line}"
 
 
 def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
     """``>session``, and ``>resume`` without a transcript: the id, and whether it was copied."""
     last_lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     last_line = last_lines.get(copied.how, "Not copied: the id is above.")
-    return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer_as_handoff(trigger)}\n\n{last_line}"
+    heading = f"resume-hooks · {copied.sentence('session id')}"
+    return f"{heading}\n  {session_id}{describe_handoff_offer(trigger)}\n\n{last_line}"
 
 
-def offer_as_handoff(trigger: Trigger) -> str:
+def describe_handoff_offer(trigger: Trigger) -> str:
     """Offer the user's words as a handoff's next step, so that no text is lost; ``""`` without words."""
     command = f"{trigger.name('handoff')} {trigger.text}"
     if trigger.text:

@@ -21,7 +21,7 @@ from resume_hooks.hooks.plain_cards import (
     session_card,
     usage_card,
 )
-from resume_hooks.hooks.reply import host_of
+from resume_hooks.hooks.reply import host_of_event
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_named
 from resume_hooks.paths import Where, is_session_id
 
@@ -45,19 +45,21 @@ def main() -> None:
         trigger = None
     if event is None or trigger is None:
         return
-    host = host_of(event)
-    reason = card_of_trigger(trigger._replace(slash=trigger.slash or host.empties), event)
+    host = host_of_event(event)
+    reason = card_of_trigger(
+        trigger._replace(is_slash=trigger.is_slash or host.empties_input), event
+    )
     if reason:
         reply.write_reply(reply.block_reply(reason, host))
 
 
 def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     """Return the text to show for a trigger, even after an error. Return ``""`` if the trigger is switched off."""
-    return run_guarded(lambda: answer_trigger(trigger, event), str, trigger, event)
+    return run_with_error_reply(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
-def run_guarded(
-    work: Callable[[], T],
+def run_with_error_reply(
+    run: Callable[[], T],
     reply_to_error: Callable[[str], T],
     trigger: Trigger,
     event: dict[str, Any],
@@ -67,12 +69,13 @@ def run_guarded(
     After an error, call ``reply_to_error`` with the text to show and return its result.
     """
     try:
-        return work()
+        return run()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
-        return reply_to_error(_failure_text(error, trigger, event))
+        return reply_to_error(describe_failure(error, trigger, event))
 
 
-def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
+def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
+    """Return the text that reports an error, with a remedy."""
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import format_remedy
 
@@ -89,16 +92,16 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             if parents:
                 remedy = f"The session before it: /resume {parents[-1]}"
         return refusal_card(
-            trigger.with_typed_names(error.message),
-            trigger.with_typed_names(format_remedy(remedy)),
-            _typed_text_line(trigger.text),
+            trigger.replace_names(error.message),
+            trigger.replace_names(format_remedy(remedy)),
+            _describe_typed_text(trigger.text),
         )
     if isinstance(error, ModuleNotFoundError):  # the venv is older than this version, or damaged
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv_broken()
         return fallback.answer_without_engine(trigger, reply.text_field(event, "session_id"))
-    return _bug_text(error, trigger)
+    return _describe_bug(error, trigger)
 
 
 def is_trigger_off(verb: str) -> bool:
@@ -112,8 +115,8 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     if is_trigger_off(trigger.verb):
         return ""
     session_id = reply.text_field(event, "session_id")
-    if trigger.pasted:
-        return pasted_card(trigger.text, busy=_is_busy(event, session_id))
+    if trigger.is_pasted:
+        return pasted_card(trigger.text, is_busy=_is_busy(event, session_id))
     if trigger.verb == "help":
         from resume_hooks.system.invocation import shell_command
 
@@ -121,11 +124,11 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     _require_session_id(session_id)
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
-    outcome = outcome_of_lane(trigger, session_id, event)
-    return draw_card(outcome, copy_by_setting, slash=trigger.slash)
+    outcome = run_lane(trigger, session_id, event)
+    return draw_card(outcome, copy_by_setting, is_slash=trigger.is_slash)
 
 
-def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
+def run_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
     """Return the outcome of a trigger whose module reads a transcript. Raise ResumeHooksError."""
     from resume_hooks.derive.outcome import report_on_text
     from resume_hooks.hooks.request import Request
@@ -141,8 +144,8 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     module = importlib.import_module(row.lane)
     where, in_subagent = Where(), bool(reply.text_field(event, "agent_id"))
     path = reply.find_transcript(event, session_id, where)
-    if path is None and (of_another := find_other_agents_session(session_id, where)):
-        path = of_another.path
+    if path is None and (foreign_session := find_other_agents_session(session_id, where)):
+        path = foreign_session.path
     can_wait = event.get("screen") is True and event.get("waiting") is not True
     forked = event.get("forked")
     if not isinstance(forked, dict):
@@ -157,27 +160,27 @@ def _require_session_id(session_id: str) -> None:
         raise SessionNotFound("Claude Code sent no session id", "Send a prompt first.")
 
 
-def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, slash: bool) -> str:
-    """Return the card of an outcome. ``copy_text`` copies the text to paste. ``slash`` is as in ``Trigger``.
+def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_slash: bool) -> str:
+    """Return the card of an outcome. ``copy_text`` copies the text to paste. ``is_slash`` is as in ``Trigger``.
 
     If there is no outcome, raise the ResumeHooksError that gives the reason.
     """
     from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Question, Report, Waiting
 
     match outcome:
-        case OpenedSession(receipt=receipt, plan=plan, done=done, facts=facts):
+        case OpenedSession(receipt=receipt, plan=plan, done=action, facts=facts):
             # only a new child needs this import
             from resume_hooks.hooks.child_cards import child_card
 
             parent = None if plan is None else plan.draft.loaded_parent
             copied = copy_text(receipt.in_client)
-            return child_card(done, receipt, copied, facts, slash=slash, parent=parent)
+            return child_card(action, receipt, copied, facts, is_slash=is_slash, parent=parent)
         case Report(text, to_copy):
             return text(copy_text(to_copy))
         case Question(_, card):
             return card
-        case Waiting(shown):
-            return shown
+        case Waiting(status):
+            return status
         case NothingWritten():
             if outcome.why is not None:
                 raise outcome.why
@@ -207,14 +210,14 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     return is_model_busy(path)
 
 
-def _bug_text(error: Exception, trigger: Trigger) -> str:
+def _describe_bug(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.system import bug_log  # only a bug needs this import
     from resume_hooks.system.invocation import shell_command
     from resume_hooks.version import __version__  # only a bug needs this import
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
     if trigger.text:
-        typed_text = f"\n\n{_typed_text_line(trigger.text)}"
+        typed_text = f"\n\n{_describe_typed_text(trigger.text)}"
     else:
         typed_text = ""
     return (
@@ -225,7 +228,7 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
     )
 
 
-def _typed_text_line(text: str) -> str:
+def _describe_typed_text(text: str) -> str:
     """Return a line with the user's words, which a slash command removes from the input box."""
     if text:
         return f"Your text: {text}"

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.opening import characters_for_tokens, format_op
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-MAX_TOKENS = 2_000  # the maximum size of the shown text: one or two screens
+MAX_SHOWN_TOKENS = 2_000  # the maximum size of the shown text: one or two screens
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
 _SHELL_COMMAND = "resume-hooks handoff --print"
 _COPY_RESULTS = {
@@ -38,31 +38,33 @@ def answer(request: Request) -> Report:
         digest = build_digest(session, request.where)
         text = format_opening(
             digest,
-            characters_for_tokens(MAX_TOKENS),
+            characters_for_tokens(MAX_SHOWN_TOKENS),
             calls=partial(collect_latest_calls, session, digest),
         ).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 
-    cost = round(len(text) / CHARACTERS_PER_TOKEN)
+    cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 
     def card(copied: CopyResult) -> str:
-        heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.how]} · about {cost:,} tokens"
+        heading = f"resume-hooks · what was done here · {_COPY_RESULTS[copied.how]} · about {cost_tokens:,} tokens"
         hint = "To let the model search by itself, ask it for the missing facts."
         last_line = _paste_hint(
-            copied, slash=request.slash, busy=not request.slash and is_model_busy(session.path)
+            copied,
+            is_slash=request.is_slash,
+            is_busy=not request.is_slash and is_model_busy(session.path),
         )
         return f"{heading}\n\n{text}\n\n{hint}\n\n{last_line}"
 
     return Report(card, to_copy=f"{_PASTE_HEADING}\n{text}")
 
 
-def _paste_hint(copied: CopyResult, *, slash: bool, busy: bool) -> str:
+def _paste_hint(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
     if copied.how == "not copied":
         return "Copy the text above into your prompt."
-    if slash:
+    if is_slash:
         copied_hint = "Copied: paste it into your next prompt."
         if copied.how == "copied":
             return copied_hint
         return "Sent to the clipboard: paste, or copy the above."
-    return paste_line(copied, slash=slash, busy=busy)
+    return paste_line(copied, is_slash=is_slash, is_busy=is_busy)

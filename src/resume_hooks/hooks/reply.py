@@ -21,25 +21,26 @@ Event = Dict[str, Any]
 class Host(NamedTuple):
     """A client, and the JSON that blocks a prompt in it.
 
-    ``extra`` contains the JSON's fields other than the reason. ``words`` rewrites our text for the
-    client's users. ``empties`` means that the input box is empty after a prompt is blocked.
+    ``extra_fields`` contains the JSON's fields other than the reason. ``rewrite_text`` rewrites our
+    text for the client's users. ``empties_input`` means that the input box is empty after a prompt
+    is blocked.
     """
 
     name: str
-    extra: Dict[str, Any]
-    words: Callable[[str], str]
-    empties: bool
+    extra_fields: Dict[str, Any]
+    rewrite_text: Callable[[str], str]
+    empties_input: bool
 
 
 CLAUDE = Host(
     "claude",
     {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}},
     str,
-    empties=False,
+    empties_input=False,
 )
 
 
-def host_of(event: Event) -> Host:
+def host_of_event(event: Event) -> Host:
     """Return the client that sent an event."""
     for part, fields, host in HOSTS.values():
         if all(event.get(field) for field in fields):
@@ -51,21 +52,21 @@ def host_of(event: Event) -> Host:
 
 
 # the maximum size of hook input in bytes; a trigger is never that long
-MAX_INPUT = 32 * 1024 * 1024
+MAX_INPUT_BYTES = 32 * 1024 * 1024
 # the maximum length of a reason in UTF-16 units; the client cuts its strings at 10,000
-MAX_REASON = 9_500
+MAX_REASON_UNITS = 9_500
 # the maximum length in UTF-16 units of a last line that survives a cut; a longer line counts as
 # body text
-MAX_LAST_LINE = 200
+MAX_LAST_LINE_UNITS = 200
 
 # the maximum length in UTF-16 units of a hook's text for the model; above 10,000 the client shows
 # only a preview
-MAX_START = 9_950
+MAX_START_UNITS = 9_950
 
 CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 
 
-def read_stdin(max_bytes: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
+def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> Optional[Dict[str, Any]]:
     """Return the hook's input. Return None if it is too long, not a JSON object, or if hooks must not act.
 
     Hooks must not act in our own headless call, or if no variable names the user's home.
@@ -74,7 +75,7 @@ def read_stdin(max_bytes: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"
     if len(raw) > max_bytes or environ.get("RESUME_HOOKS_CHILD") or not has_home:
         return None
-    return read_event(raw)
+    return parse_event(raw)
 
 
 def write_reply(reply: bytes) -> None:
@@ -88,7 +89,7 @@ def is_headless() -> bool:
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
-def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
+def parse_event(raw: bytes) -> Optional[Dict[str, Any]]:
     """Return the hook's input, or None if it is not a JSON object.
 
     Invalid UTF-8 is replaced and never raises.
@@ -123,7 +124,11 @@ def find_transcript(event: Dict[str, Any], session_id: str, where: Where) -> Opt
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
     """Return a reply that blocks the prompt and shows ``reason`` only to the user."""
     return json.dumps(
-        {"decision": "block", "reason": _fit_reason(plain_text(host.words(reason))), **host.extra}
+        {
+            "decision": "block",
+            "reason": _shorten_reason(plain_text(host.rewrite_text(reason))),
+            **host.extra_fields,
+        }
     ).encode()
 
 
@@ -135,8 +140,11 @@ def start_reply(context: str, message: str) -> bytes:
     context_text, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if context_text.strip():
-        shown = cut_to_utf16_units(context_text, MAX_START)
-        output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": shown}
+        shown_context = cut_to_utf16_units(context_text, MAX_START_UNITS)
+        output["hookSpecificOutput"] = {
+            "hookEventName": "SessionStart",
+            "additionalContext": shown_context,
+        }
     # The JSON is not escaped, because the client copies this text to the head of the session's
     # file, which listings read.
     if output:
@@ -144,15 +152,15 @@ def start_reply(context: str, message: str) -> bytes:
     return b""
 
 
-def _fit_reason(reason: str) -> str:
+def _shorten_reason(reason: str) -> str:
     """Return ``reason``, shortened to the limit.
 
     Only the middle is removed, because the last line is the useful one.
     """
-    if utf16_length(reason) <= MAX_REASON:
+    if utf16_length(reason) <= MAX_REASON_UNITS:
         return reason
     last_line = reason[reason.rfind("\n") :] if "\n" in reason else ""
-    if utf16_length(last_line) > MAX_LAST_LINE:
+    if utf16_length(last_line) > MAX_LAST_LINE_UNITS:
         last_line = ""
-    room = MAX_REASON - utf16_length(last_line) - len(CUT_NOTICE)
-    return f"{cut_to_utf16_units(reason, room)}{CUT_NOTICE}{last_line}"
+    max_units = MAX_REASON_UNITS - utf16_length(last_line) - len(CUT_NOTICE)
+    return f"{cut_to_utf16_units(reason, max_units)}{CUT_NOTICE}{last_line}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ALL_WORD = "--all"  # the first word of a search in every project
 # a word outside quotes that looks like an option
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
-LIMIT_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
+READING_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
 BUSY_SECONDS = 5.0  # additional seconds for a busy machine
 
 MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
@@ -50,7 +50,7 @@ def missing_transcript_error(error: type[ResumeHooksError], words: str) -> Resum
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
-class TimeLimit(ResumeHooksError, code="too-slow"):
+class TimeLimitExceeded(ResumeHooksError, code="too-slow"):
     """Raised if the work of a trigger takes longer than a prompt may wait."""
 
     def __init__(self, message: str, command: str) -> None:
@@ -63,8 +63,8 @@ class Request:
 
     ``path`` is the session's transcript, or None if it does not exist yet. ``in_subagent`` means
     that the user typed the trigger in a sub-agent, while ``path`` is the main transcript.
-    ``forked`` is the module's report on the session's own model. ``can_wait`` means that the module
-    can first show that it is waiting.
+    ``own_model_report`` is the module's report on the session's own model. ``can_wait`` means that
+    the module can first show that it is waiting.
     """
 
     trigger: Trigger
@@ -72,7 +72,7 @@ class Request:
     path: str | None
     where: Where
     in_subagent: bool = False
-    forked: dict[str, Any] | None = None
+    own_model_report: dict[str, Any] | None = None
     can_wait: bool = False
 
     @property
@@ -81,9 +81,9 @@ class Request:
         return self.trigger.text
 
     @property
-    def slash(self) -> bool:
+    def is_slash(self) -> bool:
         """Whether the user typed the slash form, which empties the input box."""
-        return self.trigger.slash
+        return self.trigger.is_slash
 
     @property
     def typed_name(self) -> str:
@@ -115,14 +115,16 @@ class Request:
 def parse_search_words(text: str) -> tuple[bool, str]:
     """Return whether to search every project, and the words. Raise UsageError for an unknown option."""
     first_word, *other_words = text.split(maxsplit=1) or [""]
-    everywhere = first_word.lower() == ALL_WORD
-    remaining = " ".join(other_words) if everywhere else text
-    if option := next((match[1] for match in _OPTION_PATTERN.finditer(remaining) if match[1]), ""):
+    in_all_projects = first_word.lower() == ALL_WORD
+    search_words = " ".join(other_words) if in_all_projects else text
+    if option := next(
+        (match[1] for match in _OPTION_PATTERN.finditer(search_words) if match[1]), ""
+    ):
         raise UsageError(
             f"{option} is not an option here; {ALL_WORD} is one, before the words",
             f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
         )
-    return everywhere, remaining
+    return in_all_projects, search_words
 
 
 def refuse_option(text: str, remedy: str) -> None:
@@ -140,10 +142,12 @@ def time_limit(
     ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine completes the same
     work as an idle one. The limit in real time is ``BUSY`` seconds longer.
     """
-    max_seconds = LIMIT_SECONDS if seconds is None else seconds
+    max_seconds = READING_SECONDS if seconds is None else seconds
 
     def raise_time_limit(*_: object) -> None:
-        raise TimeLimit(f"It took longer than {max_seconds:g} s, so nothing was made", command)
+        raise TimeLimitExceeded(
+            f"It took longer than {max_seconds:g} s, so nothing was made", command
+        )
 
     if not hasattr(signal, "setitimer"):
         with _limit_with_thread(max_seconds, raise_time_limit):
@@ -157,8 +161,8 @@ def time_limit(
         (timer, signal_number, signal.signal(signal_number, raise_time_limit))
         for timer, signal_number, _ in timers
     ]
-    for timer, _, limit in timers:
-        signal.setitimer(timer, limit)
+    for timer, _, timer_seconds in timers:
+        signal.setitimer(timer, timer_seconds)
     try:
         yield
     finally:
@@ -168,18 +172,18 @@ def time_limit(
 
 
 @contextlib.contextmanager
-def _limit_with_thread(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
-    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and calls ``stop``."""
+def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
+    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and calls ``raise_error``."""
     import _thread  # only Windows needs these imports
     import threading
 
-    late = threading.Event()
+    has_expired = threading.Event()
 
-    def ring() -> None:
-        late.set()
+    def interrupt() -> None:
+        has_expired.set()
         _thread.interrupt_main()
 
-    timer = threading.Timer(seconds, ring)
+    timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
     try:
@@ -187,9 +191,9 @@ def _limit_with_thread(seconds: float, stop: Callable[[], None]) -> Iterator[Non
         timer.cancel()
         timer.join()  # the interrupt must arrive inside this block
     except KeyboardInterrupt:
-        if not late.is_set():
+        if not has_expired.is_set():
             raise
-        stop()
+        raise_error()
     finally:
         timer.cancel()
 

@@ -31,7 +31,11 @@ from resume_hooks.derive.opening_size import WHOLE_SESSION
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import LOW_PERCENT, offer_as_handoff, session_card
+from resume_hooks.hooks.plain_cards import (
+    MIN_PERCENT_TO_SHRINK,
+    describe_handoff_offer,
+    session_card,
+)
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -42,12 +46,12 @@ from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
 
 TABLE_OPTION = "--table"  # typed to see the table of all ways to continue
 # the number of turns after which savings are no longer shown; no session is that long
-MAX_TURNS = 200
+MAX_COUNTED_PROMPTS = 200
 TABLE_COLUMNS = 48
-LINE_COLUMNS = 68  # the width in columns of a line after its indent
-BRANCH_COLUMNS = 40  # the width in columns of a branch's name
+MAX_LINE_COLUMNS = 68  # the width in columns of a line after its indent
+MAX_BRANCH_COLUMNS = 40  # the width in columns of a branch's name
 # the names of the recommended ways as used in a sentence
-WAY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
+STRATEGY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
 def answer(request: Request) -> Report:
@@ -60,17 +64,17 @@ def answer(request: Request) -> Report:
     with_table = option == TABLE_OPTION
     if option.startswith("--") and not with_table:
         raise UsageError(
-            f"{collapse_line(option, LINE_COLUMNS)} is not an option here: there is {TABLE_OPTION}",
+            f"{collapse_line(option, MAX_LINE_COLUMNS)} is not an option here: there is {TABLE_OPTION}",
             f"Type: {request.typed_name} {TABLE_OPTION}",
         )
     trigger_without_option = trigger._replace(text="".join(other_words)) if with_table else trigger
     if not _has_turns(request):
         if trigger.sign == BARE:
             if trigger_without_option.text:
-                unsent = f"\n\n  Your text was not sent: {trigger_without_option.text}"
+                unsent_text = f"\n\n  Your text was not sent: {trigger_without_option.text}"
             else:
-                unsent = ""
-            return report_on_text(f"This session has no prompt yet. Nothing needed.{unsent}")
+                unsent_text = ""
+            return report_on_text(f"This session has no prompt yet. Nothing needed.{unsent_text}")
         return Report(
             lambda copied: session_card(session_id, copied, trigger_without_option),
             to_copy=session_id,
@@ -78,11 +82,11 @@ def answer(request: Request) -> Report:
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
 
-    def card(copied: CopyResult) -> str:
+    def draw_card(copied: CopyResult) -> str:
         return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
-    table_lines = () if trigger.text else tuple(ways_table(comparison))
-    return Report(card, to_copy=session_id, more=table_lines)
+    table_lines = () if trigger.text else tuple(build_ways_table(comparison))
+    return Report(draw_card, to_copy=session_id, more=table_lines)
 
 
 def _has_turns(request: Request) -> bool:
@@ -97,111 +101,123 @@ def resume_card(
     comparison: Comparison, copied: CopyResult, trigger: Trigger, *, with_table: bool = False
 ) -> str:
     """Return the card: the recommendation and the session, with the table if ``with_table``."""
-    context_part = f"context {context_text(comparison.context)} · "
+    context_part = f"context {format_context(comparison.context)} · "
     lines = [
-        headline_of_comparison(comparison, trigger.name),
+        describe_comparison(comparison, trigger.name),
         *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
-        f"  {context_part}{collapse_line(comparison.glance.title, LINE_COLUMNS - len(context_part))}",
-        *(f"  {line}" for line in _ways_to_shrink(comparison, trigger.name)),
-        *(f"  {line}" for line in (ways_table(comparison) if with_table else [])),
+        f"  {context_part}{collapse_line(comparison.glance.title, MAX_LINE_COLUMNS - len(context_part))}",
+        *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name)),
+        *(f"  {line}" for line in (build_ways_table(comparison) if with_table else [])),
     ]
     if comparison.advice:
-        advised = trigger.name(comparison.advice.strategy)
+        recommended_way = trigger.name(comparison.advice.strategy)
     else:
-        advised = GO_ON
+        recommended_way = GO_ON
     if with_table:
-        last_line = f"Best: {advised}"
+        last_line = f"Best: {recommended_way}"
     else:
         last_line = f"Table: {trigger.name('resume')} {TABLE_OPTION}"
-    return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last_line}"
+    return "\n".join(lines) + describe_handoff_offer(trigger) + f"\n{last_line}"
 
 
-def headline_of_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
+def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -> str:
     """Return the session's size, its sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
-    context, advice, prompts_left = comparison.context, comparison.advice, comparison.prompts_left
-    prompts_text = _prompts_in_words(prompts_left or 0)
-    if advice is None and context.most_percent < LOW_PERCENT:
+    context, advice, remaining_prompts = (
+        comparison.context,
+        comparison.advice,
+        comparison.prompts_left,
+    )
+    prompts_text = _describe_prompt_count(remaining_prompts or 0)
+    if advice is None and context.most_percent < MIN_PERCENT_TO_SHRINK:
         percent_text = f"{context.most_percent} % full (of {context.limit:,} tokens)"
         if context.window_known:
             size_text = percent_text
         else:
-            size_text = f"{context_text(context)} {context.share}"
-        return f"{size_text}. Nothing needed{'' if prompts_left is None else f': room for {prompts_text}'}."
+            size_text = f"{format_context(context)} {context.share}"
+        return f"{size_text}. Nothing needed{'' if remaining_prompts is None else f': room for {prompts_text}'}."
     if context.window_known:
         size_text = context.share
     else:
-        size_text = f"{context_text(context)} {context.share}"
+        size_text = f"{format_context(context)} {context.share}"
     after_handoff, after_trim = (
         comparison.tokens_after_strategy(HANDOFF),
         comparison.tokens_after_strategy(TRIM),
     )
-    at_most = "" if comparison.planned else "at most "
+    at_most_text = "" if comparison.planned else "at most "
     if 0 < after_handoff < context.tokens:
-        leaves = [f"{command(HANDOFF)} leaves {at_most}{round_tokens(after_handoff)} tokens"]
+        result_texts = [
+            f"{command(HANDOFF)} leaves {at_most_text}{format_rounded_tokens(after_handoff)} tokens"
+        ]
     else:
-        leaves = []
+        result_texts = []
     if after_trim and context.tokens - after_trim >= MIN_WORTHWHILE_SAVINGS:
-        leaves.append(
+        result_texts.append(
             f"{command(TRIM)} "
-            f"{'' if leaves else 'leaves '}{round_tokens(after_trim)}{'' if leaves else ' tokens'}"
+            f"{'' if result_texts else 'leaves '}{format_rounded_tokens(after_trim)}{'' if result_texts else ' tokens'}"
         )
     if advice is None:
-        recommendation = _advice_to_go_on(comparison, prompts_text, command)
+        recommendation = _advise_to_continue(comparison, prompts_text, command)
     else:
         if advice.why == COLD_CACHE_REASON:
-            why = advice.why
+            reason = advice.why
         else:
-            why = _reason_to_shrink(context, prompts_left, prompts_text)
-        recommendation = f"{command(advice.strategy)} fits best: {why}"
-    return f"{size_text}. {_sentence_of(leaves, recommendation, is_command=advice is not None)}."
+            reason = _reason_to_shrink(context, remaining_prompts, prompts_text)
+        recommendation = f"{command(advice.strategy)} fits best: {reason}"
+    return f"{size_text}. {_join_recommendation(result_texts, recommendation, is_command=advice is not None)}."
 
 
-def _sentence_of(leaves: list[str], recommendation: str, *, is_command: bool) -> str:
+def _join_recommendation(result_texts: list[str], recommendation: str, *, is_command: bool) -> str:
     """Join the sizes and the recommendation into a sentence. A command at the beginning keeps its lower-case letter."""
-    if leaves:
-        return f"{', '.join(leaves)}; {recommendation}"
+    if result_texts:
+        return f"{', '.join(result_texts)}; {recommendation}"
     if is_command:
         return recommendation
     return recommendation[:1].upper() + recommendation[1:]
 
 
-def _prompts_in_words(prompts: int) -> str:
-    if prompts > MAX_TURNS:
-        return f"more than {MAX_TURNS} prompts"
+def _describe_prompt_count(prompts: int) -> str:
+    if prompts > MAX_COUNTED_PROMPTS:
+        return f"more than {MAX_COUNTED_PROMPTS} prompts"
     return f"about {format_count(prompts, 'prompt')}"
 
 
-def _advice_to_go_on(
+def _advise_to_continue(
     comparison: Comparison, prompts_text: str, command: Callable[[str], str]
 ) -> str:
     """Return a sentence on how many prompts fit (``prompts_text``), and which way would cost less by then."""
-    prompts_left = comparison.prompts_left
-    if prompts_left is None:
+    remaining_prompts = comparison.prompts_left
+    if remaining_prompts is None:
         return "going on is fine"
     cheaper_ways = []
     for way in comparison.estimates:
-        is_worth = comparison.context.tokens - way.after >= MIN_WORTHWHILE_SAVINGS
-        if way.name in {HANDOFF, TRIM} and is_worth and 0 < (way.pays_after or 0) <= prompts_left:
+        is_worthwhile = comparison.context.tokens - way.after >= MIN_WORTHWHILE_SAVINGS
+        if (
+            way.name in {HANDOFF, TRIM}
+            and is_worthwhile
+            and 0 < (way.pays_after or 0) <= remaining_prompts
+        ):
             cheaper_ways.append(way)
     if not cheaper_ways:
         return f"going on is fine for {prompts_text}"
-    way = min(cheaper_ways, key=lambda each: each.pays_after or 0)
-    prompts_until = format_count(way.pays_after or 0, "prompt")
-    return f"there is room for {prompts_text}; {command(way.name)} costs less after {prompts_until}"
+    way = min(cheaper_ways, key=lambda candidate: candidate.pays_after or 0)
+    count_text = format_count(way.pays_after or 0, "prompt")
+    return f"there is room for {prompts_text}; {command(way.name)} costs less after {count_text}"
 
 
-def _reason_to_shrink(context: ContextSize, prompts_left: int | None, prompts_text: str) -> str:
+def _reason_to_shrink(
+    context: ContextSize, remaining_prompts: int | None, prompts_text: str
+) -> str:
     """Return why a session must become smaller soon; ``prompts_text`` is the number of remaining prompts in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
-    if prompts_left:
+    if remaining_prompts:
         return f"{prompts_text} left"
     return "nearly full"
 
 
-def _ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
+def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     """Return the ways to shrink a session, or nothing if the headline names one."""
-    if comparison.advice is not None or comparison.context.most_percent >= LOW_PERCENT:
+    if comparison.advice is not None or comparison.context.most_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {
         HANDOFF: "continue in a new session, with what was said here",
@@ -214,23 +230,23 @@ def _ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> li
     return ways
 
 
-def round_tokens(tokens: int) -> str:
+def format_rounded_tokens(tokens: int) -> str:
     """Return a number rounded to thousands, or to two digits below ten thousand: ``107,000``, ``1,200``."""
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
-def context_text(context: ContextSize) -> str:
+def format_context(context: ContextSize) -> str:
     """Return the size of the context: ``163,400 tokens``."""
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
-def size_and_branch(glance: HeadTail) -> str:
+def format_size_and_branch(glance: HeadTail) -> str:
     """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
-    branch = collapse_line(plain_line(glance.branch), BRANCH_COLUMNS)
+    branch = collapse_line(plain_line(glance.branch), MAX_BRANCH_COLUMNS)
     return f"{format_bytes(glance.size)}{f' · {branch}' if branch else ''}"
 
 
-def ways_table(comparison: Comparison) -> list[str]:
+def build_ways_table(comparison: Comparison) -> list[str]:
     """Return a line for each way to continue: the resulting size, the cost of the first request, and the content.
 
     A way that does not shrink the session is omitted, unless the way is a copy.
@@ -239,21 +255,21 @@ def ways_table(comparison: Comparison) -> list[str]:
     tokens_now = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
-            sizes = []
+            shown_sizes = []
             for size in comparison.dial:
                 if size.dial_size.after < tokens_now or size.dial_size.size == WHOLE_SESSION:
-                    sizes.append(size)
-            for size in sizes:
-                rows.append(_size_row(size))
+                    shown_sizes.append(size)
+            for size in shown_sizes:
+                rows.append(_format_size_row(size))
         elif way.name not in FRESH_STRATEGIES or way.after < tokens_now:
-            rows.append(_way_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
+            rows.append(_format_way_row(way.name, way.after, way, _WAY_CONTENTS[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.trim_estimated:
-            why = "nothing to trim"
+            reason = "nothing to trim"
         else:
-            why = "too large for an estimate; try a trim"
-        rows.insert(2, f"{TRIM:<11}{why}")
-    pay_lines = wrap(_pay_line(comparison), TABLE_COLUMNS, subsequent_indent="  ")
+            reason = "too large for an estimate; try a trim"
+        rows.insert(2, f"{TRIM:<11}{reason}")
+    pay_lines = wrap(_describe_payoff(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base_line = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [
         *rows,
@@ -264,20 +280,23 @@ def ways_table(comparison: Comparison) -> list[str]:
     ]
 
 
-def _size_row(size: SizeEstimate) -> str:
-    return _way_row(
+def _format_size_row(size: SizeEstimate) -> str:
+    return _format_way_row(
         f"{HANDOFF} {size.dial_size.size}",
         size.dial_size.after,
         size,
-        _size_carries(size.dial_size),
+        _describe_size_content(size.dial_size),
     )
 
 
-def _way_row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
-    return f"{name:<11}{_short_number(after):>6}{_short_number(costs.warm):>5}{_short_number(costs.cold):>5}  {carries}"
+def _format_way_row(
+    name: str, tokens_after: int, costs: Estimate | SizeEstimate, content: str
+) -> str:
+    after, warm, cold = map(_format_short_number, (tokens_after, costs.warm, costs.cold))
+    return f"{name:<11}{after:>6}{warm:>5}{cold:>5}  {content}"
 
 
-def _short_number(tokens: int) -> str:
+def _format_short_number(tokens: int) -> str:
     """Return a number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
     if tokens < 1_000:
         return str(tokens)
@@ -287,7 +306,7 @@ def _short_number(tokens: int) -> str:
     return f"{tokens / 1_000_000:.1f}M"
 
 
-_WAY_CARRIES = {
+_WAY_CONTENTS = {
     GO_ON: "everything",
     TRIM: "less tool output",
     HANDOFF: "nothing was asked",
@@ -296,7 +315,7 @@ _WAY_CARRIES = {
 }
 
 
-def _size_carries(size: DialSize) -> str:
+def _describe_size_content(size: DialSize) -> str:
     """Describe the content of a handoff of a given size in words that fit the table."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"
@@ -305,22 +324,22 @@ def _size_carries(size: DialSize) -> str:
     if size.is_lists:
         return "lists, last answer"
     if size.cut:
-        return f"{_short_number(size.whole - size.cut)} of {_short_number(size.whole)} tokens"
+        return f"{_format_short_number(size.whole - size.cut)} of {_format_short_number(size.whole)} tokens"
     if size.has_calls:
         return "talk, latest calls"
     return "the whole talk"
 
 
-def _pay_line(comparison: Comparison) -> str:
+def _describe_payoff(comparison: Comparison) -> str:
     """Return the number of prompts after which each way costs less than continuing."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
     pay_texts = []
     for name, count in counts:
-        if 0 < count <= MAX_TURNS:
+        if 0 < count <= MAX_COUNTED_PROMPTS:
             pay_texts.append(f"{name} {count}")
     if pay_texts:
         return f"pays off after prompts: {', '.join(pay_texts)}"
-    return f"none pays off within {MAX_TURNS} prompts"
+    return f"none pays off within {MAX_COUNTED_PROMPTS} prompts"
 
 
 def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:

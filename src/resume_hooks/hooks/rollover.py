@@ -43,11 +43,11 @@ from resume_hooks.system.processes import process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
 # the number of seconds until the card must be shown; the clipboard needs up to two more
-CARD_SECONDS = ANSWER_SECONDS - 5.0
+MAX_CARD_SECONDS = ANSWER_SECONDS - 5.0
 # the number of these seconds that are reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
 PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with the digest
-FACT_COLUMNS = 300  # the maximum length of a fact on the card in characters
+MAX_FACT_CHARACTERS = 300  # the maximum length of a fact on the card in characters
 
 _PREFIX = "rollover-"
 CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
@@ -63,11 +63,11 @@ def answer(request: Request) -> Outcome:
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
         return Waiting(WAITING_STATUS)
-    deadline = time.monotonic() + CARD_SECONDS
-    parent, own_model = request.session, ForkedModel(request.forked or {})
+    deadline = time.monotonic() + MAX_CARD_SECONDS
+    parent, own_model = request.session, ForkedModel(request.own_model_report or {})
     if not own_model.asked:
         with time_limit(request.command, PLANNING_SECONDS):
-            existing = _existing_rollover(parent, request)
+            existing = _find_existing_rollover(parent, request)
         if existing is not None:
             return existing
     cached_tokens = 0 if own_model.asked else own_model.cached(parent.path)
@@ -75,16 +75,16 @@ def answer(request: Request) -> Outcome:
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome | Waiting:
         writer = os.getppid() if cached_tokens else os.getpid()
-        _note_rollover(request, child, [UNFINISHED_FACT], writer=writer)
+        _store_rollover_note(request, child, [UNFINISHED_FACT], writer=writer)
         if cached_tokens:
             prompt = conversation_prompt(
                 digest_for_prompt(rollover_plan.digest), rollover_plan.wish
             )
             return Waiting(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
-        if request.trigger.hooked:
+        if request.trigger.is_hooked:
             offer_clear(child)  # if Esc kills this process, /clear still opens the child
-        limit = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
-        outcome, lines = _write_summary(rollover_plan, child, limit, own_model, request.where)
+        max_seconds = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
+        outcome, lines = _write_summary(rollover_plan, child, max_seconds, own_model, request.where)
         costs.extend(lines)
         return outcome
 
@@ -96,23 +96,23 @@ def answer(request: Request) -> Outcome:
         request.text,
         caller,
         ask_for_summary,
-        lambda: _unfinished_child(parent, request, own_model),
+        lambda: _find_unfinished_child(parent, request, own_model),
     )
     if not isinstance(outcome, OpenedSession) or outcome.summary is None:
         return outcome
-    facts = _summary_facts(outcome.summary, request, costs)
+    facts = _describe_summary(outcome.summary, request, costs)
     if outcome.summary.failure:
         hook_state.consume_note(_rollover_note_name(request))
     else:
-        _note_rollover(request, outcome.receipt, facts)
+        _store_rollover_note(request, outcome.receipt, facts)
     if own_model.asked or outcome.summary.failure:
         remark = "; ".join(fact.removesuffix(".") for fact in facts)
     else:
         remark = ""
-    return _with_facts(outcome._replace(remark=remark), facts, request)
+    return _add_facts(outcome._replace(remark=remark), facts, request)
 
 
-def _unfinished_child(
+def _find_unfinished_child(
     parent: SessionFile, request: Request, own_model: ForkedModel
 ) -> Receipt | None:
     """Return the child of an earlier attempt.
@@ -120,7 +120,7 @@ def _unfinished_child(
     If the session's own model was asked, return the child only if that model wrote its summary.
     """
     note = hook_state.read_note(_rollover_note_name(request))
-    if not own_model.asked and "writer" in note and not _is_interrupted(note):
+    if not own_model.asked and "writer" in note and not _is_writing_interrupted(note):
         return None  # another process is writing the child's summary
     child = summary.find_unfinished_rollover(parent, request.where)
     if child and (not own_model.asked or child.session_id == note.get("child")):
@@ -164,10 +164,10 @@ def _write_summary(
     outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
     if outcome.spent.words:
         if own_model.asked:
-            name = outcome.spent.model or usual_model.name
+            model_name = outcome.spent.model or usual_model.name
         else:
-            name = "it"
-        facts.append(f"{name} took {outcome.spent.words}")
+            model_name = "it"
+        facts.append(f"{model_name} took {outcome.spent.words}")
     return outcome, facts
 
 
@@ -186,7 +186,7 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     )
 
 
-def _summary_facts(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
+def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
     """Return facts on the child's contents, the ``costs``, and how to get a missing summary."""
     if outcome.failure:
         # the client may already have opened the child
@@ -205,17 +205,17 @@ def _summary_facts(outcome: SummaryOutcome, request: Request, costs: Sequence[st
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check_facts, *costs]
 
 
-def _with_facts(
+def _add_facts(
     outcome: AnyOpenedSession, facts: Sequence[str], request: Request
 ) -> AnyOpenedSession:
     """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
-    short_facts = [collapse_line(plain_line(fact), FACT_COLUMNS) for fact in facts]
-    if request.trigger.hooked and offer_clear(outcome.receipt):
+    short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
+    if request.trigger.is_hooked and offer_clear(outcome.receipt):
         short_facts.append(CLEAR_HINT)
     return outcome._replace(facts=tuple(short_facts))
 
 
-def _note_rollover(
+def _store_rollover_note(
     request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
 ) -> None:
     """Store a note about the child that was created for these words.
@@ -233,34 +233,34 @@ def _note_rollover(
         note |= {
             "writer": writer,
             "since": process_start_time(writer),
-            "until": time.time() + MODEL_SECONDS + CARD_SECONDS,
+            "until": time.time() + MODEL_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
         hook_state.sweep_notes(_PREFIX)
         hook_state.write_note(_rollover_note_name(request), note)
 
 
-def _is_interrupted(note: Mapping[str, object]) -> bool:
+def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
     """Check whether the writer of the summary ended early or ran out of time."""
-    writer, until = note.get("writer"), note.get("until")
-    is_late = not isinstance(until, float) or time.time() > until
+    writer, end_time = note.get("writer"), note.get("until")
+    is_late = not isinstance(end_time, float) or time.time() > end_time
     return isinstance(writer, int) and (is_late or process_start_time(writer) != note.get("since"))
 
 
-def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
+def _find_existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:
     """Return the child for the same words, unless it was continued or this session has a new prompt."""
     note = hook_state.read_note(_rollover_note_name(request))
-    if note.get("asked") != request.text or _is_interrupted(note):
+    if note.get("asked") != request.text or _is_writing_interrupted(note):
         return None
     receipt = find_existing_child(parent, "rollover", request.where)
     if receipt is None or receipt.session_id != note.get("child"):
         return None
     stored_facts = note.get("facts")
     if isinstance(stored_facts, list):
-        facts = [each for each in stored_facts if isinstance(each, str)]
+        facts = [fact for fact in stored_facts if isinstance(fact, str)]
     else:
         facts = []
-    return _with_facts(OpenedSession(receipt, None, "already rolled over"), facts, request)
+    return _add_facts(OpenedSession(receipt, None, "already rolled over"), facts, request)
 
 
 def _rollover_note_name(request: Request) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import COLUMNS, TITLE_COLUMNS
+from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import (
     ALL_WORD,
     Request,
@@ -19,7 +19,7 @@ from resume_hooks.hooks.request import (
     parse_search_words,
     time_limit,
 )
-from resume_hooks.hooks.session_list.rows import cut_to_columns, snippet_from_words
+from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
@@ -34,48 +34,52 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line, text_width
 
 # the number of hits and rows of a card, and the width of a title in columns
-MAX_HITS, CARD_ROWS, HIT_TITLE_COLUMNS = 4, 10, 28
+MAX_CARD_HITS, MAX_CARD_ROWS, HIT_TITLE_COLUMNS = 4, 10, 28
 # the maximum length of a query in characters; a longer query is cut in the printed command
-MAX_PRINTED_QUERY = 200
+MAX_PRINTED_QUERY_CHARACTERS = 200
 
 
 def answer(request: Request) -> Report:
     """Search for the words of a trigger. Raise UsageError if there are no words."""
-    everywhere, words = parse_search_words(request.text)
+    in_all_projects, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where
-    if not everywhere:
+    if not in_all_projects:
         if request.path:
             scope = project_scope_of_session(request.path, where)
         else:
             scope = project_scope_of_folder(current_folder(), where)
-    with time_limit(_search_command(words, everywhere=everywhere)):
-        result = search_index([words], scope, where, max_hits=MAX_HITS, max_seconds=UPDATE_SECONDS)
-    return report_on_text(search_card(result, request.typed_name, everywhere=everywhere))
+    with time_limit(_search_command(words, in_all_projects=in_all_projects)):
+        result = search_index(
+            [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=UPDATE_SECONDS
+        )
+    return report_on_text(search_card(result, request.typed_name, in_all_projects=in_all_projects))
 
 
-def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
+def _search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> str:
     options = [
-        *([ALL_WORD] if everywhere else []),
-        *([f"--limit={min(limit, MAX_SEARCH_HITS)}"] if limit else []),
+        *([ALL_WORD] if in_all_projects else []),
+        *([f"--limit={min(max_hits, MAX_SEARCH_HITS)}"] if max_hits else []),
     ]
     return shell_command(shlex.join(["search", *options, words]))
 
 
-def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = False) -> str:
+def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool = False) -> str:
     """Return the hits, best first, each with its command; ``typed_name`` is the trigger as typed."""
-    total = _hit_count(result, everywhere=everywhere)
+    count_text = _describe_hit_count(result, in_all_projects=in_all_projects)
     (query,) = result.wordings
     heading_parts = [
         advice_without_close_hit(result),
-        collapse_line(plain_line(query), TITLE_COLUMNS),
-        total,
+        collapse_line(plain_line(query), MAX_TITLE_COLUMNS),
+        count_text,
     ]
     lines = [f"resume-hooks · search · {' · '.join(filter(None, heading_parts))}"]
-    rows_left = CARD_ROWS - len(lines) - 1 - len(result.notes)
+    remaining_rows = MAX_CARD_ROWS - len(lines) - 1 - len(result.notes)
     shown_hits = result.hits[
-        : max(1, (rows_left if 2 * result.total <= rows_left else rows_left - 1) // 2)
+        : max(
+            1, (remaining_rows if 2 * result.total <= remaining_rows else remaining_rows - 1) // 2
+        )
     ]
     for hit in shown_hits:
         lines.extend(_hit_lines(hit))
@@ -83,29 +87,27 @@ def search_card(result: SearchResult, typed_name: str, *, everywhere: bool = Fal
         lines.append(f"  note: {note}")
     if result.total > len(shown_hits):
         command = _search_command(
-            collapse_line(plain_line(query), MAX_PRINTED_QUERY),
-            everywhere=everywhere,
-            limit=result.total,
+            collapse_line(plain_line(query), MAX_PRINTED_QUERY_CHARACTERS),
+            in_all_projects=in_all_projects,
+            max_hits=result.total,
         )
         lines.append(f"  {result.total - len(shown_hits):,} more, in a shell: {command}")
     last_line = "/resume <id> opens a session."
     if not shown_hits:
-        if everywhere:
+        if in_all_projects:
             wider_command = ""
         else:
-            wider_command = (
-                f"{typed_name} {ALL_WORD} {collapse_line(plain_line(query), TITLE_COLUMNS)}, or "
-            )
+            wider_command = f"{typed_name} {ALL_WORD} {collapse_line(plain_line(query), MAX_TITLE_COLUMNS)}, or "
         last_line = f"Try {wider_command}other words."
     return "\n".join([*lines, last_line])
 
 
-def _hit_count(result: SearchResult, *, everywhere: bool) -> str:
-    projects = "any project" if everywhere else "this project"
-    nothing = f"nothing found in {projects}"
+def _describe_hit_count(result: SearchResult, *, in_all_projects: bool) -> str:
+    scope_text = "any project" if in_all_projects else "this project"
+    no_hits_text = f"nothing found in {scope_text}"
     if not result.is_complete:
-        nothing += " yet"
-    return count_sentence(result, nothing, 2 * TITLE_COLUMNS)
+        no_hits_text += " yet"
+    return count_sentence(result, no_hits_text, 2 * MAX_TITLE_COLUMNS)
 
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
@@ -127,11 +129,11 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
             ],
         )
     )
-    snippet = snippet_from_words(
-        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - text_width(title_part)
+    snippet = cut_snippet_start(
+        hit.snippet, hit.marks[0][0] if hit.marks else 0, CARD_COLUMNS - text_width(title_part)
     )
     command = agent_named(hit.agent, where).resume_commands(hit.session_id, hit.folder).in_client
     return [
-        f"{title_part}{cut_to_columns(snippet, COLUMNS - text_width(title_part))}",
+        f"{title_part}{cut_to_columns(snippet, CARD_COLUMNS - text_width(title_part))}",
         f"  {command} · {facts}",
     ]

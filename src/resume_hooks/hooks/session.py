@@ -31,14 +31,14 @@ from resume_hooks.transcripts.lines import GIANT
 if TYPE_CHECKING:
     from resume_hooks.transcripts.tokens import ContextSize
 
-MAX_INPUT = 1024 * 1024
-PAIR_SECONDS = 60
+MAX_INPUT_BYTES = 1024 * 1024
+MAX_PAIR_SECONDS = 60
 """The number of seconds after a session's end in which its successor may start.
 
 An older mark comes from a client that crashed.
 """
 
-MIN_DOLLARS = 0.01
+MIN_SHOWN_DOLLARS = 0.01
 
 # the prefix of the notes that the module has shown the cost of a cold cache; a session's id follows
 # the prefix
@@ -46,12 +46,12 @@ _COLD_PREFIX = "cold-"
 
 _CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
-NEAR_END, NEW_FOLDER = "near-end", "new-folder"
+EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
 """The arguments for a start with sessions that are due for archiving, and for a start in a folder
 without sessions."""
 
 # the engine's minimum Python version; this module also runs in older ones
-ENGINE_PYTHON = 3, 11
+MIN_ENGINE_PYTHON = 3, 11
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
     Never raises, because an error must not make a client's start fail.
     """
-    event = reply.read_stdin(MAX_INPUT)
+    event = reply.read_stdin(MAX_INPUT_BYTES)
     if event is None:
         return
     # a full or read-only state folder loses this link, but not the session
@@ -67,12 +67,12 @@ def main() -> None:
         reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
-def handle_session_event(event: Dict[str, Any], findings: Collection[str] = ()) -> bytes:
+def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ()) -> bytes:
     """Handle an event and return the text to print, or ``b""`` if there is none.
 
     Raise OSError if state cannot be written.
 
-    ``findings`` are the arguments from the shell: ``NEAR_END``, ``NEW_FOLDER``.
+    ``arguments`` are the arguments from the shell: ``EXPIRING_ARGUMENT``, ``NEW_FOLDER_ARGUMENT``.
     """
     session_id = reply.text_field(event, "session_id")
     if not is_session_id(session_id):
@@ -82,7 +82,7 @@ def handle_session_event(event: Dict[str, Any], findings: Collection[str] = ()) 
         reply.text_field(event, "transcript_path"),
     )
     if name == "SessionEnd" and reply.text_field(event, "reason") == "clear":
-        _mark_cleared(session_id)
+        _mark_session_cleared(session_id)
     source = reply.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.sweep_start_notes()
@@ -90,20 +90,29 @@ def handle_session_event(event: Dict[str, Any], findings: Collection[str] = ()) 
             session_id, path
         )
     handoff_line = (
-        _pending_handoff_line(os.path.dirname(path)) if source == "startup" and path else ""
+        _describe_pending_handoff(os.path.dirname(path)) if source == "startup" and path else ""
     )
     if source == "resume":
-        pending_handoff.consume_handoff_to(session_id)
-        cold = (
+        pending_handoff.consume_handoff_to_child(session_id)
+        cold_text = (
             ""
-            if hook_state.consume_fresh_note(_cold_note_name(session_id), PAIR_SECONDS)
-            else cold_line(event, path)
+            if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS)
+            else describe_cold_cache(event, path)
         )
-        handoff_line = " · ".join(filter(None, (cold, _giant_file_line(session_id, path))))
-    archive_line = _engine_line(_archive_line, event) if source and NEAR_END in findings else ""
-    folder_line = _engine_line(new_folder_line, event) if NEW_FOLDER in findings else ""
+        handoff_line = " · ".join(filter(None, (cold_text, _describe_giant_file(session_id, path))))
+    archive_line = (
+        _run_engine_line(_archive_and_describe, event)
+        if source and EXPIRING_ARGUMENT in arguments
+        else ""
+    )
+    folder_line = (
+        _run_engine_line(describe_new_folder, event) if NEW_FOLDER_ARGUMENT in arguments else ""
+    )
     line = " · ".join(
-        filter(None, (handoff_line, folder_line, archive_line, *(_part_lines() if source else [])))
+        filter(
+            None,
+            (handoff_line, folder_line, archive_line, *(_collect_part_lines() if source else [])),
+        )
     )
     return reply.start_reply("", f"resume-hooks: {line}" if line else "")
 
@@ -131,19 +140,19 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         )
         record_superseded(handoff.child_id, session_id, _current_timestamp(), Where())
     _copy_tasks_of_child(handoff.child_id, session_id)
-    is_late = pending_handoff.is_outdated(handoff)
-    late_text = "; your later work is not in it" if is_late else ""
+    is_outdated = pending_handoff.is_outdated(handoff)
+    outdated_text = "; your later work is not in it" if is_outdated else ""
     message = (
-        f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{late_text}; /clear again "
+        f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{outdated_text}; /clear again "
         "starts without it"
     )
-    opening = _opening_after_clear(handoff, session_id, path, late=is_late)
+    opening = _opening_after_clear(handoff, session_id, path, is_outdated=is_outdated)
     return start_parts.deliver_start(opening, f"resume-hooks: {message}", session_id)
 
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
     """Copy the task list of the child that a session replaces, if the list exists and the engine is installed."""
-    if sys.version_info < ENGINE_PYTHON or not os.path.isdir(
+    if sys.version_info < MIN_ENGINE_PYTHON or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
         return
@@ -154,17 +163,19 @@ def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
         copy_tasks(child_id, session_id, Where())
 
 
-def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
+def _opening_after_clear(
+    handoff: PendingHandoff, session_id: str, path: str, *, is_outdated: bool
+) -> str:
     """Return the child's opening with the name and file of this session, which replaces the child."""
-    created = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    creation_time = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     opening = handoff.opening.replace(handoff.child_file, path).replace(
         handoff.child_id, session_id
     )
-    if late:
+    if is_outdated:
         later_work = " (later work in that session is not included)"
     else:
         later_work = ""
-    return f"{AFTER_CLEAR}({created} UTC) that left this{later_work}:\n\n{opening}"
+    return f"{AFTER_CLEAR}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
@@ -172,20 +183,20 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
 
     Return nothing after a compaction of ours, because nothing was lost.
     """
-    if sys.version_info < ENGINE_PYTHON or hook_state.consume_fresh_note(
-        hook_state.compaction_note(session_id), PAIR_SECONDS
+    if sys.version_info < MIN_ENGINE_PYTHON or hook_state.consume_fresh_note(
+        hook_state.compaction_note_name(session_id), MAX_PAIR_SECONDS
     ):
         return b""
     try:
         # Other events do not need this import.
-        from resume_hooks.hooks.after_compaction import text_after_compaction
+        from resume_hooks.hooks.after_compaction import describe_lost_facts
     except ImportError:  # the engine is not installed yet, or its venv is older than this version
         _mark_venv_broken()
         return b""
-    return start_parts.deliver_start(text_after_compaction(session_id, path), "", session_id)
+    return start_parts.deliver_start(describe_lost_facts(session_id, path), "", session_id)
 
 
-def _pending_handoff_line(folder: str) -> str:
+def _describe_pending_handoff(folder: str) -> str:
     """Return a line about a pending handoff in this folder.
 
     A headless run has no screen, so the handoff stays pending for the next user.
@@ -193,14 +204,14 @@ def _pending_handoff_line(folder: str) -> str:
     if reply.is_headless():
         handoff = None
     else:
-        handoff = pending_handoff.handoff_to_announce(folder)
+        handoff = pending_handoff.find_handoff_to_announce(folder)
     if handoff:
         return f"a handoff waits here: /resume {handoff.child_id}"
     return ""
 
 
-def cold_line_in_client(event: Dict[str, Any]) -> str:
-    """Return the line of ``cold_line`` for the module to show, and keep the hook from showing it.
+def claim_cold_cache_line(event: Dict[str, Any]) -> str:
+    """Return the line of ``describe_cold_cache`` for the module to show, and keep the hook from showing it.
 
     Raise OSError if the note cannot be written.
 
@@ -212,11 +223,11 @@ def cold_line_in_client(event: Dict[str, Any]) -> str:
         reply.text_field(event, "transcript_path"),
     )
     if is_session_id(session_id):
-        line = cold_line(event, path, sign="/")
+        line = describe_cold_cache(event, path, sign="/")
     else:
         line = ""
     if line:
-        hook_state.sweep_notes(_COLD_PREFIX, PAIR_SECONDS)
+        hook_state.sweep_notes(_COLD_PREFIX, MAX_PAIR_SECONDS)
         hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
     return line
 
@@ -225,7 +236,7 @@ def _cold_note_name(session_id: str) -> str:
     return f"{_COLD_PREFIX}{session_id}.json"
 
 
-def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
+def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
     """Return the cost of continuing a large session without a cache, or ``""`` for a new child.
 
     The client's count includes tokens that are not in the session's file, so the engine's count is
@@ -242,24 +253,24 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
         return ""
     if reply.is_headless() or _is_new_child(path):
         return ""
-    if isinstance(dollars, (int, float)) and dollars >= MIN_DOLLARS:
+    if isinstance(dollars, (int, float)) and dollars >= MIN_SHOWN_DOLLARS:
         cost_text = f" (about ${dollars:.2f})"
     else:
         cost_text = ""
-    size = f"{tokens:,} tokens{cost_text}"
-    context = _engine_context(path)
+    size_text = f"{tokens:,} tokens{cost_text}"
+    context = _read_context(path)
     if context is not None:
         if context.tokens < COLD_TOKENS:
             return ""
         if context.is_estimate:
-            size = f"(about {context.tokens:,} tokens)"
+            size_text = f"(about {context.tokens:,} tokens)"
         else:
-            size = f"{context.tokens:,} tokens{cost_text}"
-    cost_sentence = f"{COLD_SENTENCE} {size}"
+            size_text = f"{context.tokens:,} tokens{cost_text}"
+    cost_sentence = f"{COLD_SENTENCE} {size_text}"
     return f"{cost_sentence}; {sign}trim or {sign}handoff first sends less"
 
 
-def _giant_file_line(session_id: str, path: str) -> str:
+def _describe_giant_file(session_id: str, path: str) -> str:
     """Warn that a session's file is too large for clients, judged only by its size.
 
     The warning contains the command that creates a small copy.
@@ -284,20 +295,22 @@ def _is_new_child(path: str) -> bool:
     """
     try:
         with open_regular(path) as stream:
-            match = _CONTINUED_AT.search(stream.readline(MAX_INPUT))
+            match = _CONTINUED_AT.search(stream.readline(MAX_INPUT_BYTES))
     except OSError:
         return False
-    return match is not None and match[1].decode() > _timestamp(time.time() - PAIR_SECONDS)
+    return match is not None and match[1].decode() > _format_timestamp(
+        time.time() - MAX_PAIR_SECONDS
+    )
 
 
-def _archive_line(event: Dict[str, Any]) -> str:
+def _archive_and_describe(event: Dict[str, Any]) -> str:
     # most starts do not need this import
     from resume_hooks.hooks.expiring_sessions import archive_at_start
 
     return archive_at_start(event)
 
 
-def new_folder_line(event: Dict[str, Any]) -> str:
+def describe_new_folder(event: Dict[str, Any]) -> str:
     """Return the parts' lines for a start in a folder without sessions."""
     lines = []
     for line in seam.answers(questions.line_at_start_in_new_folder):
@@ -305,12 +318,12 @@ def new_folder_line(event: Dict[str, Any]) -> str:
     return " · ".join(filter(None, lines))
 
 
-def _engine_line(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
+def _run_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
     """Return the engine's line for an event, or ``""`` if the engine is not installed."""
-    if sys.version_info < ENGINE_PYTHON:
+    if sys.version_info < MIN_ENGINE_PYTHON:
         return ""
     try:
-        return line(event)
+        return describe(event)
     except ImportError:
         _mark_venv_broken()
     except OSError:  # the other lines are still shown
@@ -318,9 +331,9 @@ def _engine_line(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -
     return ""
 
 
-def _engine_context(path: str) -> Optional[ContextSize]:
+def _read_context(path: str) -> Optional[ContextSize]:
     """Return the context of the session at a path, or None if it cannot be read or the engine is missing."""
-    if sys.version_info < ENGINE_PYTHON:
+    if sys.version_info < MIN_ENGINE_PYTHON:
         return None
     try:
         # Most starts do not need these imports.
@@ -335,14 +348,14 @@ def _engine_context(path: str) -> Optional[ContextSize]:
     return None
 
 
-def _part_lines() -> List[str]:
+def _collect_part_lines() -> List[str]:
     """Return the parts' lines for a start. In a headless run, they stay for the next user."""
     if reply.is_headless():
         return []
-    parts = []
+    lines = []
     for line in seam.answers(questions.line_at_start):
-        parts.append(line(Where()))
-    return parts
+        lines.append(line(Where()))
+    return lines
 
 
 def _mark_venv_broken() -> None:
@@ -352,7 +365,7 @@ def _mark_venv_broken() -> None:
     mark_venv_broken()
 
 
-def _mark_cleared(session_id: str) -> None:
+def _mark_session_cleared(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
@@ -367,8 +380,11 @@ def _consume_clear_mark(pid: int) -> Optional[str]:
     """
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))
-    session_id, at = mark.get("session_id"), mark.get("at", 0)
-    is_fresh = hook_state.is_valid_timestamp(at) and abs(time.time() - at) <= PAIR_SECONDS
+    session_id, cleared_at = mark.get("session_id"), mark.get("at", 0)
+    is_fresh = (
+        hook_state.is_valid_timestamp(cleared_at)
+        and abs(time.time() - cleared_at) <= MAX_PAIR_SECONDS
+    )
     if is_session_id(session_id) and is_fresh:
         return session_id
     return None
@@ -379,12 +395,12 @@ def _clear_mark_name(pid: int) -> str:
 
 
 def _current_timestamp() -> str:
-    return _timestamp(time.time())
+    return _format_timestamp(time.time())
 
 
-def _timestamp(at: float) -> str:
+def _format_timestamp(seconds: float) -> str:
     return (
-        datetime.fromtimestamp(at, timezone.utc)
+        datetime.fromtimestamp(seconds, timezone.utc)
         .isoformat(timespec="milliseconds")
         .replace("+00:00", "Z")
     )

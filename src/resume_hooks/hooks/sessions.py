@@ -8,7 +8,7 @@ from itertools import islice
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import TITLE_COLUMNS
+from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import (
     ALL_WORD,
     Request,
@@ -26,18 +26,18 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_ROWS = 10
+MAX_LISTED_SESSIONS = 10
 
 
 def answer(request: Request) -> Report:
     """List the sessions. Raise UsageError for a word that is not an option."""
     if request.text not in {"", ALL_WORD}:
-        unknown_words = collapse_line(request.text, TITLE_COLUMNS)
+        unknown_words = collapse_line(request.text, MAX_TITLE_COLUMNS)
         raise UsageError(
             f"'{unknown_words}' is not an option",
             f"To search for words: {request.trigger.name('search')} {unknown_words}",
         )
-    everywhere = request.text == ALL_WORD
+    in_all_projects = request.text == ALL_WORD
     with time_limit(shell_command("sessions")):
         if request.path:
             folder = home_folder(HeadTail(request.path), request.where)
@@ -45,45 +45,44 @@ def answer(request: Request) -> Report:
             folder = current_folder()
         rows = list(
             islice(
-                listing.list_project(folder, request.where, all_projects=everywhere), MAX_ROWS + 1
+                listing.list_project(folder, request.where, all_projects=in_all_projects),
+                MAX_LISTED_SESSIONS + 1,
             )
         )
-    return report_on_text(sessions_card(rows, request.session_id, everywhere=everywhere))
+    return report_on_text(sessions_card(rows, request.session_id, in_all_projects=in_all_projects))
 
 
-def sessions_card(rows: Sequence[ListedSession], current_id: str, *, everywhere: bool) -> str:
+def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_projects: bool) -> str:
     """Return a card with the newest sessions; ``current_id`` is the current session."""
-    scope = "every project" if everywhere else "this project"
-    lines = [f"resume-hooks · sessions of {scope}, newest first"]
-    for row in rows[:MAX_ROWS]:
+    scope_text = "every project" if in_all_projects else "this project"
+    lines = [f"resume-hooks · sessions of {scope_text}, newest first"]
+    for row in rows[:MAX_LISTED_SESSIONS]:
         lines += [
             "",
-            f"  {collapse_line(plain_line(row.title), TITLE_COLUMNS)}",
-            f"  {' · '.join(_facts_of_row(row, current_id))}",
+            f"  {collapse_line(plain_line(row.title), MAX_TITLE_COLUMNS)}",
+            f"  {' · '.join(_describe_row(row, current_id))}",
         ]
         lines += [f"  {row.commands.in_client}"]
-    more_line = (
-        f"  more, in a shell: {shell_command(f'sessions {ALL_WORD}' if everywhere else 'sessions')}"
-    )
+    more_line = f"  more, in a shell: {shell_command(f'sessions {ALL_WORD}' if in_all_projects else 'sessions')}"
     return "\n".join(
         [
             *lines,
-            *(["", more_line] if rows[MAX_ROWS:] else []),
+            *(["", more_line] if rows[MAX_LISTED_SESSIONS:] else []),
             "",
             "/resume <id> opens one of them.",
         ]
     )
 
 
-def _facts_of_row(row: ListedSession, current_id: str) -> Sequence[str]:
+def _describe_row(row: ListedSession, current_id: str) -> Sequence[str]:
     if row.percent is None:
         size_fact = ""
     else:
         size_fact = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
     if row.kind == ORIGINAL:
-        kind = ""
+        kind_fact = ""
     else:
-        kind = kind_unless_in_title(row.title, row.kind)
+        kind_fact = kind_unless_in_title(row.title, row.kind)
     current_fact = "this session" if row.session_id == current_id else ""
     if row.agent != CLAUDE_NAME:
         agent_label = agent_named(row.agent, Where()).label.lower()
@@ -91,6 +90,6 @@ def _facts_of_row(row: ListedSession, current_id: str) -> Sequence[str]:
         agent_label = ""
     return [
         fact
-        for fact in (agent_label, format_minute(row.ended), size_fact, kind, current_fact)
+        for fact in (agent_label, format_minute(row.ended), size_fact, kind_fact, current_fact)
         if fact
     ]

@@ -21,14 +21,14 @@ from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_lengt
 from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
 
 # the maximum number of units in Codex, a client without further hooks for parts
-MAX_WITHOUT_PARTS = 4_000
+MAX_UNITS_WITHOUT_PARTS = 4_000
 # the number of seconds in which the other hooks must take their parts; they check 20 times a second
 WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
 NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
 
 # the end of a cut text gets a quarter of the space, because it contains the next step
-END_SHARE = 4
+END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
@@ -36,18 +36,21 @@ _PREFIX = "parts-"
 def deliver_start(context: str, message: str, session_id: str) -> bytes:
     """Return the first hook's reply after the other hooks have taken their parts.
 
-    ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS`` loses its middle.
+    ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS``
+    loses its middle.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
-        return reply.start_reply(cut_out_middle(text, MAX_WITHOUT_PARTS), message)
-    text = cut_out_middle(text, MAX_TEXT_UNITS)
+        return reply.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
+    text = remove_middle(text, MAX_TEXT_UNITS)
     *other_parts, last_part = split_into_parts(text)
-    untaken = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
-    if untaken and len(untaken) == len(other_parts):
-        return reply.start_reply(cut_out_middle(text, MAX_PART_UNITS), message)
-    missing_notice = "".join(f"\n(Part {number} could not be delivered.)" for number in untaken)
+    untaken_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
+    if untaken_numbers and len(untaken_numbers) == len(other_parts):
+        return reply.start_reply(remove_middle(text, MAX_PART_UNITS), message)
+    missing_notice = "".join(
+        f"\n(Part {number} could not be delivered.)" for number in untaken_numbers
+    )
     return reply.start_reply(last_part + missing_notice, message)
 
 
@@ -56,17 +59,17 @@ def sweep_start_notes() -> None:
     hook_state.sweep_notes(_PREFIX, NOTE_SECONDS)
 
 
-def cut_out_middle(text: str, max_units: int) -> str:
+def remove_middle(text: str, max_units: int) -> str:
     """Return a text of at most ``max_units`` units. A longer text loses its middle, by whole lines if possible."""
     if utf16_length(text) <= max_units:
         return text
-    end = cut_to_utf16_units(text[::-1], max_units // END_SHARE)[::-1]
+    end = cut_to_utf16_units(text[::-1], max_units // END_DIVISOR)[::-1]
     end = end.partition("\n")[2] or end
     beginning = cut_to_utf16_units(text, max_units - utf16_length(end) - len(CUT_NOTICE))
     return f"{beginning.rpartition(chr(10))[0] or beginning}{CUT_NOTICE}{end}"
 
 
-def _offer_parts(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
+def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list[int]:
     """Offer the parts to the other hooks. Return the numbers of the parts that no hook took."""
     names = []
     for number in range(1, len(parts) + 1):
@@ -79,7 +82,7 @@ def _offer_parts(session_id: str, process: int, parts: Sequence[str]) -> list[in
             )
         # The other hooks ignore the parts until the note contains the number of parts.
         hook_state.write_note(
-            _start_note_name(session_id), {"pid": process, "count": len(parts) + 1}
+            _start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline and any(

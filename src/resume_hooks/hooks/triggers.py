@@ -17,14 +17,14 @@ TYPED, BARE = ">", "/"
 """The prefixes of a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works
 in any client."""
 
-UNASKED = "fsck"
+REPAIR_QUESTION = "fsck"
 """The module's own question, which the user did not type.
 
 Its failures are silent.
 """
 
 _PACKAGE = __package__
-_CORE = (
+_CORE_ROWS = (
     Row("handoff", "[size] [--new-task] [next step]",
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
         lane=f"{_PACKAGE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
@@ -54,15 +54,15 @@ _CORE = (
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
         lane=f"{_PACKAGE}.recover", bare="recall", alone=True, reads=True),
     Row("help", "", "Show what you can type", alone=True),
-    Row(UNASKED, "", "", lane=f"{_PACKAGE}.fsck", inside=True),
+    Row(REPAIR_QUESTION, "", "", lane=f"{_PACKAGE}.fsck", inside=True),
 )  # fmt: skip
 
 
-def _all_rows() -> List[Row]:
+def _list_all_rows() -> List[Row]:
     part_rows = seam.list_triggers()
     return [
         row
-        for core_row in _CORE
+        for core_row in _CORE_ROWS
         for row in (
             *(part_row for part_row in part_rows if part_row.before == core_row.name),
             core_row,
@@ -70,68 +70,78 @@ def _all_rows() -> List[Row]:
     ]
 
 
-ROWS = {each.name: each for each in _all_rows()}
+ROWS = {each.name: each for each in _list_all_rows()}
 """Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
 
-_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {
+_FORMER_NAMES = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {
     "recover-context": "recall"
 }
-ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
+ALIASES = {
+    **_FORMER_NAMES,
+    **{alias: each.name for each in ROWS.values() for alias in each.aliases},
+}
 """Other names of triggers, including former names. No list shows them."""
 
 NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
 """The answer to a command that was typed directly after the next step in the input box."""
 
-VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
-_ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
+TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
+_VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.alone)
 _VERB_OF_COMMAND = {each.bare: each.name for each in ROWS.values() if each.bare}
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
+_TRIGGER_PATTERN = re.compile(
+    rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
+)
 _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 """The tags that recent clients put around a long paste; the text between them is the user's."""
-_TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
-_PASTED = re.compile(_TAIL, re.IGNORECASE)
-_ALONE_NAMES = "|".join(
-    sorted(_ALONE | {alias for alias, verb in ALIASES.items() if verb in _ALONE})
+_PASTED_COMMAND = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
+_PASTED_AT_END = re.compile(_PASTED_COMMAND, re.IGNORECASE)
+_NAMES_WITHOUT_WORDS = "|".join(
+    sorted(
+        _VERBS_WITHOUT_WORDS
+        | {alias for alias, verb in ALIASES.items() if verb in _VERBS_WITHOUT_WORDS}
+    )
 )
-_PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:{_ALONE_NAMES})\s*{_TAIL}", re.IGNORECASE)
-_PASTED_ID = re.compile(
+_PASTED_AFTER_NAME = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:{_NAMES_WITHOUT_WORDS})\s*{_PASTED_COMMAND}", re.IGNORECASE
+)
+_ID_AFTER_NAME = re.compile(
     rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE
 )
-_SIGN = rf"(?:>|/{PLUGIN}:)"
+_SIGN_PATTERN = rf"(?:>|/{PLUGIN}:)"
 _ASKING_NAMES = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
-_RETYPED_TRIGGER = re.compile(rf"{_SIGN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE)
-_NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
+_RETYPED_TRIGGER = re.compile(rf"{_SIGN_PATTERN}({_ASKING_NAMES})(?=[\s>/]|\Z)", re.IGNORECASE)
+_VERB_NAMES = "|".join(sorted({*TYPED_VERBS, *ALIASES}, key=len, reverse=True))
 _BARE_NAMES = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
 _STACKED_TRIGGERS = re.compile(
-    rf"(?:{_SIGN}(?:{_NAMES}))+(?=(?:{_SIGN}(?:{_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))",
+    rf"(?:{_SIGN_PATTERN}(?:{_VERB_NAMES}))+(?=(?:{_SIGN_PATTERN}(?:{_VERB_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))",
     re.IGNORECASE,
 )
-_COMMAND_AFTER = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
-_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AT_START = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
 """A command that was typed directly after a trigger which the client restored to the input box."""
 
-_PROSE = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
+_PROSE_START = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _EXACT_YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
-_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
+_NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(TYPED_VERBS)})(?![\w-])")
 """A trigger's name in an error message."""
 
 
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``ROWS``. ``text`` is the text after the verb. ``slash`` means that the input
-    box is now empty. ``pasted`` means that the prompt ends with a command that was pasted after
-    leftover text. ``hooked`` means that a hook asks, and not the body of a slash command in a
-    client without hooks. ``sign`` is the prompt's prefix. Answers name triggers with the same
+    ``verb`` is one of ``ROWS``. ``text`` is the text after the verb. ``is_slash`` means that the
+    input box is now empty. ``is_pasted`` means that the prompt ends with a command that was pasted
+    after leftover text. ``is_hooked`` means that a hook asks, and not the body of a slash command
+    in a client without hooks. ``sign`` is the prompt's prefix. Answers name triggers with the same
     prefix.
     """
 
     verb: str
     text: str
-    slash: bool
-    pasted: bool
-    hooked: bool = True
+    is_slash: bool
+    is_pasted: bool
+    is_hooked: bool = True
     sign: str = TYPED
 
     def name(self, verb: str) -> str:
@@ -152,7 +162,7 @@ class Trigger(NamedTuple):
             return TYPED
         return SLASH
 
-    def with_typed_names(self, words: str) -> str:
+    def replace_names(self, words: str) -> str:
         """Return our text with the names of triggers in the user's notation."""
         return _NAMED_TRIGGER.sub(lambda found: self.name(found[1]), words)
 
@@ -175,7 +185,7 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
         verb = _VERB_OF_COMMAND.get(verb, verb)
     else:
         verb = ALIASES.get(verb, verb)
-    return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
+    return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=hooked, sign=sign)
 
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
@@ -185,34 +195,34 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     stacked = _STACKED_TRIGGERS.match(prompt)
     if stacked:
         prompt = prompt[stacked.end() :]
-        command_after = _COMMAND_AFTER.match(prompt)
+        command_after = _COMMAND_AT_START.match(prompt)
         if command_after:
             prompt = f"{TYPED}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
     prompt = _last_of_retyped(_command_behind_words(prompt))
-    if _PASTED_ID.match(prompt):
-        return Trigger("resume", "", slash, pasted=True, sign=sign)
+    if _ID_AFTER_NAME.match(prompt):
+        return Trigger("resume", "", slash, is_pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        left_over = _PASTED.sub(
-            "", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
+        left_over = _PASTED_AT_END.sub(
+            "", re.sub(rf"\A{_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
         )
-        return Trigger(_leading_verb(prompt), left_over.strip(), slash, pasted=True, sign=sign)
-    match = _TRIGGER.match(prompt)
+        return Trigger(_leading_verb(prompt), left_over.strip(), slash, is_pasted=True, sign=sign)
+    match = _TRIGGER_PATTERN.match(prompt)
     if match is None:
         return None
     verb = _canonical_word(match.group(1))
     text = _PASTE_TAG.sub("", match.group(2) or "").strip()
     if (
-        verb not in VERBS
-        or (text and verb in _ALONE)
+        verb not in TYPED_VERBS
+        or (text and verb in _VERBS_WITHOUT_WORDS)
         or (text and not slash and _is_prose(verb, text, prompt))
     ):
         return None
-    return Trigger(verb, text, slash, pasted=False, sign=sign)
+    return Trigger(verb, text, slash, is_pasted=False, sign=sign)
 
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
     """Check whether a ``>`` trigger begins a sentence, such as ``>resume the work``, or a quote of several lines."""
-    if verb in {"resume", "trim"} and _PROSE.match(text):
+    if verb in {"resume", "trim"} and _PROSE_START.match(text):
         return True
     other_lines = []
     for line in prompt.split("\n")[1:]:
@@ -223,10 +233,10 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 def _command_behind_words(prompt: str) -> str:
     """Return the command that was typed directly after a restored trigger and its words, else the prompt."""
-    trigger = _TRIGGER.match(prompt)
-    if trigger is None or _canonical_word(trigger.group(1)) not in VERBS:
+    trigger = _TRIGGER_PATTERN.match(prompt)
+    if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
         return prompt
-    starts = [command.start() for command in _BEHIND_WORDS.finditer(prompt)]
+    starts = [command.start() for command in _COMMAND_BEHIND_WORDS.finditer(prompt)]
     if starts:
         return prompt[starts[-1] :]
     return prompt
@@ -245,7 +255,7 @@ def _last_of_retyped(prompt: str) -> str:
         return prompt
     verb = _canonical_word(match.group(1))
     names = "|".join((verb, *(alias for alias, meant in ALIASES.items() if meant == verb)))
-    repeats = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
+    repeats = re.finditer(rf"{_SIGN_PATTERN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     positions = [repeat.start() for repeat in repeats]
     if verb != "trim":
         positions = [
@@ -267,9 +277,9 @@ def _is_pasted_over(prompt: str) -> bool:
     /clear`` passes.
     """
     verb = _leading_verb(prompt)
-    if verb in _ALONE:
-        return _PASTED_ALONE.match(prompt) is not None
-    return verb in VERBS and _PASTED.search(prompt[-120:]) is not None
+    if verb in _VERBS_WITHOUT_WORDS:
+        return _PASTED_AFTER_NAME.match(prompt) is not None
+    return verb in TYPED_VERBS and _PASTED_AT_END.search(prompt[-120:]) is not None
 
 
 def _leading_verb(prompt: str) -> str:

@@ -38,9 +38,14 @@ from resume_hooks.derive.trim.plan import (
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.confirmations import OPEN_SECONDS, StoredQuestion
-from resume_hooks.hooks.plain_cards import LOW_PERCENT, NOTHING_CHANGED, TITLE_COLUMNS, refusal_card
-from resume_hooks.hooks.request import Request, TimeLimit, time_limit
+from resume_hooks.hooks.confirmations import QUESTION_SECONDS, StoredQuestion
+from resume_hooks.hooks.plain_cards import (
+    MAX_TITLE_COLUMNS,
+    MIN_PERCENT_TO_SHRINK,
+    NOTHING_CHANGED_TEXT,
+    refusal_card,
+)
+from resume_hooks.hooks.request import Request, TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
@@ -50,15 +55,15 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import collapse_line
 
-WORDS = frozenset({"yes", "cancel", "help"})
+ANSWER_WORDS = frozenset({"yes", "cancel", "help"})
 WORD_ALIASES = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
 """Other spellings of these words. No other spelling means yes."""
 
-_TO_CONFIRM = "To confirm, type: >trim yes"
+_CONFIRM_HINT = "To confirm, type: >trim yes"
 
-MAX_OPTIONS = 4_000  # the maximum number of characters in a question's options
+MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters in a question's options
 
-MAX_SECONDS = 4.5
+MAX_CONFIRM_SECONDS = 4.5
 """The time limit in seconds for reading and writing together. Starting and the clipboard use the
 rest of five."""
 
@@ -104,23 +109,26 @@ def _answer_untrim(request: Request) -> Outcome:
 
 def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     """Preview a trim, unless an installed part answers instead."""
-    if len(request.text) > MAX_OPTIONS:
-        message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
+    if len(request.text) > MAX_OPTIONS_CHARACTERS:
+        message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS_CHARACTERS:,}"
         raise UsageError(message, "See >trim help.")
     for answer_smart_trim in answers(questions.answer_smart_trim):
-        answered = answer_smart_trim(request)
-        if answered is not None:
-            return answered
+        smart_trim_outcome = answer_smart_trim(request)
+        if smart_trim_outcome is not None:
+            return smart_trim_outcome
     _refuse_option_in_place(request.text, request.trigger)
     with time_limit(request.command):
         trim_plan = _plan_trim_of_request(parent, request.text, request)
-    if not (request.text or trim_plan.choices) and trim_plan.before.most_percent < LOW_PERCENT:
+    if (
+        not (request.text or trim_plan.choices)
+        and trim_plan.before.most_percent < MIN_PERCENT_TO_SHRINK
+    ):
         raise NothingToTrim("There is nothing to trim yet")
     # a yes to this question must not answer an older question
     confirmations.consume_question(parent.session_id)
     if not trim_plan.pays:
         return report_on_text(
-            not_worth_card(format_card(trim_plan), request.trigger.name("handoff"))
+            not_worthwhile_card(format_card(trim_plan), request.trigger.name("handoff"))
         )
     store_error = ""
     try:
@@ -150,7 +158,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
 
 
 def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
-    started = time.monotonic()
+    start_time = time.monotonic()
     question = confirmations.wait_for_question(parent.session_id)
     if question is None or not (
         question.is_open or _is_answered_elsewhere(question, request.where)
@@ -160,8 +168,8 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
         plan = _plan_trim_of_request(parent, question.options, request)
 
     def claim_in_time(_: TrimPlan) -> bool:
-        if (time.monotonic() - started) * (1 + WRITING_RATIO) > MAX_SECONDS:
-            raise TimeLimit(
+        if (time.monotonic() - start_time) * (1 + WRITING_RATIO) > MAX_CONFIRM_SECONDS:
+            raise TimeLimitExceeded(
                 "It would take longer than a prompt may wait, so nothing was made", request.command
             )
         return confirmations.claim_question(question)
@@ -170,15 +178,17 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
         plan, request.caller(), claim_in_time, partial(_write_and_settle, question)
     )
     if isinstance(outcome, OpenedSession):
-        return with_savings(outcome, question.options)
+        return add_savings(outcome, question.options)
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return report_on_text(not_worth_card(format_card(plan), request.trigger.name("handoff")))
+        return report_on_text(
+            not_worthwhile_card(format_card(plan), request.trigger.name("handoff"))
+        )
     # Another hook, in this client or another one, was faster.
-    answered = confirmations.wait_for_question(parent.session_id)
-    if answered is not None and _is_answered_elsewhere(answered, request.where):
+    later_question = confirmations.wait_for_question(parent.session_id)
+    if later_question is not None and _is_answered_elsewhere(later_question, request.where):
         return _confirm_trim(parent, request)
-    return _answer_without_question(parent, answered, request)
+    return _answer_without_question(parent, later_question, request)
 
 
 def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
@@ -233,7 +243,7 @@ def _answer_without_question(
         if existing is not None:
             remark = first_line_in_new_session(existing)
             outcome = OpenedSession(existing, None, "already trimmed", remark=remark)
-            return with_savings(outcome, question.options)
+            return add_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
             return report_on_text(busy_card(request.typed_name))
@@ -242,27 +252,27 @@ def _answer_without_question(
     return report_on_text(answered_card(question, request.typed_name, is_deleted=is_deleted))
 
 
-def with_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
+def add_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
     """Return a trim's outcome with lines on its savings and on its ``options`` as typed."""
     receipt = outcome.receipt
     saved_tokens = receipt.tokens_before - receipt.tokens_after
     lines = [f"about {saved_tokens:,} tokens are placeholders now; each names its original"]
     if options:
-        lines.append(f"options: {collapse_line(options, TITLE_COLUMNS)}")
+        lines.append(f"options: {collapse_line(options, MAX_TITLE_COLUMNS)}")
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
     if text.lower() == "y":
-        raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
+        raise UsageError("'y' is not enough: type yes", f"{_CONFIRM_HINT}.")
     word = text.partition(" ")[0].lower()
     if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
         raise UsageError(
             f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here"
         )
-    if WORDS & set(text.lower().split()):
+    if ANSWER_WORDS & set(text.lower().split()):
         raise UsageError(
-            f"'{collapse_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more."
+            f"'{collapse_line(text, 80)}' confirms nothing", f"{_CONFIRM_HINT}, and nothing more."
         )
 
 
@@ -276,15 +286,17 @@ _ANSWERS_TEXT = """\
 def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
     """Return the preview of a trim and the ways to confirm it. ``store_error`` says why it cannot be confirmed."""
     if store_error:
-        heading = f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}"
-        return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED}"
+        heading = (
+            f"trim · nothing is written\n{_format_options_line(options)}{_indent_text(preview)}"
+        )
+        return f"{heading}\n\n  {store_error}\n\n{NOTHING_CHANGED_TEXT}"
     confirm_command = f"{trim} yes"
     # The first line repeats the command. If a line is too wide while the model works, client
     # 2.1.329 shows only the first line.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
     answers_text = _ANSWERS_TEXT.format(trim=trim)
     return (
-        f"{first_line}\n{_with_options(options)}{_indent_text(preview)}\n"
+        f"{first_line}\n{_format_options_line(options)}{_indent_text(preview)}\n"
         f"{answers_text}\nTo make it: {confirm_command}"
     )
 
@@ -302,9 +314,9 @@ def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
     return "\n".join([*format_totals(trim_plan), *in_place_lines, *list_remarks(trim_plan)[-1:]])
 
 
-def not_worth_card(preview: str, handoff: str) -> str:
+def not_worthwhile_card(preview: str, handoff: str) -> str:
     """Return the card of a trim that frees too little, with its numbers and an alternative."""
-    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED}\n\nInstead: {handoff}"
+    return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff}"
 
 
 def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
@@ -328,13 +340,15 @@ def cancelled_card(*, is_open: bool) -> str:
 
 def no_question_card(trim: str) -> str:
     """Return the card of a yes without a question."""
-    words = "there is nothing to confirm: no question about a trim is open"
-    return refusal_card(words, last_line=f"First: {trim}")
+    reason = "there is nothing to confirm: no question about a trim is open"
+    return refusal_card(reason, last_line=f"First: {trim}")
 
 
 def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> str:
     """Return the card of a yes to an expired or answered question; ``is_deleted`` means that its child was deleted."""
-    reason = f"there is nothing to confirm: the question is older than {OPEN_SECONDS // 60} minutes"
+    reason = (
+        f"there is nothing to confirm: the question is older than {QUESTION_SECONDS // 60} minutes"
+    )
     if question.child:
         if is_deleted:
             later_state = "its file is gone"
@@ -352,9 +366,9 @@ def busy_card(trim: str) -> str:
     )
 
 
-def _with_options(options: str) -> str:
+def _format_options_line(options: str) -> str:
     if options:
-        return f"  options: {collapse_line(options, TITLE_COLUMNS)}\n"
+        return f"  options: {collapse_line(options, MAX_TITLE_COLUMNS)}\n"
     return ""
 
 

@@ -23,7 +23,7 @@ from resume_hooks.system import bug_log, claude_cli
 from resume_hooks.system.plugin_files import NAME
 from resume_hooks.version import __version__
 
-VERSION = 3
+REPORT_VERSION = 3
 """The version of the report's schema."""
 
 REPORTABLE_CODES = frozenset(
@@ -49,37 +49,37 @@ REPORTED_LIBRARIES = (
     "rich",
     "tantivy",
 )
-MAX_ENTRIES = 20
+MAX_LOG_ENTRIES = 20
 """The maximum number of log entries in a report."""
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _ENTRY_HEADING = re.compile(r"[0-9TZ:.-]{20,30} [0-9A-Za-z.+-]{1,20} >?[a-z-]{1,20} [A-Za-z]{1,60}")
-_CODE_PLACE = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
+_CODE_LOCATION = re.compile(r"  [\w./-]{1,100}:[0-9]+ [\w<>]{1,60}")
 
 
 def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict[str, Any]:
     """Return the report as a JSON value that matches ``cli.schema.doctor.BugReport``."""
     anonymizer = Anonymizer(cwd, where)
     return {
-        "report": VERSION,
+        "report": REPORT_VERSION,
         "made_at": clock.now(),
-        "versions": _versions_in_use(anonymizer),
+        "versions": _report_versions(anonymizer),
         "findings": [
             {
-                "code": each.code,
-                "level": each.level,
-                "detail": anonymizer.anonymize(each.detail)
-                if each.code in REPORTABLE_CODES
+                "code": finding.code,
+                "level": finding.level,
+                "detail": anonymizer.anonymize(finding.detail)
+                if finding.code in REPORTABLE_CODES
                 else "",
             }
-            for each in findings
+            for finding in findings
         ],
-        "settings": _settings_in_report(where, anonymizer),
-        "log": _entries_of_log(where),
+        "settings": _report_settings(where, anonymizer),
+        "log": _read_log_entries(where),
     }
 
 
-def _versions_in_use(anonymizer: Anonymizer) -> dict[str, Any]:
+def _report_versions(anonymizer: Anonymizer) -> dict[str, Any]:
     library_versions = {}
     for name in REPORTED_LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -120,7 +120,7 @@ def _plain_word_or_other(value: object) -> str:
     return "other"
 
 
-def _settings_in_report(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any]]:
+def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, setting in settings.load_settings(where).items():
         value: object = setting.value
@@ -136,20 +136,25 @@ def _settings_in_report(where: Where, anonymizer: Anonymizer) -> list[dict[str, 
     return rows
 
 
-def _entries_of_log(where: Where) -> list[str]:
+def _read_log_entries(where: Where) -> list[str]:
     """Return the last entries. Lines that do not have our format are omitted."""
     entries = []
-    for entry in bug_log.log_entries(where)[-MAX_ENTRIES:]:
-        heading, *places = entry.strip("\n").split("\n")
+    for entry in bug_log.log_entries(where)[-MAX_LOG_ENTRIES:]:
+        heading, *locations = entry.strip("\n").split("\n")
         if _ENTRY_HEADING.fullmatch(heading):
             entries.append(
-                "\n".join([heading, *(place for place in places if _CODE_PLACE.fullmatch(place))])
+                "\n".join(
+                    [
+                        heading,
+                        *(location for location in locations if _CODE_LOCATION.fullmatch(location)),
+                    ]
+                )
             )
     return entries
 
 
-PATH = "<path>"
-USER = "<user>"
+PATH_PLACEHOLDER = "<path>"
+USER_PLACEHOLDER = "<user>"
 
 _SHARED_FOLDERS = (
     "/usr/bin",
@@ -167,47 +172,52 @@ _HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
 """A path in the home folder. A hidden first folder, such as a tool's, is kept."""
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
-_SHORTEST_NAME = 2
+MIN_NAME_CHARACTERS = 2
 
 
 class Anonymizer:
     """Removes names from texts: the user's name, the project's folder, and the homes of client and user."""
 
     def __init__(self, cwd: str, where: Where) -> None:
-        places = [
+        replacements = [
             (where.state, "<state>"),
             (where.config, "<config>"),
             (cwd, "<project>"),
             (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
         ]
         names_by_path = {}
-        for place, name in places:
-            for path in (place, os.path.realpath(place)):
+        for folder, name in replacements:
+            for path in (folder, os.path.realpath(folder)):
                 names_by_path[path.rstrip("/")] = name
         # The longest names come first. A home that is the root folder is skipped, because every
         # path begins with it.
-        self._places = sorted(
+        self._replacements = sorted(
             ((p, n) for p, n in names_by_path.items() if len(p) > 1), key=lambda pair: -len(pair[0])
         )
-        words = sorted((re.escape(name) for name in _names_of_user(where)), key=len, reverse=True)
-        self._user: re.Pattern[str] | None = None
+        words = sorted((re.escape(name) for name in _find_user_names(where)), key=len, reverse=True)
+        self._user_pattern: re.Pattern[str] | None = None
         if words:
-            self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")
+            self._user_pattern = re.compile(
+                rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])"
+            )
 
     def anonymize(self, text: str) -> str:
         """Return a sentence without the user's paths and name."""
-        for path, name in self._places:
+        for path, name in self._replacements:
             text = re.sub(rf"{re.escape(path)}(?![\w.-])", name, text)
-        text = _PROJECT_KEY.sub(rf"\1{PATH}", text)
-        text = _HOME_PATH.sub(rf"~/\1{PATH}", text)
-        shared_prefixes = tuple(f"{place}/" for place in _SHARED_FOLDERS)
+        text = _PROJECT_KEY.sub(rf"\1{PATH_PLACEHOLDER}", text)
+        text = _HOME_PATH.sub(rf"~/\1{PATH_PLACEHOLDER}", text)
+        shared_prefixes = tuple(f"{folder}/" for folder in _SHARED_FOLDERS)
         text = _ABSOLUTE_PATH.sub(
-            lambda found: found[0] if f"{found[0]}/".startswith(shared_prefixes) else PATH, text
+            lambda match: (
+                match[0] if f"{match[0]}/".startswith(shared_prefixes) else PATH_PLACEHOLDER
+            ),
+            text,
         )
-        return self._user.sub(USER, text) if self._user else text
+        return self._user_pattern.sub(USER_PLACEHOLDER, text) if self._user_pattern else text
 
 
-def _names_of_user(where: Where) -> set[str]:
+def _find_user_names(where: Where) -> set[str]:
     """Return the user's names in the system, in the environment and in the home folder's name."""
     names = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
@@ -219,5 +229,5 @@ def _names_of_user(where: Where) -> set[str]:
     return {
         name
         for name in names
-        if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}
+        if len(name) >= MIN_NAME_CHARACTERS and name.lower() not in {"home", "users"}
     }

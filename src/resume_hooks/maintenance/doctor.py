@@ -36,10 +36,10 @@ from resume_hooks.version import __version__
 PRIVATE_FOLDERS = ("pending", "log")
 """Subfolders of the state folder that contain only our own files."""
 
-MAX_ENTRIES = 10_000
+MAX_FOLDER_ENTRIES = 10_000
 """The maximum number of entries to check in a folder."""
 
-RIVAL_TOOLS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
+RIVAL_TOOL_WORDS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that use the same triggers."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
@@ -91,8 +91,8 @@ def check_installation(cwd: str) -> list[Finding]:
             check = questions.check_of_doctor.load(part, function)
         findings.append((name, check(cwd)))
     return [
-        each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}")
-        for name, each in findings
+        finding._replace(name=name, code=f"{name.replace(' ', '-')}-{finding.code}")
+        for name, finding in findings
     ]
 
 
@@ -111,7 +111,7 @@ def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
     return Finding("", "problem", detail, remedy, code)
 
 
-def _uses_other_agent() -> bool:
+def _uses_only_other_agents() -> bool:
     """Check whether another agent has sessions here, but Claude Code has neither a program nor sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
@@ -122,7 +122,7 @@ def _uses_other_agent() -> bool:
 
 
 def _check_client(_: str) -> Finding:
-    if _uses_other_agent():
+    if _uses_only_other_agents():
         return note_finding("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find_program("claude", os.environ) is None:
         return problem_finding(
@@ -170,11 +170,11 @@ def _check_policy(_: str) -> Finding:
 
 def _check_plugin(cwd: str) -> Finding:
     plugins = {
-        name: on
-        for name, on in claude_cli.enabled_plugins(cwd).items()
+        name: is_enabled
+        for name, is_enabled in claude_cli.enabled_plugins(cwd).items()
         if name.split("@")[0] == NAME
     }
-    if not plugins and _uses_other_agent():
+    if not plugins and _uses_only_other_agents():
         return note_finding(
             "not installed in Claude Code, which is not installed either", code="unused"
         )
@@ -200,16 +200,16 @@ def _check_plugin(cwd: str) -> Finding:
 
 def _check_engine(_: str) -> Finding:
     engine_text = f"Python {sys.version.split()[0]} at {sys.executable}"
-    data = os.path.join(Where().config, "plugins", "data")
+    data_folder = os.path.join(Where().config, "plugins", "data")
     names = list[str]()
     with contextlib.suppress(OSError):
-        names = os.listdir(data)
+        names = os.listdir(data_folder)
     states = []
     for name in names:
         if name.startswith(NAME):
-            states.append(read_json_object(os.path.join(data, name, "install.json")))
+            states.append(read_json_object(os.path.join(data_folder, name, "install.json")))
     states_by_start = [
-        (at if isinstance(at := state.get("started"), (int, float)) else 0, state)
+        (started if isinstance(started := state.get("started"), (int, float)) else 0, state)
         for state in states
     ]
     last_state = max(states_by_start, key=lambda pair: pair[0])[1] if states_by_start else {}
@@ -239,9 +239,9 @@ def _check_other_agents(_: str) -> Finding:
         if agent.name in registry.INCOMPLETE_AGENTS:
             continue
         agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
-        if installs := agent.plugin_install_command(NAME):
+        if install_command := agent.plugin_install_command(NAME):
             agent_texts[-1] += ", without the plugin"
-            install_commands.append(installs)
+            install_commands.append(install_command)
     if install_commands:
         return note_finding(
             "; ".join(agent_texts),
@@ -252,18 +252,18 @@ def _check_other_agents(_: str) -> Finding:
 
 
 def _check_other_tools(cwd: str) -> Finding:
-    rivals = sorted(
+    rival_plugins = sorted(
         {
             where
             for where, command in claude_cli.prompt_hooks(cwd)
-            if any(word in command for word in RIVAL_TOOLS)
+            if any(word in command for word in RIVAL_TOOL_WORDS)
         }
     )
-    for name, on in claude_cli.enabled_plugins(cwd).items():
-        if on and name.split("@")[0] in RIVAL_TOOLS:
-            rivals.append(name)
-    if rivals:
-        rival_names = ", ".join(dict.fromkeys(rivals))
+    for name, is_enabled in claude_cli.enabled_plugins(cwd).items():
+        if is_enabled and name.split("@")[0] in RIVAL_TOOL_WORDS:
+            rival_plugins.append(name)
+    if rival_plugins:
+        rival_names = ", ".join(dict.fromkeys(rival_plugins))
         remedy = (
             "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
             "config triggers_off full"
@@ -276,11 +276,11 @@ def _check_transcripts(cwd: str) -> Finding:
     here_count, total = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
     if unlistable := locate.unlistable_folders(Where()):
         if len(unlistable) > 1:
-            others = f" and {len(unlistable) - 1:,} more"
+            others_text = f" and {len(unlistable) - 1:,} more"
         else:
-            others = ""
+            others_text = ""
         remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(unlistable[0])}"
-        detail = f"{unlistable[0]}{others} can't be listed; sessions elsewhere: {total:,}"
+        detail = f"{unlistable[0]}{others_text} can't be listed; sessions elsewhere: {total:,}"
         return problem_finding(detail, remedy, "hidden")
     if not total:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
@@ -291,31 +291,32 @@ def _check_transcripts(cwd: str) -> Finding:
 
 
 def _check_giants(_: str) -> Finding:
-    giants, bytes_left = list[tuple[SessionFile, int]](), MAX_SEARCHED_BYTES
+    giants, remaining_bytes = list[tuple[SessionFile, int]](), MAX_SEARCHED_BYTES
     for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
         if session.size < GIANT_LINE:
             break
-        bytes_left -= session.size
-        line = 0
+        remaining_bytes -= session.size
+        longest_line = 0
         with contextlib.suppress(OSError):  # the file was deleted after it was listed
-            line = measure_longest_line(session.path) if bytes_left >= 0 else 0
-        if session.size >= GIANT or line >= GIANT_LINE:
-            giants.append((session, line))
+            longest_line = measure_longest_line(session.path) if remaining_bytes >= 0 else 0
+        if session.size >= GIANT or longest_line >= GIANT_LINE:
+            giants.append((session, longest_line))
     if not giants:
         return ok_finding(
             f"no transcript of {format_bytes(GIANT)} or more, no line of "
             f"{format_bytes(GIANT_LINE)} or more"
         )
-    (first_giant, line), others = (
+    (first_giant, longest_line), others_text = (
         giants[0],
         f", and {len(giants) - 1:,} more" if len(giants) > 1 else "",
     )
-    if line >= GIANT_LINE:
-        line_text = f", one line of it {format_bytes(line)}"
+    if longest_line >= GIANT_LINE:
+        line_text = f", one line of it {format_bytes(longest_line)}"
     else:
         line_text = ""
-    detail = f"{first_giant.path} has {format_bytes(first_giant.size)}{line_text}{others}; the client may hang on it"
-    if line < GIANT_LINE and is_live_part_within(first_giant.path, GIANT // 2):
+    sizes_text = f"{format_bytes(first_giant.size)}{line_text}{others_text}"
+    detail = f"{first_giant.path} has {sizes_text}; the client may hang on it"
+    if longest_line < GIANT_LINE and is_live_part_within(first_giant.path, GIANT // 2):
         remedy = (
             "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
             f"{first_giant.session_id[:8]}"
@@ -330,34 +331,38 @@ def _check_giants(_: str) -> Finding:
 
 def _check_expiry(cwd: str) -> Finding:
     expiry = forecast_expiry(cwd, Where())
-    days, path = expiry.retention
+    retention, path = expiry.retention
     if path:
         source = f"cleanupPeriodDays in {path}"
     else:
         source = "the client's default"
-    if days is None:
+    if retention is None:
         return ok_finding(
             f"the client deletes no session ({source} is not a number of days)", code="never"
         )
-    text = f"sessions are deleted {format_count(days, 'day')} after their last write ({source})"
+    forecast = (
+        f"sessions are deleted {format_count(retention, 'day')} after their last write ({source})"
+    )
     if expiry.first is None:
-        return ok_finding(f"{text}; none within seven days")
-    text += f"; {format_count(expiry.sessions, 'session')} in {format_count(expiry.projects, 'project')}"
-    text += f", and files of {expiry.younger:,} younger ones," if expiry.younger else ""
-    text += f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
-    text += f", from {clock.format_minute(clock.from_epoch(expiry.first))} UTC on"
-    is_allowed, why = permission.check_archiving_allowed(Where())
+        return ok_finding(f"{forecast}; none within seven days")
+    forecast += f"; {format_count(expiry.sessions, 'session')} in {format_count(expiry.projects, 'project')}"
+    forecast += f", and files of {expiry.younger:,} younger ones," if expiry.younger else ""
+    forecast += (
+        f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
+    )
+    forecast += f", from {clock.format_minute(clock.from_epoch(expiry.first))} UTC on"
+    is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
-        return note_finding(f"{text}; none is archived: {why}", code="unkept")
+        return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
     if expiry.unkept:
         remedy = (
             "The next session of each project archives its own; now, and all: resume-hooks "
             "archive --all"
         )
         return note_finding(
-            f"{text}; {expiry.unkept:,} of them are not in the vault yet", remedy, "soon"
+            f"{forecast}; {expiry.unkept:,} of them are not in the vault yet", remedy, "soon"
         )
-    return ok_finding(f"{text}; the vault has all of them", code="kept")
+    return ok_finding(f"{forecast}; the vault has all of them", code="kept")
 
 
 def _check_state(_: str) -> Finding:
@@ -382,20 +387,20 @@ def _check_state(_: str) -> Finding:
         )
     if problems := problems_in_state(folder):
         if len(problems) > 1:
-            others = f", and {len(problems) - 1:,} more like it"
+            others_text = f", and {len(problems) - 1:,} more like it"
         else:
-            others = ""
+            others_text = ""
         return problem_finding(
-            f"{problems[0].path} {problems[0].why}{others}", problems[0].remedy, "odd"
+            f"{problems[0].path} {problems[0].description}{others_text}", problems[0].remedy, "odd"
         )
     return ok_finding(f"{folder} is private and writable")
 
 
 class StateProblem(NamedTuple):
-    """An unexpected entry in the state folder: ``why`` ends a sentence about it, ``remedy`` is a command."""
+    """An unexpected entry in the state folder: ``description`` ends a sentence about it, ``remedy`` is a command."""
 
     path: str
-    why: str
+    description: str
     remedy: str
 
 
@@ -410,15 +415,15 @@ def problems_in_state(folder: str) -> list[StateProblem]:
     )
     return [
         problem
-        for path in itertools.islice(paths, MAX_ENTRIES)
+        for path in itertools.islice(paths, MAX_FOLDER_ENTRIES)
         if (problem := _problem_of_path(path))
     ]
 
 
 def _paths_in_folder(folder: str) -> Iterator[str]:
     try:
-        with os.scandir(folder) as listed:
-            yield from sorted(entry.path for entry in listed if not os.path.islink(folder))
+        with os.scandir(folder) as entries:
+            yield from sorted(entry.path for entry in entries if not os.path.islink(folder))
     except OSError:
         return
 
@@ -460,25 +465,25 @@ def _check_missing_state(folder: str) -> Finding:
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok_finding(f"{folder} is created when it is first needed")
     if os.path.isdir(parent):
-        why = "can't be written"
+        reason = "can't be written"
     else:
-        why = "is not a folder"
+        reason = "is not a folder"
     remedy = (
         f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
         "folder that can be written."
     )
-    return problem_finding(f"{folder} can't be created: {parent} {why}", remedy, "unmakable")
+    return problem_finding(f"{folder} can't be created: {parent} {reason}", remedy, "unmakable")
 
 
 def _check_settings(_: str) -> Finding:
-    if refused := settings.describe_invalid_settings():
+    if invalid_settings := settings.describe_invalid_settings():
         remedy = (
             "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin "
             "configure resume-hooks"
         )
-        return problem_finding("; ".join(refused), remedy, "refused")
-    if ignored := settings.describe_former_settings():
-        return note_finding(" ".join(ignored), "Remove each from its source.", "former")
+        return problem_finding("; ".join(invalid_settings), remedy, "refused")
+    if former_settings := settings.describe_former_settings():
+        return note_finding(" ".join(former_settings), "Remove each from its source.", "former")
     return ok_finding("every value is valid")
 
 
@@ -486,9 +491,9 @@ def _check_log(_: str) -> Finding:
     entries = bug_log.log_entries(Where())
     if not entries:
         return ok_finding("no bug was recorded")
-    bugs = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
+    bugs_text = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
     detail = (
-        f"{bugs} recorded in {bug_log.log_file(Where())}, the last one on "
+        f"{bugs_text} recorded in {bug_log.log_file(Where())}, the last one on "
         f"{clock.format_minute(entries[-1])} UTC"
     )
     remedy = "Report it with the output of: resume-hooks doctor --bundle"
@@ -504,26 +509,30 @@ def _check_index(_: str) -> Finding:
     if status.state != "ready":
         return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
     if status.behind:
-        behind = f", {format_count(status.behind, 'file')} behind; the next search reads them"
+        changed_text = f", {format_count(status.behind, 'file')} behind; the next search reads them"
     else:
-        behind = ""
+        changed_text = ""
     return ok_finding(
-        f"{format_bytes(status.size)} for {format_count(status.transcripts, 'transcript')}{behind}"
+        f"{format_bytes(status.size)} for {format_count(status.transcripts, 'transcript')}{changed_text}"
     )
 
 
 def _check_trash(_: str) -> Finding:
-    entries, strays = list_deleted(Where()), list_stray_folders(Where())
-    half_removed = sum(stray.gone for stray in strays)
+    entries, stray_folders = list_deleted(Where()), list_stray_folders(Where())
+    half_removed_count = sum(stray.gone for stray in stray_folders)
     if not all(entry.complete for entry in entries):
-        oddities = ["a delete was interrupted"]
+        problems = ["a delete was interrupted"]
     else:
-        oddities = []
-    oddities += [f"{half_removed:,} half-removed"] if half_removed else []
-    oddities += [f"{len(strays) - half_removed:,} unknown"] if len(strays) > half_removed else []
-    oddities += [format_bytes(sum(stray.size for stray in strays))] if strays else []
-    if oddities:
-        return note_finding(", ".join(oddities), "See the list: resume-hooks restore --list", "odd")
+        problems = []
+    problems += [f"{half_removed_count:,} half-removed"] if half_removed_count else []
+    problems += (
+        [f"{len(stray_folders) - half_removed_count:,} unknown"]
+        if len(stray_folders) > half_removed_count
+        else []
+    )
+    problems += [format_bytes(sum(stray.size for stray in stray_folders))] if stray_folders else []
+    if problems:
+        return note_finding(", ".join(problems), "See the list: resume-hooks restore --list", "odd")
     if not entries:
         return ok_finding("empty")
     size = format_bytes(sum(entry.size for entry in entries))
@@ -533,35 +542,37 @@ def _check_trash(_: str) -> Finding:
 
 
 def _check_vault(_: str) -> Finding:
-    is_allowed, why = permission.check_archiving_allowed(Where())
+    is_allowed, reason = permission.check_archiving_allowed(Where())
     archived, damaged = kept_sessions(Where()), find_unreadable(Where())
     if damaged:
         damage_text = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
         return problem_finding(
             damage_text, "See what is wrong: resume-hooks archive --verify", "odd"
         )
-    size = (
-        f"archived copies: {len(archived):,}, {format_bytes(sum(each.stored for each in archived))}"
-    )
+    sizes_text = f"archived copies: {len(archived):,}, {format_bytes(sum(session.stored for session in archived))}"
     if not is_allowed:
-        return note_finding(f"{size}; no new ones are made: {why}", code="off")
+        return note_finding(f"{sizes_text}; no new ones are made: {reason}", code="off")
     if detail := permission.waiting_notice(Where()):
         return note_finding(
-            f"{size}. {detail}", "To have them made sooner: resume-hooks config vault on", "awaited"
+            f"{sizes_text}. {detail}",
+            "To have them made sooner: resume-hooks config vault on",
+            "awaited",
         )
-    max_size, stored_size = settings.vault_limit(), sum(each.stored for each in archived)
+    max_size, stored_size = settings.vault_limit(), sum(session.stored for session in archived)
     if max_size and stored_size > max_size:
         remedy = (
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
-        return note_finding(f"{size}, more than the setting vault allows", remedy, "full")
-    if why := hold_sessions.reason_against_links(Where()):
-        return note_finding(f"{size}; none is held against an early deletion: {why}", code="unheld")
+        return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
+    if reason := hold_sessions.reason_against_links(Where()):
+        return note_finding(
+            f"{sizes_text}; none is held against an early deletion: {reason}", code="unheld"
+        )
     if os.path.isdir(held_links.links_folder(Where())) and (
-        missing := hold_sessions.count_sessions_without_link(Where())
+        missing_count := hold_sessions.count_sessions_without_link(Where())
     ):
         detail = (
-            f"{size}; {format_count(missing, 'session')} not held against an early deletion: no "
+            f"{sizes_text}; {format_count(missing_count, 'session')} not held against an early deletion: no "
             "link could be made"
         )
         return note_finding(
@@ -569,12 +580,12 @@ def _check_vault(_: str) -> Finding:
             f"See whether links can be made from {Where().projects} to {Where().state}.",
             "unheld",
         )
-    return ok_finding(size if archived else "empty")
+    return ok_finding(sizes_text if archived else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:
-    programs_found = clipboard.clipboard_methods()
-    if not programs_found:
+    clipboard_programs = clipboard.clipboard_methods()
+    if not clipboard_programs:
         remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
         return note_finding("no clipboard program found", remedy, "none")
-    return ok_finding(f"tried in this order: {', '.join(programs_found)}")
+    return ok_finding(f"tried in this order: {', '.join(clipboard_programs)}")

@@ -26,7 +26,7 @@ OWN_FILES = (
     "links.jsonl", "settings.json", "stats.json", "audit.json", "vault-told", "log/errors.log", "log/errors.log.1",
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
-INDEX_FOLDER = "index"
+INDEX_FOLDER_NAME = "index"
 """Our own files that ``--purge`` removes, including notes, the plugin's files, and folders that
 become empty.
 
@@ -58,23 +58,23 @@ NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
 They are removed once they are empty.
 """
 
-SCRIPT_BYTES = 64 * 1024
+MAX_SCRIPT_BYTES = 64 * 1024
 """The number of bytes to read of one of the client's scripts."""
 
-REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
+REMOVE_MARKETPLACE_COMMAND = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
 
-class StayingFile(NamedTuple):
+class RemainingFile(NamedTuple):
     """A file or folder that is kept, its description, and the way to remove it."""
 
     path: str
-    what: str
-    way: str
+    description: str
+    removal: str
 
 
 def remaining_files(
     where: Where, removed: Collection[str] | None, commands: Collection[Collection[str]]
-) -> list[StayingFile]:
+) -> list[RemainingFile]:
     """Return the files that are kept after the client's ``commands`` and the removal of ``removed`` (None: no purge).
 
     The result includes only existing files, so a later call returns the files that were actually
@@ -83,7 +83,7 @@ def remaining_files(
     rows = [*_remaining_own_files(where, removed), *_remaining_client_files(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
         rows.append(
-            StayingFile(
+            RemainingFile(
                 program,
                 "this command",
                 f"as it was installed: pipx, uv tool or pip uninstall {NAME}",
@@ -95,8 +95,8 @@ def remaining_files(
 def notes_on_written_files(where: Where) -> str:
     """Return sentences about the files that parts wrote into projects, or ``""`` if there are none."""
     notes = []
-    for note_on in seam.answers(questions.note_on_written_files):
-        notes.append(note_on(where))
+    for find_note in seam.answers(questions.note_on_written_files):
+        notes.append(find_note(where))
     return " ".join(filter(None, notes))
 
 
@@ -106,7 +106,7 @@ def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
     If the folder cannot be listed, return the folder itself.
     """
 
-    def _other_paths(folder: str) -> list[str]:
+    def list_other_paths(folder: str) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
         return [path for path in paths if path not in removed]
 
@@ -114,38 +114,38 @@ def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
         return (
             os.path.basename(path) not in NOTE_FOLDERS
             or not os.path.isdir(path)
-            or bool(_other_paths(path))
+            or bool(list_other_paths(path))
         )
 
     try:
         if os.path.isdir(state):
-            return [path for path in _other_paths(state) if is_remaining(path)]
+            return [path for path in list_other_paths(state) if is_remaining(path)]
         return []
     except OSError:
         return [state]
 
 
-def _remaining_own_files(where: Where, removed: Collection[str] | None) -> list[StayingFile]:
-    state, purge = where.state, shell_command("install --remove --purge")
-    remaining = remaining_paths(state, removed or _folders_of_copies())
+def _remaining_own_files(where: Where, removed: Collection[str] | None) -> list[RemainingFile]:
+    state, purge_command = where.state, shell_command("install --remove --purge")
+    remaining = remaining_paths(state, removed or _find_copy_folders())
     if removed is None:
         if os.path.isdir(state):
-            state_row = [StayingFile(state, "links, settings, index, notes", purge)]
+            state_row = [RemainingFile(state, "links, settings, index, notes", purge_command)]
         else:
             state_row = []
         return [
             *state_row,
             *(
-                _row_of_original(path)
+                _describe_original(path)
                 for path in remaining
                 if os.path.basename(path) in ORIGINAL_FOLDERS
             ),
         ]
-    return [_row_of_original(path) for path in remaining]
+    return [_describe_original(path) for path in remaining]
 
 
-def _row_of_original(path: str) -> StayingFile:
-    return StayingFile(
+def _describe_original(path: str) -> RemainingFile:
+    return RemainingFile(
         path,
         ORIGINAL_FOLDERS.get(os.path.basename(path), "not removed by a purge"),
         _removal_command(path),
@@ -154,11 +154,11 @@ def _row_of_original(path: str) -> StayingFile:
 
 def _remaining_client_files(
     where: Where, commands: Collection[Collection[str]]
-) -> list[StayingFile]:
+) -> list[RemainingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
         # 2.1.42 keeps the folder; recent clients keep only the folder of --plugin-dir.
-        StayingFile(
+        RemainingFile(
             folder,
             "the engine's packages",
             f"{_removal_command(folder)}, where Claude Code leaves it",
@@ -166,14 +166,14 @@ def _remaining_client_files(
         for folder in sorted(glob.glob(os.path.join(glob.escape(plugins), "data", f"{NAME}*")))
         if os.path.isfile(os.path.join(folder, "install.json"))
     ]
-    if count := _count_scripts_with_our_command(where):
+    if count := _count_sessions_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
         description = (
             f"the shell function `{NAME}` in scripts of {format_count(count, 'session')}, which "
             "no longer finds an engine"
         )
         rows.append(
-            StayingFile(
+            RemainingFile(
                 scripts,
                 description,
                 f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +",
@@ -182,28 +182,31 @@ def _remaining_client_files(
     plugin_copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(plugin_copy):
         rows.append(
-            StayingFile(
+            RemainingFile(
                 plugin_copy, "the client's copy of the plugin", "Claude Code removes it by itself"
             )
         )
-    if claude_cli.read_marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
+    if (
+        claude_cli.read_marketplace(MARKETPLACE)
+        and list(REMOVE_MARKETPLACE_COMMAND) not in commands
+    ):
         marketplaces_file = os.path.join(plugins, "known_marketplaces.json")
         rows.append(
-            StayingFile(
+            RemainingFile(
                 marketplaces_file,
                 f"names the marketplace {MARKETPLACE}",
-                shlex.join(REMOVE_MARKETPLACE),
+                shlex.join(REMOVE_MARKETPLACE_COMMAND),
             )
         )
     return rows
 
 
-def _count_scripts_with_our_command(where: Where) -> int:
+def _count_sessions_with_our_command(where: Where) -> int:
     """Return the number of sessions in which a client's script defines our command for the model's shell."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
-            defines_command = f"{NAME}() {{".encode() in read_regular(path, SCRIPT_BYTES)
+            defines_command = f"{NAME}() {{".encode() in read_regular(path, MAX_SCRIPT_BYTES)
         except OSError:
             continue
         if defines_command:
@@ -236,15 +239,15 @@ def paths_to_purge(state: str) -> list[str]:
     files = [
         path for path in (os.path.join(state, name) for name in OWN_FILES) if os.path.lexists(path)
     ]
-    plugin = plugin_folder()
-    own_folders = (os.path.join(state, INDEX_FOLDER), *_folders_of_copies())
+    plugin_path = plugin_folder()
+    own_folders = (os.path.join(state, INDEX_FOLDER_NAME), *_find_copy_folders())
     folders = [
         folder for folder in own_folders if os.path.isdir(folder) and not os.path.islink(folder)
     ]
-    return [*files, *notes, *folders, *([plugin] if is_assembled_plugin(plugin) else [])]
+    return [*files, *notes, *folders, *([plugin_path] if is_assembled_plugin(plugin_path) else [])]
 
 
-def _folders_of_copies() -> tuple[str, ...]:
+def _find_copy_folders() -> tuple[str, ...]:
     where = Where()
     link_folders = () if any(links_without_client_file(where)) else (links_folder(where),)
     return unpacked_folder(where), os.path.join(where.state, COPIES_FOLDER_NAME), *link_folders
@@ -253,11 +256,11 @@ def _folders_of_copies() -> tuple[str, ...]:
 def remove_paths(state: str, paths: list[str]) -> None:
     """Remove these paths, and our folders that become empty. Raise WriteFailed."""
     with convert_os_error(f"{state} could not be removed", "Check its permissions."):
-        copies = _folders_of_copies()
+        copy_folders = _find_copy_folders()
         for path in paths:
-            if os.path.basename(path) == LINKS_FOLDER and path not in copies:
+            if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
                 continue  # in the meantime, a link in the folder became the last name of its file
-            if path in copies:
+            if path in copy_folders:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):
                 removal.remove_for_good(path, state)

@@ -51,7 +51,7 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
 
     If the state folder was created for the file and is empty, also remove the folder. Raise
     ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE`` bytes
-    in a line, or ``MAX_LINES`` lines. Raise WriteFailed if the disk refuses.
+    in a line, or ``MAX_PREVIEW_LINES`` lines. Raise WriteFailed if the disk refuses.
     """
     folder = where.state
     folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)
@@ -147,9 +147,8 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_WBITS)
                 yield inflater.decompress(remaining, PIECE)
-                remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(
-                    b"\0"
-                )  # zero bytes that pad a tape
+                # zero bytes that pad a tape
+                remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
         yield inflater.flush()
     except zlib.error as error:
         raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error

@@ -88,9 +88,9 @@ MIN_PLAN_WORDS = 3  # arguments with fewer words, such as ``open``, are not a re
 def parse(body: bytes) -> Record | None:
     """Parse a line's body; return None for anything but a JSON object.
 
-    The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and accepts. Such
-    lines use the slower standard parser, with U+FFFD for invalid characters, so that every string
-    can be written again.
+    The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and
+    accepts. Such lines use the slower standard parser, with U+FFFD for invalid characters, so that
+    every string can be written again.
     """
     try:
         value = orjson.loads(body)

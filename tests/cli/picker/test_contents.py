@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.cli.picker import threads
 from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer, SearchRequest
-from resume_hooks.hooks.session_list.state import MAX_READ as FEWER
+from resume_hooks.hooks.session_list.state import MAX_READ_RECORDS as FEWER
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.hits import MAX_READ_RECORDS
@@ -87,8 +87,8 @@ def test_what_is_found(said: ConfigHome) -> None:
             hit.session_id for hit in search_index(["linter"], Scope(), said.where).hits
         ]
         (one,) = talk.asked("pool leak").said
-        assert one.snippet[one.place :].startswith("pool leak")
-        assert one.about.startswith("you · turn 1 · 20")
+        assert one.snippet[one.position :].startswith("pool leak")
+        assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
         assert here.behind == 0
 
@@ -114,7 +114,7 @@ def test_only_the_last_words_are_looked_for(
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(threads, "turns_with_words", slow)
+    monkeypatch.setattr(threads, "find_turns_with_words", slow)
     with looked_through(said) as talk:
         talk.contents.ask(SearchRequest("first", everywhere=False))
         looking.wait(20)

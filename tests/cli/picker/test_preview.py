@@ -58,7 +58,7 @@ def test_only_the_last_one_wanted_is_made(
         seen.append(one.title)
         return [one.title]
 
-    monkeypatch.setattr(previews, "preview", noted)
+    monkeypatch.setattr(previews, "make_preview", noted)
     made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
         made.of(OUTLINE, row(number))
@@ -72,7 +72,7 @@ def test_a_bug_costs_that_preview_alone(
     """The next one is made by a new thread."""
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.fail(told.exc_value))
-    monkeypatch.setattr(previews, "preview", lambda *_: 1 / 0)
+    monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)
     assert wait_for(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]
-    monkeypatch.setattr(previews, "preview", lambda *_: ["fine"])
+    monkeypatch.setattr(previews, "make_preview", lambda *_: ["fine"])
     assert wait_for(made, OUTLINE, row(2)) == ["fine"]

@@ -218,7 +218,7 @@ def test_what_was_said_can_be_chosen() -> None:
     heads: list[str] = []
 
     def ready() -> bool:
-        return [row.title for row in chooser.choices.fitting] == ["Title 2"]
+        return [row.title for row in chooser.choices.matches] == ["Title 2"]
 
     def take() -> None:
         heads.append(chooser.head())
@@ -247,7 +247,7 @@ def test_what_was_asked_before_is_no_answer() -> None:
         told.append(chooser.nothing())
         pipe.send_text("s")
         when(lambda: chooser._typed.text == "pools", go.set)
-        when(lambda: bool(chooser.choices.fitting), lambda: pipe.send_text("\r"))
+        when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
 
     with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
@@ -280,7 +280,7 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
         when(
             lambda: (
-                bool(chooser.message) and chooser._asked is None and not chooser.choices.fitting
+                bool(chooser.message) and chooser._asked is None and not chooser.choices.matches
             ),
             take,
         )

@@ -89,7 +89,7 @@ def prompts(home: ConfigHome) -> Try:
         raw = event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
         )
-        found = reply.read_event(raw)
+        found = reply.parse_event(raw)
         trigger = recognise_trigger(reply.text_field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
             out = answered(main, raw)
@@ -108,7 +108,7 @@ def _is_a_block(out: bytes) -> None:
     reason = value["reason"]
     assert value["decision"] == "block"
     assert reason
-    assert len(reason.encode("utf-16-le")) // 2 <= reply.MAX_REASON
+    assert len(reason.encode("utf-16-le")) // 2 <= reply.MAX_REASON_UNITS
     assert not FORBIDDEN & set(reason)
     assert "It changed none of your sessions or files" not in reason, reason
 

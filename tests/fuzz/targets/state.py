@@ -144,7 +144,9 @@ def pending_notes(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         name = draws.pick(tuple(shapes))
-        (folder / name).write_bytes(note(draws, {"version": hook_state.VERSION, **shapes[name]}))
+        (folder / name).write_bytes(
+            note(draws, {"version": hook_state.NOTE_VERSION, **shapes[name]})
+        )
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
         assert isinstance(hook_state.read_note(name), dict)
         question = confirmations.find_question(SESSION)
@@ -152,12 +154,12 @@ def pending_notes(home: ConfigHome) -> Try:
             question.session_id == SESSION and isinstance(question.is_open, bool)
         )
         for waiting in (
-            pending_handoff.handoff_to_announce(str(project)),
+            pending_handoff.find_handoff_to_announce(str(project)),
             pending_handoff.consume_cleared_handoff(7, str(project), None),
         ):
             assert waiting is None or waiting.child_file == str(child)
-        pending_handoff.consume_handoff_to(CHILD)
-        pending_handoff.consume_handoffs_of(SESSION)
+        pending_handoff.consume_handoff_to_child(CHILD)
+        pending_handoff.consume_handoffs_of_parent(SESSION)
         assert child.read_text() == "{}\n"
         for left in folder.iterdir():
             left.unlink()

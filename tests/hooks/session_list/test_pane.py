@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.hooks.session_list.pane import FIELD_LINES, HITS, NAMES, PREVIEW
+from resume_hooks.hooks.session_list.pane import FIELD_LINES, HITS_STEP, NAMES_STEP, PREVIEW_STEP
 from tests.builders import (
     CWD,
     SESSION,
@@ -50,7 +50,7 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return Path(config_home.project())
 
 
-def ask(project: Path, words: str = "", step: str = NAMES, **fields: object) -> dict[str, Any]:
+def ask(project: Path, words: str = "", step: str = NAMES_STEP, **fields: object) -> dict[str, Any]:
     """What the module gets, asked from a session of the project that has no file yet."""
     event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
     reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
@@ -67,15 +67,15 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
     """Each step says what to ask next; nothing typed needs no search; lines fit."""
     whole = ask(project)
     assert ids(whole) == [session_id(3), session_id(2), session_id(1)]
-    assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW)
+    assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW_STEP)
     docs = ask(project, "docs")
-    assert (ids(docs), docs["next"], "1 of 3" in docs["head"]) == ([session_id(2)], HITS, True)
+    assert (ids(docs), docs["next"], "1 of 3" in docs["head"]) == ([session_id(2)], HITS_STEP, True)
     assert ids(ask(project, "answer")) == []
-    said = ask(project, "answer 3", HITS)
+    said = ask(project, "answer 3", HITS_STEP)
     assert set(ids(said)) <= {session_id(number) for number in TITLES}
     assert said["rows"]
-    assert said["next"] == PREVIEW
-    shown = ask(project, step=PREVIEW, at=session_id(2))
+    assert said["next"] == PREVIEW_STEP
+    shown = ask(project, step=PREVIEW_STEP, at=session_id(2))
     assert shown["preview"][0].startswith(session_id(2))
     assert any("prompt 2" in line for line in shown["preview"])
     lines = [line for row in [*whole["rows"], *said["rows"]] for line in (*row[1], *row[2])]
@@ -87,7 +87,7 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
 
     The page begins at them, reading on and back goes along them.
     """
-    rows = {row[0]: row for row in ask(project, "answer 3", HITS)["rows"]}
+    rows = {row[0]: row for row in ask(project, "answer 3", HITS_STEP)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
     assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
     assert "the model · turn 2" in plain[0]
@@ -111,7 +111,7 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
 
 def test_a_low_pane_has_a_line_for_each_row_and_the_text_beside_them(project: Path) -> None:
     """No line goes to the field; beside the list stands who said the words of the marked row."""
-    hits = ask(project, "answer 3", HITS, side=28, lines=6)
+    hits = ask(project, "answer 3", HITS_STEP, side=28, lines=6)
     assert hits["most"] == 6
     for _, plain, marked, hit, text in hits["rows"]:
         assert (len(plain), len(marked)) == (1, 1)
@@ -135,7 +135,7 @@ def test_a_page_and_the_rows_show_what_persons_and_models_said(project: Path) ->
         assistant("the well is dug", uuid="m", parent="a", session_id=own),
     ]
     write_session(project, own, rows)
-    (row,) = ask(project, "well", HITS)["rows"]
+    (row,) = ask(project, "well", HITS_STEP)["rows"]
     assert row[1][0].strip().startswith("dig the well")
     assert "ide_opened_file" not in "".join(row[1])
     page = ask(project, "well", "page", at=own, page=0, **row[3])
@@ -169,7 +169,7 @@ def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
 
 def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
     """On the page, or in the head of the list; nothing is raised."""
-    _, _, _, hit = ask(project, "answer 2", HITS)["rows"][0]
+    _, _, _, hit = ask(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
     shown = ask(project, "answer 2", "page", at=session_id(2), page=0, **hit)
@@ -186,12 +186,12 @@ def test_more_rows_are_given_than_a_small_pane_shows(
         5,
         [],
     )
-    monkeypatch.setattr(pane, "ROWS_AHEAD", 1)
+    monkeypatch.setattr(pane, "MAX_ROWS_AROUND", 1)
     first = ask(project, lines=6)
     assert (ids(first), first["edges"], first["again"]) == (
         [session_id(3), session_id(2)],
         [session_id(2)],
-        NAMES,
+        NAMES_STEP,
     )
     last = ask(project, lines=6, at=session_id(1))
     assert (ids(last), last["edges"], last["at"]) == (
@@ -199,7 +199,7 @@ def test_more_rows_are_given_than_a_small_pane_shows(
         [session_id(2)],
         session_id(1),
     )
-    assert ask(project, lines=6, step=PREVIEW, at=session_id(2))["preview"] == []
+    assert ask(project, lines=6, step=PREVIEW_STEP, at=session_id(2))["preview"] == []
 
 
 def test_keys_open_fork_and_hand_off(project: Path) -> None:

@@ -13,8 +13,8 @@ from resume_hooks.hooks.session_list.preview import (
     LINEAGE,
     OUTLINE,
     TABLE,
-    preview,
-    session_facts,
+    describe_session,
+    make_preview,
 )
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
@@ -45,13 +45,13 @@ def session(config_home: ConfigHome) -> ListedSession:
 
 def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     """Turns newest first, generations oldest first, what each way leaves."""
-    lines = {kind: preview(kind, session, config_home.where) for kind in KINDS}
+    lines = {kind: make_preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
     assert lines[LINEAGE][:2] == ["1 session, oldest first", "1. Fix the parser  first session"]
     assert lines[TABLE][0] == "1 % full (of 180,000 tokens). Nothing needed."
     assert any(line.startswith("handoff") for line in lines[TABLE])
-    assert session_facts(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
+    assert describe_session(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
 def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
@@ -69,7 +69,7 @@ def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(session_bytes([{**user("find it", uuid="s"), "isSidechain": True}]))
     (session,) = listing.list_project(CWD, config_home.where)
-    lines = preview(OUTLINE, session, config_home.where)[1:]
+    lines = make_preview(OUTLINE, session, config_home.where)[1:]
     assert [line.split(" · ")[0] for line in lines] == ["  agent-a2", "2", "  agent-a1", "1"]
     assert (lines[0], lines[2]) == ("  agent-a2 · find it", "  agent-a1 · look around")
 
@@ -78,19 +78,19 @@ def test_of_a_large_file_the_end_alone(
     config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, and tells no numbers, which it can't know."""
-    monkeypatch.setattr(previews, "MAX_COMPLETE", session.size - 1)
+    monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
     monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
-    lines = preview(OUTLINE, session, config_home.where)
+    lines = make_preview(OUTLINE, session, config_home.where)
     assert "of it, newest turn first" in lines[0]
     assert "prompt 4" in lines[1]
     assert not lines[1][0].isdigit() or lines[1].startswith("01-31")
     assert len(lines) < 4
     monkeypatch.setattr(previews, "END_BYTES", 10)
-    assert preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
+    assert make_preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:
     """Why, instead of what was there."""
     os.remove(session.path)
     for kind in KINDS:
-        assert "can't be read" in preview(kind, session, config_home.where)[0]
+        assert "can't be read" in make_preview(kind, session, config_home.where)[0]

@@ -24,7 +24,9 @@ from tests.hooks.session_list.rows import NOW, row
 @given(st.text(max_size=120), st.integers(2, 160))
 def test_a_row_fills_its_columns(title: str, columns: int) -> None:
     """Never more, so that nothing wraps, and never less, so that the chosen one's bar is whole."""
-    assert text_width(session_line(row(title=title, tag="t"), columns, NOW, chosen=True)) == columns
+    assert (
+        text_width(session_line(row(title=title, tag="t"), columns, NOW, is_chosen=True)) == columns
+    )
 
 
 @given(st.text(max_size=60), st.integers(0, 70))
@@ -47,13 +49,13 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
         turns=None,
         turns_at_least=12,
     )
-    assert session_line(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
-    wide = session_line(one, 130, NOW, chosen=True)
+    assert session_line(one, 20, NOW, is_chosen=False) == "  #urgent Fix the pa"[:19] + "…"
+    wide = session_line(one, 130, NOW, is_chosen=True)
     assert wide.startswith("> #urgent Fix the parser ")
     for fact in ("main", "trim", "11 %", "60 min"):
         assert fact in wide
     assert "turns" not in wide  # which its preview counts
-    assert "open" in session_line(one._replace(open=True), 40, NOW, chosen=False)
+    assert "open" in session_line(one._replace(open=True), 40, NOW, is_chosen=False)
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
@@ -62,19 +64,19 @@ def test_a_row_of_what_was_said_fills_its_columns(
 ) -> None:
     """As any other."""
     said = TurnHit(("x",), "strong", "prompt", snippet, place)
-    assert text_width(hit_line(row(title=title), said, columns, chosen=True)) == columns
+    assert text_width(hit_line(row(title=title), said, columns, is_chosen=True)) == columns
 
 
 def test_a_row_shows_the_words_that_were_found() -> None:
     """However far into what was said they stand, with a little before them."""
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
     said = TurnHit(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
-    line = hit_line(row(title="Fix the parser"), said, 100, chosen=False)
+    line = hit_line(row(title="Fix the parser"), said, 100, is_chosen=False)
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
     assert "the pool was drained away" in line
     assert (
-        hit_line(row(title="Fix the parser"), said, 30, chosen=True)
+        hit_line(row(title="Fix the parser"), said, 30, is_chosen=True)
         == "> Fix the parser          fair"
     )
 

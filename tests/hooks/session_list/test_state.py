@@ -17,13 +17,13 @@ def found(*titles: str) -> list[ListEntry]:
 
 def titles(choices: Choices) -> list[str]:
     """What fits."""
-    return [one.title for one in choices.fitting]
+    return [one.title for one in choices.matches]
 
 
 def test_all_words_must_fit_anywhere_in_any_case() -> None:
     """In whatever order, each in whatever field."""
     choices = Choices("PARSER fix")
-    choices.add(found("Fix the parser", "Fix the lexer", "the parser"))
+    choices.add_entries(found("Fix the parser", "Fix the lexer", "the parser"))
     assert titles(choices) == ["Fix the parser"]
 
 
@@ -40,32 +40,32 @@ def test_what_is_searched() -> None:
         "please fix",
     ):
         choices = Choices(words)
-        choices.add([ListEntry(one, "Please FIX it"), *found("other")])
-        assert choices.fitting == [one]
+        choices.add_entries([ListEntry(one, "Please FIX it"), *found("other")])
+        assert choices.matches == [one]
 
 
 def test_what_was_chosen_stays_chosen_while_it_fits() -> None:
     """Typing more does not move it; where it no longer fits, the first that does is chosen."""
     choices = Choices()
-    choices.add(found("aa", "ab", "abc"))
-    choices.move(2)
-    choices.search("ab")
+    choices.add_entries(found("aa", "ab", "abc"))
+    choices.move_choice(2)
+    choices.filter_by_words("ab")
     assert choices.chosen_session is not None
     assert choices.chosen_session.title == "abc"
-    choices.search("aa")
+    choices.filter_by_words("aa")
     assert choices.chosen_session.title == "aa"
-    choices.search("nothing")
+    choices.filter_by_words("nothing")
     assert choices.chosen_session is None
 
 
 def test_more_sessions_change_nothing_above_them() -> None:
     """They come at the end, and only those that fit."""
     choices = Choices("q")
-    choices.add(found("q1", "b", "q2"))
-    choices.move(1)
-    choices.add(found("q3", "c"))
+    choices.add_entries(found("q1", "b", "q2"))
+    choices.move_choice(1)
+    choices.add_entries(found("q3", "c"))
     assert titles(choices) == ["q1", "q2", "q3"]
-    assert choices.chosen_session is choices.fitting[1]
+    assert choices.chosen_session is choices.matches[1]
     assert choices.count == 5
 
 
@@ -73,17 +73,17 @@ def test_whole_titles_come_first() -> None:
     """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
     other = ListEntry(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
-    choices.add([other])
-    choices.add(found("Many 55", "Many 3"))
+    choices.add_entries([other])
+    choices.add_entries(found("Many 55", "Many 3"))
     assert titles(choices) == ["Many 55", "Many 4"]
-    assert choices.chosen_session is choices.fitting[0]
-    choices.search("many")
-    choices.move(-9)
-    choices.search("many 5")
+    assert choices.chosen_session is choices.matches[0]
+    choices.filter_by_words("many")
+    choices.move_choice(-9)
+    choices.filter_by_words("many 5")
     assert choices.chosen_session is not None
     assert choices.chosen_session.title == "Many 55"
-    choices.move(1)
-    choices.add(found("Many 555"))
+    choices.move_choice(1)
+    choices.add_entries(found("Many 555"))
     assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
     assert choices.chosen_session is other.row
 
@@ -102,12 +102,12 @@ def test_what_was_said_comes_last_in_its_own_order() -> None:
     What fits by these stands there alone, and what is not listed nowhere.
     """
     choices = Choices("parser")
-    choices.add(
+    choices.add_entries(
         [*found("b", "Fix the parser", "c"), ListEntry(row(4, title="d"), "the parser fails")]
     )
-    choices.tell(said(3, 2, 9, 1, 4, 3))
+    choices.set_hits(said(3, 2, 9, 1, 4, 3))
     assert titles(choices) == ["Fix the parser", "d", "c", "b"]
-    assert [one.snippet for entry in choices.fitting if (one := choices.turn_only_hit(entry))] == [
+    assert [one.snippet for entry in choices.matches if (one := choices.turn_only_hit(entry))] == [
         "said in 3",
         "said in 1",
     ]
@@ -117,41 +117,41 @@ def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed(
     """Also where that one comes later than the others."""
     turn = said(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
-    choices.tell([turn])
-    choices.add(found("a"))
+    choices.set_hits([turn])
+    choices.add_entries(found("a"))
     assert titles(choices) == ["a"]
-    choices.add([ListEntry(row(2, title="b"))])
+    choices.add_entries([ListEntry(row(2, title="b"))])
     assert titles(choices) == ["b"]
 
 
 def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
     """The best of it; what was moved to stays, as long as it is there."""
     choices = Choices("parser")
-    choices.add(found("a", "b", "c"))
-    assert not choices.fitting
-    choices.tell(said(2))
-    choices.tell(said(3, 2))
-    assert choices.chosen_session is choices.fitting[0]
-    choices.move(1)
-    choices.tell(said(1, 3, 2))
-    assert choices.chosen_session is choices.fitting[2]
-    choices.tell(said(1))
-    assert choices.chosen_session is choices.fitting[0]
-    choices.search("parsers")
-    choices.add([ListEntry(row(4, title="parsers"))])
+    choices.add_entries(found("a", "b", "c"))
+    assert not choices.matches
+    choices.set_hits(said(2))
+    choices.set_hits(said(3, 2))
+    assert choices.chosen_session is choices.matches[0]
+    choices.move_choice(1)
+    choices.set_hits(said(1, 3, 2))
+    assert choices.chosen_session is choices.matches[2]
+    choices.set_hits(said(1))
+    assert choices.chosen_session is choices.matches[0]
+    choices.filter_by_words("parsers")
+    choices.add_entries([ListEntry(row(4, title="parsers"))])
     assert titles(choices) == ["parsers", "a"]
-    assert choices.chosen_session is choices.fitting[0]
-    choices.search("")
-    choices.search("nothing")
+    assert choices.chosen_session is choices.matches[0]
+    choices.filter_by_words("")
+    choices.filter_by_words("nothing")
     assert titles(choices) == []
 
 
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),
-        st.tuples(st.just("search"), st.text("ab ", max_size=3)),
+        st.tuples(st.just("filter_by_words"), st.text("ab ", max_size=3)),
         st.tuples(st.just("tell"), st.lists(st.integers(1, 6), max_size=4)),
-        st.tuples(st.just("move"), st.integers(-12, 12)),
+        st.tuples(st.just("move_choice"), st.integers(-12, 12)),
         st.tuples(st.just("page"), st.integers(1, 5)),
     ),
     max_size=30,
@@ -166,19 +166,19 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
     choices = Choices()
     for step, value in steps:
         if step == "add":
-            choices.add(found(*value))  # type: ignore[misc]
+            choices.add_entries(found(*value))  # type: ignore[misc]
         elif step == "tell":
-            choices.tell(said(*value))  # type: ignore[misc]
+            choices.set_hits(said(*value))  # type: ignore[misc]
         elif step == "page":
-            page = choices.page(int(str(value)))
+            page = choices.visible_rows(int(str(value)))
             assert [one for one, chosen in page if chosen] == (
-                [choices.chosen_session] if choices.fitting else []
+                [choices.chosen_session] if choices.matches else []
             )
-            assert len(page) == min(int(str(value)), len(choices.fitting))
+            assert len(page) == min(int(str(value)), len(choices.matches))
         else:
             getattr(choices, step)(value)
-        assert (choices.chosen_session is None) == (not choices.fitting)
-        assert choices.chosen_session is None or choices.chosen_session in choices.fitting
+        assert (choices.chosen_session is None) == (not choices.matches)
+        assert choices.chosen_session is None or choices.chosen_session in choices.matches
 
 
 def test_what_a_title_must_not_hold() -> None:
@@ -187,6 +187,6 @@ def test_what_a_title_must_not_hold() -> None:
     A part of another word does not.
     """
     choices = Choices("deb -pin")
-    choices.add(found("deb pin", "deb spinning", "pin", "other"))
-    choices.tell(said(3, 4))
+    choices.add_entries(found("deb pin", "deb spinning", "pin", "other"))
+    choices.set_hits(said(3, 4))
     assert titles(choices) == ["deb spinning", "other"]

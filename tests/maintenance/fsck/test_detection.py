@@ -65,7 +65,7 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     assert (group.kind.severity, group.findings[0].record) == (case.severity, case.record)
     assert group.findings[0].message
     assert group.kind.consequence
-    assert case.severity == "note" or not report.clean
+    assert case.severity == "note" or not report.has_only_notes
     lines = case.content.split(b"\n")
     for defect in (defect for group in report.groups for defect in group.findings if defect.uuid):
         assert defect.record is not None
@@ -169,7 +169,7 @@ def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
     assert [(g.kind.code, g.kind.severity, g.findings[0].record) for g in report.groups] == [
         ("file-backup-gone", "note", 2)
     ]
-    assert report.clean
+    assert report.has_only_notes
 
 
 def test_the_worst_comes_first(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_the_worst_comes_first(tmp_path: Path) -> None:
     report = examined(case.content[:-1], tmp_path)
     ranks = [SEVERITIES.index(group.kind.severity) for group in report.groups]
     assert ranks == sorted(ranks)
-    assert (report.count("error"), report.count("warning")) == (1, 1)
+    assert (report.count_findings("error"), report.count_findings("warning")) == (1, 1)
 
 
 def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
@@ -192,4 +192,4 @@ def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
 def test_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
     """No crash; and no error but where a client really loses or refuses something."""
     report = examine_session(real_session.file, Where({"HOME": str(tmp_path)}))
-    assert bool(report.count("error")) == (real_session.name in UNWELL)
+    assert bool(report.count_findings("error")) == (real_session.name in UNWELL)

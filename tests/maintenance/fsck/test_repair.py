@@ -13,7 +13,7 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damaged_bytes import salvage_nodes
 from resume_hooks.maintenance.fsck.diagnose import examine_session
-from resume_hooks.maintenance.fsck.repair import repaired_chain
+from resume_hooks.maintenance.fsck.repair import build_repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records
@@ -78,7 +78,9 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
-    return [node.uuid for node in repaired_chain(transcript, salvage_nodes(transcript), branch)]
+    return [
+        node.uuid for node in build_repaired_chain(transcript, salvage_nodes(transcript), branch)
+    ]
 
 
 @pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
@@ -133,7 +135,7 @@ def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> 
     """By record, so that it can be looked up in the parent."""
     case = next(case for case in CASES if case.name == name)
     _, decided = repaired(case.content, config_home)
-    (told_lost,) = decided.lost
+    (told_lost,) = decided.losses
     assert told_lost.startswith(lost)
 
 
@@ -143,7 +145,7 @@ def test_a_repair_that_loses_nothing_says_so(config_home: ConfigHome) -> None:
         _, decided = repaired(
             next(case.content for case in CASES if case.code == code), config_home
         )
-        assert decided.lost == ()
+        assert decided.losses == ()
 
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])

@@ -16,7 +16,7 @@ from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.hooks.reply import block_reply, host_of
+from resume_hooks.hooks.reply import block_reply, host_of_event
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve_locator
@@ -306,11 +306,11 @@ def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
 
 def test_codex_is_answered_in_its_own_form() -> None:
     """Two keys and no third, which its strict schema would refuse."""
-    host = host_of({"turn_id": "t", "model": "gpt-5"})
+    host = host_of_event({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
     found = json.loads(block_reply(card, host))
     assert found == {"decision": "block", "reason": "To confirm, type >trim yes in Codex"}
-    assert "hookSpecificOutput" in json.loads(block_reply(card, host_of({"session_id": "s"})))
+    assert "hookSpecificOutput" in json.loads(block_reply(card, host_of_event({"session_id": "s"})))
 
 
 def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.inside import answer_module
-from resume_hooks.hooks.session_list.pane import HITS, PREVIEW
+from resume_hooks.hooks.session_list.pane import HITS_STEP, PREVIEW_STEP
 from resume_hooks.sessions.agents import registry
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.hooks.session_list.test_pane import TITLES, ask, ids, project
@@ -39,10 +39,11 @@ def test_a_session_of_which_prompts_are_left(
         )
     *_, row = ask(project)["rows"]
     assert (row[0], row[1][0][:40]) == (lost, "  prompts only · why does the zebra loop")
-    found = ask(project, "zebra", HITS)
+    found = ask(project, "zebra", HITS_STEP)
     assert (ids(found), "prompts only" in found["rows"][0][1][0]) == ([lost], True)
     assert any(
-        "why does the zebra loop" in line for line in ask(project, step=PREVIEW, at=lost)["preview"]
+        "why does the zebra loop" in line
+        for line in ask(project, step=PREVIEW_STEP, at=lost)["preview"]
     )
     for key in ("open", "fork"):
         assert "Only its prompts are left" in ask(project, at=lost, key=key)["head"]

@@ -20,7 +20,7 @@ def marks(home: ConfigHome) -> Try:
     honest = {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at}
 
     def one(draws: Draws) -> None:
-        path.write_bytes(note(draws, {"version": hook_state.VERSION, **honest}))
+        path.write_bytes(note(draws, {"version": hook_state.NOTE_VERSION, **honest}))
         os.chmod(path, draws.pick((0o600, 0o600, 0o600, 0o666)))
         mark = state.find_mark(SESSION)
         assert mark is None or (mark.session_id == SESSION and isinstance(mark.record, int))

@@ -157,7 +157,7 @@ def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
     assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
-@pytest.mark.parametrize("age", [confirmations.OPEN_SECONDS + 1, -60])
+@pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
 def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
     """After ten minutes nothing is replaced, and the message shows what is active."""
     say(">mark old")
@@ -315,7 +315,7 @@ def test_a_write_that_fails_keeps_the_mark(
 
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.write_child", refuse)
-        trigger = Trigger("back", "it was slower", slash=False, pasted=False)
+        trigger = Trigger("back", "it was slower", is_slash=False, is_pasted=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before
     assert say(">back it was slower").startswith("back")

@@ -218,7 +218,7 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
-    told = session._opening_after_clear(handoff, CHILD, "/here.jsonl", late=late)
+    told = session._opening_after_clear(handoff, CHILD, "/here.jsonl", is_outdated=late)
     attached = {
         "type": "attachment",
         "uuid": "c0",

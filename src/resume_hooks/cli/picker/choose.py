@@ -32,7 +32,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[ListEntry]:
-        return list_entries(folder, Where(), everywhere=everywhere, everyone=True)
+        return list_entries(folder, Where(), all_projects=everywhere, all_agents=True)
 
     if is_dumb():
         row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
@@ -57,8 +57,8 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
 
 def _choose_by_number(sessions: Iterator[ListEntry], typed: str) -> ListedSession:
     choices = Choices(typed)
-    choices.add(islice(sessions, MAX_SEARCHED))
-    rows = choices.fitting[:MAX_LISTED]
+    choices.add_entries(islice(sessions, MAX_SEARCHED))
+    rows = choices.matches[:MAX_LISTED]
     if not rows:
         raise SessionNotFound(
             f"No session here contains all of '{typed}'" if typed else "No session of this folder",

@@ -46,7 +46,7 @@ from resume_hooks.cli.picker.threads import (
     SearchRequest,
     SessionLoader,
 )
-from resume_hooks.hooks.session_list.preview import KINDS, session_facts
+from resume_hooks.hooks.session_list.preview import KINDS, describe_session
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,
     hit_line,
@@ -194,7 +194,7 @@ class Chooser:
             scope = "all projects"
         else:
             scope = shorten_home(self._offered.folder)
-        match_count, count = len(self.choices.fitting), self.choices.count
+        match_count, count = len(self.choices.matches), self.choices.count
         if match_count != count:
             count_text = f"{match_count:,} of {count:,}"
         else:
@@ -256,7 +256,7 @@ class Chooser:
 
     def _move(self, by: int) -> None:
         self.message = ""  # the message belonged to the previously marked session
-        self.choices.move(by)
+        self.choices.move_choice(by)
 
     def _choose(self) -> None:
         if self.choices.chosen_session is not None:
@@ -315,12 +315,12 @@ class Chooser:
 
     def _add(self, source: SessionLoader, entries: list[ListEntry]) -> None:
         if source is self._loading:
-            self.choices.add(entries)
+            self.choices.add_entries(entries)
             self.app.invalidate()
 
     def _search(self, _buffer: Buffer) -> None:
         self.message = ""
-        self.choices.search(self._typed.text)
+        self.choices.filter_by_words(self._typed.text)
         self._start_search()
 
     def _start_search(self) -> None:
@@ -333,7 +333,7 @@ class Chooser:
     def _show_answer(self, answer: SearchAnswer | None) -> None:
         if answer is not None and answer.asked == self._asked:
             self._behind = answer.behind
-            self.choices.tell(answer.said)
+            self.choices.set_hits(answer.said)
         if answer is None or answer.asked == self._asked:
             self._asked = None
             self.app.invalidate()
@@ -486,16 +486,16 @@ def _help_window(chooser: Chooser) -> Window:
 
 def _row_fragments(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
-    page = chooser.choices.page(height)
+    page = chooser.choices.visible_rows(height)
     if not page:
         return [("class:aside", cut_to_columns(chooser.nothing(), width))]
     lines = []
     for row, chosen in page:
         hit = chooser.choices.turn_only_hit(row)
         if hit:
-            line = hit_line(row, hit, width, chosen=chosen)
+            line = hit_line(row, hit, width, is_chosen=chosen)
         else:
-            line = session_line(row, width, now, chosen=chosen)
+            line = session_line(row, width, now, is_chosen=chosen)
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
@@ -506,7 +506,7 @@ def _quote_of_row(chooser: Chooser, row: ListedSession, width: int) -> list[str]
     if hit:
         return [
             "",
-            f"{hit.strength} · {hit.about}",
+            f"{hit.strength} · {hit.description}",
             *wrap_to_columns(hit.snippet, width, MAX_HIT_LINES),
         ]
     return []
@@ -520,7 +520,7 @@ def _preview_window(chooser: Chooser, **size: object) -> Window:
         kinds = "  ".join(f"[{kind}]" if kind == chooser.kind else kind for kind in KINDS)
         text = [
             kinds,
-            *session_facts(row),
+            *describe_session(row),
             *_quote_of_row(chooser, row, width),
             "",
             *chooser.preview(row),

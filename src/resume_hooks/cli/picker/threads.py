@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, ResumeHooksError
-from resume_hooks.hooks.session_list.preview import preview
-from resume_hooks.hooks.session_list.state import ListEntry, TurnHit, turns_with_words
+from resume_hooks.hooks.session_list.preview import make_preview
+from resume_hooks.hooks.session_list.state import ListEntry, TurnHit, find_turns_with_words
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 
@@ -160,7 +160,7 @@ class ContentSearch:
             self._on_answer(
                 SearchAnswer(
                     request,
-                    turns_with_words(searchers[request.everywhere], request.text),
+                    find_turns_with_words(searchers[request.everywhere], request.text),
                     index.outcome.remaining_files,
                 )
             )
@@ -227,7 +227,7 @@ class Previews:
                 if requested is None or (requested[0], requested[1].path) in self._made:
                     self.thread = None
                     return
-            lines = preview(*requested, self._where)
+            lines = make_preview(*requested, self._where)
             with self._lock:
                 if len(self._made) >= MAX_CACHED:
                     self._made.clear()

@@ -22,13 +22,13 @@ class FsckSession(StrictModel):
 
     session_id: str
     session_file: str
-    clean: bool = Field(description="no errors and no warnings")
-    errors: int = report(lambda each: each.count("error"))
-    warnings: int = report(lambda each: each.count("warning"))
-    notes: int = report(lambda each: each.count("note"))
+    clean: bool = report(lambda each: each.has_only_notes, "no errors and no warnings")
+    errors: int = report(lambda each: each.count_findings("error"))
+    warnings: int = report(lambda each: each.count_findings("warning"))
+    notes: int = report(lambda each: each.count_findings("note"))
     kinds: list[
         Annotated[
-            findings.Kind,
+            findings.DefectKind,
             FieldsLike(
                 consequence="its effect on the clients and the API",
                 count=int,
@@ -38,13 +38,15 @@ class FsckSession(StrictModel):
                             findings.Defect, FieldsLike(kind=None, record="0-based line number")
                         ]
                     ],
-                    f"the first {findings.MAX_LISTED}",
+                    f"the first {findings.MAX_LISTED_FINDINGS}",
                 ),
             ),
         ]
     ] = report(
         lambda each: [
-            WithFields(kind, {"count": len(found), "findings": found[: findings.MAX_LISTED]})
+            WithFields(
+                kind, {"count": len(found), "findings": found[: findings.MAX_LISTED_FINDINGS]}
+            )
             for kind, found in each.groups
         ]
     )

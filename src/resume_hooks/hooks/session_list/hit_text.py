@@ -24,9 +24,9 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
-LINES_ABOVE = 1  # the number of lines above the hit on its page
+LINES_ABOVE_HIT = 1  # the number of lines above the hit on its page
 # the maximum number of characters of the hit's record, and of each record around it
-MAX_HIT_TEXT, MAX_OTHER_TEXT = 20_000, 4_000
+MAX_HIT_CHARACTERS, MAX_OTHER_CHARACTERS = 20_000, 4_000
 # how many characters after the first matching word are used to find its line, in this order
 PROBE_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
@@ -43,17 +43,17 @@ class Page(NamedTuple):
     number: int
 
 
-def page_at(lines: list[str], hit_line: int, number: int, height: int) -> Page:
+def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
     """Return the page of ``height`` lines that is ``number`` pages after line ``hit_line``, if possible a full page."""
     if height < 1:
         return Page([], 0)
     first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height
     number = max(-first_page, min(number, last_page))
-    top = max(0, min(hit_line + number * height, len(lines) - height))
-    return Page(lines[top : top + height], number)
+    first_line = max(0, min(hit_line + number * height, len(lines) - height))
+    return Page(lines[first_line : first_line + height], number)
 
 
-def hit_page(
+def make_hit_page(
     reference: str, hit_text: str, number: int, columns: int, height: int, where: Where
 ) -> Page:
     """Return a page of the text around a record; ``hit_text`` is the record's text from the hit on.
@@ -69,56 +69,54 @@ def hit_page(
     hit_record = find_numbered_line(reference_parts, entries)
     record = hit_record.parse_record() or {}
     characters = (abs(number) + 2) * max(1, height)
-    earlier, later = read_around(entries, names, hit_record, characters, characters)
+    earlier_passages, later_passages = read_around(
+        entries, names, hit_record, characters, characters
+    )
     hit_passage = make_passage(
         record, hit_record, PassageFile(names, subagent_name(hit_record.file) is not None), {}
     )
     hit_passage = hit_passage._replace(
-        text=_text_near_hit(render_at(record, hit_record).text, hit_text)
+        text=_cut_text_near_hit(render_at(record, hit_record).text, hit_text)
     )
-    before = _lines_of_neighbours(earlier, columns)
-    middle = list(_wrapped_lines(hit_passage, columns, MAX_HIT_TEXT))
-    after = _lines_of_neighbours(later, columns)
-    hit_line = len(before) + max(0, _line_of_hit(hit_text, middle) - LINES_ABOVE)
-    return page_at([*before, *middle, *after], hit_line, number, height)
+    lines_before = _wrap_neighbours(earlier_passages, columns)
+    hit_lines = list(_wrap_passage(hit_passage, columns, MAX_HIT_CHARACTERS))
+    lines_after = _wrap_neighbours(later_passages, columns)
+    hit_line = len(lines_before) + max(0, _find_hit_line(hit_text, hit_lines) - LINES_ABOVE_HIT)
+    return cut_page([*lines_before, *hit_lines, *lines_after], hit_line, number, height)
 
 
-def _text_near_hit(text: str, hit_text: str) -> str:
+def _cut_text_near_hit(text: str, hit_text: str) -> str:
     """Return a text. If it is long, return only the part around the first word of ``hit_text``."""
-    if len(text) <= MAX_HIT_TEXT:
+    if len(text) <= MAX_HIT_CHARACTERS:
         return text
     word = hit_text.split(maxsplit=1)[:1]
-    start = max(0, text.find(word[0]) - MAX_HIT_TEXT // 2) if word else 0
-    return text[start : start + MAX_HIT_TEXT]
+    start = max(0, text.find(word[0]) - MAX_HIT_CHARACTERS // 2) if word else 0
+    return text[start : start + MAX_HIT_CHARACTERS]
 
 
-def _lines_of_neighbours(passages: list[Passage], columns: int) -> list[str]:
+def _wrap_neighbours(passages: list[Passage], columns: int) -> list[str]:
     """Return the lines of the records around a hit, without the client's additions."""
     lines: list[str] = []
     for passage in passages:
         if not passage.added:
-            lines += _wrapped_lines(passage, columns, MAX_OTHER_TEXT)
+            lines += _wrap_passage(passage, columns, MAX_OTHER_CHARACTERS)
     return lines
 
 
-def _wrapped_lines(passage_of_record: Passage, columns: int, max_characters: int) -> Iterator[str]:
+def _wrap_passage(passage: Passage, columns: int, max_characters: int) -> Iterator[str]:
     yield cut_to_columns(
-        " · ".join(
-            part
-            for part in (passage_of_record.speaker, format_minute(passage_of_record.timestamp))
-            if part
-        ),
+        " · ".join(part for part in (passage.speaker, format_minute(passage.timestamp)) if part),
         columns,
     )
-    text = Redactor().redact(plain_text(passage_of_record.text[:max_characters]))
+    text = Redactor().redact(plain_text(passage.text[:max_characters]))
     for line in text.splitlines():
         for part in wrap_to_columns(line, columns - len(INDENT), MAX_RECORD_LINES):
             yield f"{INDENT}{part}"
-    if len(passage_of_record.text) > max_characters:
+    if len(passage.text) > max_characters:
         yield f"{INDENT}…"
 
 
-def _line_of_hit(hit_text: str, lines: list[str]) -> int:
+def _find_hit_line(hit_text: str, lines: list[str]) -> int:
     """Return the number of the line in which the hit begins.
 
     Return 0 if no line contains the hit's words.

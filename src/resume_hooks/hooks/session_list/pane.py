@@ -17,20 +17,20 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words, time_limit
 from resume_hooks.hooks.session_list.rows import (
+    cut_snippet_start,
     cut_to_columns,
     first_prompt_rows,
     hit_line,
     hit_rows,
     session_line,
-    snippet_from_words,
     wrap_to_columns,
 )
 from resume_hooks.hooks.session_list.state import (
     UPDATE_SECONDS,
     Choices,
     TurnHit,
+    find_turns_with_words,
     list_entries,
-    turns_with_words,
 )
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
 # the steps of a question; the first three follow each other in this order
-NAMES, HITS, PREVIEW, PAGE = "names", "said", "preview", "page"
+NAMES_STEP, HITS_STEP, PREVIEW_STEP, PAGE_STEP = "names", "said", "preview", "page"
 
 LISTING_SECONDS = 1.0
 """The processor time in seconds until listing stops.
@@ -57,22 +57,22 @@ That is enough for the newest sessions, even on a busy machine.
 
 FIELD_LINES = 1  # the line of the input field
 FIELD_AND_HEADING_LINES = 3  # the lines of the field and the heading beside a list
-GAP = 2  # the number of columns between the names of two actions
+NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list above a preview
 MIN_PREVIEW_LINES = 4  # the minimum number of lines of a preview, and of a page with a title
 # the number of lines and columns to request for the pane; the client may give fewer
 PANE_LINES, PANE_COLUMNS = 40, 90
 
-FORK, UNDO, LIST = "fork", "undo", "list"
-OPEN, READ_ON, READ_BACK = "open", "on", "back"
+FORK_ACTION, UNDO_ACTION, LIST_ACTION = "fork", "undo", "list"
+OPEN_ACTION, READ_ON_ACTION, READ_BACK_ACTION = "open", "on", "back"
 ACTIONS = (
-    (READ_ON, "read on", "the text after these lines"),
-    (READ_BACK, "read back", "the text before these lines"),
-    (OPEN, "resume", "continues this session"),
+    (READ_ON_ACTION, "read on", "the text after these lines"),
+    (READ_BACK_ACTION, "read back", "the text before these lines"),
+    (OPEN_ACTION, "resume", "continues this session"),
     ("handoff", "hand off", "opens a fresh session that knows this one"),
-    (FORK, "fork", "opens a copy; this session stays as it is"),
-    (UNDO, "undo compaction", "opens a copy from before the compaction"),
-    (LIST, "list", "back to the list"),
+    (FORK_ACTION, "fork", "opens a copy; this session stays as it is"),
+    (UNDO_ACTION, "undo compaction", "opens a copy from before the compaction"),
+    (LIST_ACTION, "list", "back to the list"),
 )
 """The actions on the session of the open page: the module's word, its name, its effect.
 
@@ -80,15 +80,15 @@ No action has a letter key, because every letter goes to the search.
 """
 
 FIRST_STEPS_ELSEWHERE = {
-    OPEN: "",
+    OPEN_ACTION: "",
     "handoff": "a fresh session is made; ",
-    FORK: "a copy is made; ",
-    UNDO: "a copy is made; ",
+    FORK_ACTION: "a copy is made; ",
+    UNDO_ACTION: "a copy is made; ",
 }
 """The first step of an action on another project's session. The command that opens the session is
 then copied."""
 
-ROWS_AHEAD = 100
+MAX_ROWS_AROUND = 100
 """The number of rows before and after the marked row that the module receives, so that it can move
 without asking."""
 
@@ -96,28 +96,29 @@ SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
 CLOSE_HINT = "Esc closes"
 FOCUS_HINT = "The prompt has the keys · Ctrl+X Tab: back"
-PLACEHOLDER = f"words, or {ALL_WORD}"
+FIELD_PLACEHOLDER = f"words, or {ALL_WORD}"
 ENTER_LABEL = "look into it"
 
 
 class PaneEvent(NamedTuple):
-    """The module's report on the pane. ``at`` is the marked session, or ``""`` before a session is marked.
+    """The module's report on the pane. ``marked_id`` is the marked session, or ``""`` before a session is marked.
 
-    ``reference`` is its matching record, ``found`` the record's text from the hit on, and ``page``
-    the number of pages after the hit. ``side`` is the number of columns beside the list with the
-    field and the text of the marked row, 0 if they have lines of their own.
+    ``reference`` is its matching record, ``hit_text`` the record's text from the hit on, and
+    ``page_number`` the number of pages after the hit. ``side_columns`` is the number of columns
+    beside the list with the field and the text of the marked row, 0 if they have lines of their
+    own.
     """
 
     words: str
-    everywhere: bool
-    at: str
+    in_all_projects: bool
+    marked_id: str
     columns: int
     lines: int
     step: str
     reference: str
-    found: str
-    page: int
-    side: int = 0
+    hit_text: str
+    page_number: int
+    side_columns: int = 0
 
 
 def open_pane(text: str) -> dict[str, Any]:
@@ -128,14 +129,14 @@ def open_pane(text: str) -> dict[str, Any]:
     Raise UsageError for an unknown option. A space follows the words, so that the user can type
     another word directly.
     """
-    everywhere, words = parse_search_words(text)
-    parts = [ALL_WORD] if everywhere else []
+    in_all_projects, words = parse_search_words(text)
+    parts = [ALL_WORD] if in_all_projects else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
         "head": BUSY_HINT,
         "away": FOCUS_HINT,
         "busy": BUSY_HINT,
-        "placeholder": PLACEHOLDER,
+        "placeholder": FIELD_PLACEHOLDER,
         "submitLabel": ENTER_LABEL,
         "tall": PANE_LINES,
         "wide": PANE_COLUMNS,
@@ -145,9 +146,9 @@ def open_pane(text: str) -> dict[str, Any]:
 def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
     """Return the next content of the pane. Raise ResumeHooksError."""
     pane = _parse_pane_event(event)
-    if pane.step == PREVIEW:
+    if pane.step == PREVIEW_STEP:
         return {"preview": _preview_lines(pane, where), "next": ""}
-    if pane.step == PAGE:
+    if pane.step == PAGE_STEP:
         return _page_reply(pane, event, where)
     if path:
         folder = home_folder(HeadTail(path), where)
@@ -158,10 +159,10 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
 
 
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
-    def clamped_field(name: str, least: int = 0) -> int:
+    def clamped_field(name: str, min_value: int = 0) -> int:
         value = event.get(name)
         if isinstance(value, int) and value is not True:
-            return max(least, min(value, 500))
+            return max(min_value, min(value, 500))
         return 0
 
     typed_words = reply.text_field(event, "args").split()
@@ -191,31 +192,31 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
 def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, is_complete = _list_choices(pane, folder, where)
     unindexed_text = ""
-    if pane.step == HITS:
-        turns, unindexed_text = _turns_with_words(pane, folder, where)
-        choices.tell(turns)
-    list_lines, _ = _lines_of_list_and_preview(pane)
-    head = _list_heading(pane, choices, unindexed_text, is_complete=is_complete)
-    fitting, time_now = choices.fitting, time.time()
-    chosen = _row_to_mark(pane, choices)
-    index = fitting.index(chosen) if chosen else 0
-    start, end = max(0, index - ROWS_AHEAD), index + ROWS_AHEAD + 1
-    rows = fitting[start:end]
-    edges = []
-    if start:
-        edges.append(rows[0].session_id)
-    if fitting[end:]:
-        edges.append(rows[-1].session_id)
+    if pane.step == HITS_STEP:
+        turns, unindexed_text = _search_turns(pane, folder, where)
+        choices.set_hits(turns)
+    list_lines, _ = _divide_lines(pane)
+    heading = _list_heading(pane, choices, unindexed_text, is_complete=is_complete)
+    matches, time_now = choices.matches, time.time()
+    marked_row = _find_row_to_mark(pane, choices)
+    index = matches.index(marked_row) if marked_row else 0
+    first_index, end_index = max(0, index - MAX_ROWS_AROUND), index + MAX_ROWS_AROUND + 1
+    rows = matches[first_index:end_index]
+    edge_ids = []
+    if first_index:
+        edge_ids.append(rows[0].session_id)
+    if matches[end_index:]:
+        edge_ids.append(rows[-1].session_id)
     answer: dict[str, Any] = {
-        "head": head,
-        "rows": [_pane_row(pane, choices, row, time_now) for row in rows],
-        "most": max(1, list_lines // _lines_of_row(pane)),
-        "at": chosen.session_id if chosen else "",
-        "edges": edges,
-        "again": HITS if pane.words else NAMES,
-        "next": HITS if pane.step == NAMES and pane.words else PREVIEW,
+        "head": heading,
+        "rows": [_build_pane_row(pane, choices, row, time_now) for row in rows],
+        "most": max(1, list_lines // _count_lines_of_row(pane)),
+        "at": marked_row.session_id if marked_row else "",
+        "edges": edge_ids,
+        "again": HITS_STEP if pane.words else NAMES_STEP,
+        "next": HITS_STEP if pane.step == NAMES_STEP and pane.words else PREVIEW_STEP,
     }
-    if chosen is None or chosen.session_id != pane.at:
+    if marked_row is None or marked_row.session_id != pane.marked_id:
         answer["preview"] = []  # the old preview belongs to another session
     return answer
 
@@ -224,17 +225,17 @@ def _list_choices(pane: PaneEvent, folder: str, where: Where) -> tuple[Choices, 
     """Return the sessions to choose from, and whether the list is complete. Reading stops after ``LISTING_SECONDS``."""
     choices = Choices(pane.words)
     deadline = time.process_time() + LISTING_SECONDS
-    for session in list_entries(folder, where, everywhere=pane.everywhere):
-        choices.add([session])
+    for session in list_entries(folder, where, all_projects=pane.in_all_projects):
+        choices.add_entries([session])
         if time.process_time() > deadline:
             return choices, False
     return choices, True
 
 
-def _row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
+def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None:
     """Return the marked session if it still matches, else the best match, or None if no session matches."""
-    for row in choices.fitting:
-        if row.session_id == pane.at:
+    for row in choices.matches:
+        if row.session_id == pane.marked_id:
             return row
     return choices.chosen_session
 
@@ -244,27 +245,27 @@ def _list_heading(
 ) -> str:
     """Describe the listed sessions and their number, or report that nothing matches or not all was searched."""
     match_count, session_count = (
-        len(choices.fitting),
+        len(choices.matches),
         f"{choices.count:,}{'' if is_complete else '+'}",
     )
-    scope = "every project" if pane.everywhere else "this project"
+    scope_text = "every project" if pane.in_all_projects else "this project"
     if not pane.words:
-        listed_of = f" of {scope}" if pane.everywhere else " here"
-        return f"{session_count}{listed_of}, newest first · {CLOSE_HINT}"
-    if pane.step == NAMES:
+        scope_suffix = f" of {scope_text}" if pane.in_all_projects else " here"
+        return f"{session_count}{scope_suffix}, newest first · {CLOSE_HINT}"
+    if pane.step == NAMES_STEP:
         unindexed_text = SEARCHING_HINT
     elif not match_count:
         if is_complete:
             unsearched_text = ""
         else:
             unsearched_text = " · older sessions were not searched"
-        return f"Nothing found{unsearched_text}{unindexed_text} · {scope}, {session_count} sessions"
-    return f"{match_count:,} of {session_count}, {scope}{unindexed_text} · {CLOSE_HINT}"
+        return f"Nothing found{unsearched_text}{unindexed_text} · {scope_text}, {session_count} sessions"
+    return f"{match_count:,} of {session_count}, {scope_text}{unindexed_text} · {CLOSE_HINT}"
 
 
-def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
+def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
     """Return the lines of the list and of the preview. A small pane has no preview, because a page shows more."""
-    if pane.side:
+    if pane.side_columns:
         return (max(1, pane.lines), 0)
     list_and_preview = max(1, pane.lines - FIELD_LINES)
     if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
@@ -275,13 +276,13 @@ def _lines_of_list_and_preview(pane: PaneEvent) -> tuple[int, int]:
     )
 
 
-def _lines_of_row(pane: PaneEvent) -> int:
-    if pane.words and not pane.side:
+def _count_lines_of_row(pane: PaneEvent) -> int:
+    if pane.words and not pane.side_columns:
         return 2
     return 1
 
 
-def _pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
+def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """Return a row for the module: the session, its lines, its lines while marked, and its hit.
 
     In a low pane a row has one line, and the text beside the list while it is marked follows.
@@ -290,46 +291,51 @@ def _pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float)
     if hit_of_row is None or not hit_of_row.reference:
         hit_of_row, hit = None, {}
     else:
-        hit = {"reference": hit_of_row.reference, "found": hit_of_row.snippet[hit_of_row.place :]}
-    prompt = choices.first_prompt_of(row)
-    if pane.side:
-        draw_lines = partial(_low_row, row, hit_of_row, pane.columns - pane.side, now)
+        hit = {
+            "reference": hit_of_row.reference,
+            "found": hit_of_row.snippet[hit_of_row.position :],
+        }
+    prompt = choices.first_prompt_of_row(row)
+    if pane.side_columns:
+        draw_lines = partial(
+            _single_line_row, row, hit_of_row, pane.columns - pane.side_columns, now
+        )
     elif hit_of_row is not None:
         draw_lines = partial(hit_rows, row, hit_of_row, pane.columns)
     elif pane.words:
         draw_lines = partial(first_prompt_rows, row, prompt, pane.columns, now)
     else:
-        draw_lines = partial(_low_row, row, None, pane.columns, now)
-    entry = [row.session_id, draw_lines(chosen=False), draw_lines(chosen=True), hit]
-    if pane.side:
-        entry.append(_lines_beside_row(pane, hit_of_row, prompt))
+        draw_lines = partial(_single_line_row, row, None, pane.columns, now)
+    entry = [row.session_id, draw_lines(is_chosen=False), draw_lines(is_chosen=True), hit]
+    if pane.side_columns:
+        entry.append(_describe_row_beside(pane, hit_of_row, prompt))
     return entry
 
 
-def _low_row(
-    row: ListedSession, hit: TurnHit | None, columns: int, now: float, *, chosen: bool
+def _single_line_row(
+    row: ListedSession, hit: TurnHit | None, columns: int, now: float, *, is_chosen: bool
 ) -> list[str]:
     """Return a row of one line."""
     if hit is None:
-        return [session_line(row, columns, now, chosen=chosen)]
-    return [hit_line(row, hit, columns, chosen=chosen)]
+        return [session_line(row, columns, now, is_chosen=is_chosen)]
+    return [hit_line(row, hit, columns, is_chosen=is_chosen)]
 
 
-def _lines_beside_row(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -> list[str]:
+def _describe_row_beside(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -> list[str]:
     """Return the speaker of a row's hit and the text around it, or the session's first prompt."""
-    columns, max_lines = pane.side - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
+    columns, max_lines = pane.side_columns - 1, max(1, pane.lines - FIELD_AND_HEADING_LINES)
     if hit is None and not first_prompt:
         return []
     if hit is None:
         return wrap_to_columns(f"first prompt: {first_prompt}", columns, max_lines)
-    text = snippet_from_words(hit.snippet, hit.place, columns * (max_lines - 1))
+    text = cut_snippet_start(hit.snippet, hit.position, columns * (max_lines - 1))
     return [
-        cut_to_columns(hit.about, columns),
+        cut_to_columns(hit.description, columns),
         *wrap_to_columns(text, columns, max_lines - 1),
     ]
 
 
-def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
+def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
     """Return the turns that contain the words, and the number of files that are not indexed yet.
 
     If there is no index, no turns are returned.
@@ -341,7 +347,7 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
     from resume_hooks.search.scope import Scope, project_scope_of_folder
 
     try:
-        if pane.everywhere:
+        if pane.in_all_projects:
             scope = Scope()
         else:
             scope = project_scope_of_folder(folder, where)
@@ -359,16 +365,16 @@ def _turns_with_words(pane: PaneEvent, folder: str, where: Where) -> tuple[list[
             unindexed_text += (
                 f", {partial_matches:,} with some of the words" if partial_matches else ""
             )
-            return turns_with_words(Searcher(index, scope, where), pane.words), unindexed_text
+            return find_turns_with_words(Searcher(index, scope, where), pane.words), unindexed_text
     except ResumeHooksError as error:
         return [], f" · searching the turns failed: {error.message}"
 
 
 def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
-    _, height = _lines_of_list_and_preview(pane)
-    if height < 1 or not pane.at:
+    _, height = _divide_lines(pane)
+    if height < 1 or not pane.marked_id:
         return []
-    return _page_of_session(pane, height, where).lines
+    return _make_page(pane, height, where).lines
 
 
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -377,25 +383,29 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     On the first page the default action is to read on if there is a hit, or else to resume the
     session.
     """
-    row = _marked_session(pane.at, where)
+    row = _find_marked_session(pane.marked_id, where)
     actions = []
     for action in ACTIONS:
-        if action[0] != UNDO or was_compacted(row.path):
+        if action[0] != UNDO_ACTION or was_compacted(row.path):
             actions.append(action)
     height = (
-        pane.lines - FIELD_LINES - _rows_of_names([name for _, name, _ in actions], pane.columns)
+        pane.lines - FIELD_LINES - _count_name_rows([name for _, name, _ in actions], pane.columns)
     )
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
-    page = _page_of_session(pane, height - len(heading), where)
+    page = _make_page(pane, height - len(heading), where)
     if not _is_in_client_project(row, event):
         actions = [
-            (word, name, _effect_elsewhere(word, effect, row)) for word, name, effect in actions
+            (word, name, _describe_effect_elsewhere(word, effect, row))
+            for word, name, effect in actions
         ]
     if not heading:
         actions = [
-            (word, name, _effect_with_title(word, effect, row)) for word, name, effect in actions
+            (word, name, _describe_effect_with_title(word, effect, row))
+            for word, name, effect in actions
         ]
-    default_action = [word for word, *_ in actions].index(READ_ON if pane.reference else OPEN)
+    default_action = [word for word, *_ in actions].index(
+        READ_ON_ACTION if pane.reference else OPEN_ACTION
+    )
     lines = []
     for line in [*heading, *page.lines]:
         lines.append(cut_to_columns(line, pane.columns))
@@ -403,56 +413,60 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
         "lines_read": lines,
         "ways": actions,
         "page": page.number,
-        **({} if pane.page else {"way": default_action}),
+        **({} if pane.page_number else {"way": default_action}),
     }
 
 
-def _rows_of_names(names: list[str], columns: int) -> int:
+def _count_name_rows(names: list[str], columns: int) -> int:
     """Return the number of rows in which the module draws the names of the actions, with as many as fit in each."""
     rows, width = 1, 0
     for name in names:
-        if width and width + GAP + len(name) > columns:
+        if width and width + NAME_GAP_COLUMNS + len(name) > columns:
             rows, width = rows + 1, 0
-        width += len(name) + (GAP if width else 0)
+        width += len(name) + (NAME_GAP_COLUMNS if width else 0)
     return rows
 
 
-def _effect_with_title(word: str, effect: str, row: ListedSession) -> str:
+def _describe_effect_with_title(word: str, effect: str, row: ListedSession) -> str:
     """Return the effect of an action, with the session's title if the page has no space for the title."""
-    if word in {READ_ON, READ_BACK, LIST}:
+    if word in {READ_ON_ACTION, READ_BACK_ACTION, LIST_ACTION}:
         return effect
     return f"{effect} · {row.title}"
 
 
-def _effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
+def _describe_effect_elsewhere(word: str, effect: str, row: ListedSession) -> str:
     """Return the effect of an action on another project's session, which the running client cannot open."""
     if word in FIRST_STEPS_ELSEWHERE:
         return f"{FIRST_STEPS_ELSEWHERE[word]}copies the command for {row.folder}"
     return effect
 
 
-def _page_of_session(pane: PaneEvent, height: int, where: Where) -> Page:
+def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
     """Return the text around a session's hit, or else the session's outline.
 
     If the session cannot be read, return the reason.
     """
     # These imports take 100 ms; a list must not wait for them.
-    from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
-    from resume_hooks.hooks.session_list.preview import OUTLINE, preview, session_facts
+    from resume_hooks.hooks.session_list.hit_text import cut_page, make_hit_page
+    from resume_hooks.hooks.session_list.preview import OUTLINE, describe_session, make_preview
 
     try:
         if pane.reference:
-            return hit_page(pane.reference, pane.found, pane.page, pane.columns, height, where)
-        row = _marked_session(pane.at, where)
+            return make_hit_page(
+                pane.reference, pane.hit_text, pane.page_number, pane.columns, height, where
+            )
+        row = _find_marked_session(pane.marked_id, where)
     except ResumeHooksError as error:
-        return page_at(
+        return cut_page(
             [cut_to_columns(f"{error.message}. {error.remedy}", pane.columns)], 0, 0, height
         )
-    lines = [*session_facts(row)[1:], *preview(OUTLINE, row, where)]
-    return page_at([cut_to_columns(line, pane.columns) for line in lines], 0, pane.page, height)
+    lines = [*describe_session(row)[1:], *make_preview(OUTLINE, row, where)]
+    return cut_page(
+        [cut_to_columns(line, pane.columns) for line in lines], 0, pane.page_number, height
+    )
 
 
-def _marked_session(session_id: str, where: Where) -> ListedSession:
+def _find_marked_session(session_id: str, where: Where) -> ListedSession:
     """Return the marked session. Raise SessionNotFound if it no longer exists."""
     if not session_id:
         raise SessionNotFound(
@@ -473,25 +487,27 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
 
 
 def open_marked_session(
-    word: str, event: dict[str, Any], current_id: str, where: Where
+    action: str, event: dict[str, Any], current_id: str, where: Where
 ) -> dict[str, Any]:
     """Open the marked session or a new child of it. Raise ResumeHooksError."""
-    row = _marked_session(_parse_pane_event(event).at, where)
-    if word in {OPEN, "fork"} and (limitation := registry.row_of_agent(row.agent).loss_note):
+    row = _find_marked_session(_parse_pane_event(event).marked_id, where)
+    if action in {OPEN_ACTION, "fork"} and (
+        limitation := registry.row_of_agent(row.agent).loss_note
+    ):
         raise UsageError(limitation, "hand off continues from them in a fresh session")
-    if word == OPEN:
+    if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}
         return _open_session_reply(row.session_id, row, event, "")
-    outcome = _make_child(word, row, where)
+    outcome = _make_child(action, row, where)
     match outcome:
         case OpenedSession(receipt=receipt, remark=remark):
             return _open_session_reply(receipt.session_id, row, event, remark)
-    raise TypeError(f"{word} came to {type(outcome).__name__}")
+    raise TypeError(f"{action} came to {type(outcome).__name__}")
 
 
-def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
-    """Return the outcome of the action ``word`` on a session."""
+def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
+    """Return the outcome of the action ``action`` on a session."""
     # Only an action that creates a child needs these imports.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
@@ -500,14 +516,16 @@ def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
     from resume_hooks.sessions.session import Session
 
     session = Session.at(row.path, where)
-    if word == UNDO:
-        limit = partial(time_limit, shell_command(f"fork {row.session_id} --before-compaction"))
-        return fork(session, ForkSpec(CutBeforeCompaction()), Caller(where, time_limit=limit))
-    if word == FORK:
-        limit = partial(time_limit, shell_command(f"fork {row.session_id}"))
-        return fork(session, WHOLE, Caller(where, time_limit=limit))
-    limit = partial(time_limit, shell_command(f"handoff {row.session_id}"))
-    return handoff(session, HandoffSpec(), Caller(where, reuses=True, time_limit=limit))
+    if action == UNDO_ACTION:
+        limit_time = partial(
+            time_limit, shell_command(f"fork {row.session_id} --before-compaction")
+        )
+        return fork(session, ForkSpec(CutBeforeCompaction()), Caller(where, time_limit=limit_time))
+    if action == FORK_ACTION:
+        limit_time = partial(time_limit, shell_command(f"fork {row.session_id}"))
+        return fork(session, WHOLE, Caller(where, time_limit=limit_time))
+    limit_time = partial(time_limit, shell_command(f"handoff {row.session_id}"))
+    return handoff(session, HandoffSpec(), Caller(where, reuses=True, time_limit=limit_time))
 
 
 def _open_session_reply(

@@ -24,23 +24,23 @@ from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 # the maximum size of a file for a complete outline, in bytes; reading it takes a third of a second
-MAX_COMPLETE = 32 * 1024 * 1024
+MAX_COMPLETE_BYTES = 32 * 1024 * 1024
 END_BYTES = 4 * 1024 * 1024  # the number of bytes to read at the end of a larger file
-MAX_LINES = 200  # the number of lines of a preview
+MAX_PREVIEW_LINES = 200  # the number of lines of a preview
 
 
-def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
+def make_preview(kind: str, row: ListedSession, where: Where) -> list[str]:
     """Return the lines of a preview, or the reason why the session cannot be read."""
-    make = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
+    make_lines = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
     try:
-        return make(row, where)[:MAX_LINES]
+        return make_lines(row, where)[:MAX_PREVIEW_LINES]
     except ResumeHooksError as error:
         return [error.message, error.remedy]
 
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return lines for the turns, newest first, each with its sub-agents and their tasks."""
-    is_complete = row.size <= MAX_COMPLETE
+    is_complete = row.size <= MAX_COMPLETE_BYTES
     session_outline = make_outline(
         readable_session(row.path, where), reach=0 if is_complete else END_BYTES
     )
@@ -49,7 +49,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
     lines = []
     for turn in reversed(session_outline.turns):
-        lines.append([_turn_line(turn, is_complete=is_complete), *agents.get(turn.number, ())])
+        lines.append([_describe_turn(turn, is_complete=is_complete), *agents.get(turn.number, ())])
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if is_complete:
         return [f"{format_count(session_outline.turn_count, 'turn')}, newest first", *turns]
@@ -59,7 +59,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     return [heading, *(turns or ["no complete turn in it"])]
 
 
-def _turn_line(turn: OutlineTurn, *, is_complete: bool) -> str:
+def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
     """Return a turn as a line. The turn's number is known only if the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
@@ -81,11 +81,11 @@ def _lineage_lines(row: ListedSession, where: Where) -> list[str]:
     rows = Family(where).lineage(row.path)
     lines = [f"{format_count(len(rows), 'session')}, oldest first"]
     for number, ancestor in enumerate(rows, 1):
-        lines += _generation_lines(number, ancestor)
+        lines += _describe_ancestor(number, ancestor)
     return lines
 
 
-def _generation_lines(number: int, row: Ancestor) -> list[str]:
+def _describe_ancestor(number: int, row: Ancestor) -> list[str]:
     if row.status == MISSING_STATUS:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{format_minute(row.created)} .. {format_minute(row.ended)}"
@@ -99,23 +99,23 @@ def _generation_lines(number: int, row: Ancestor) -> list[str]:
 def _table_lines(row: ListedSession, where: Where) -> list[str]:
     comparison = compare.compare_strategies(readable_session(row.path, where), where, clock.now())
     return [
-        resume_card.headline_of_comparison(comparison, str),
+        resume_card.describe_comparison(comparison, str),
         "",
-        *resume_card.ways_table(comparison),
+        *resume_card.build_ways_table(comparison),
     ]
 
 
-def session_facts(row: ListedSession) -> list[str]:
+def describe_session(row: ListedSession) -> list[str]:
     """Return the lines above every preview, which identify the session."""
     if row.parent_id:
         origin = f"{displayed_kind(row.kind)} of {plain_line(row.parent_id)[:8]}"
     else:
         origin = displayed_kind(row.kind)
-    place = " · ".join(
+    location = " · ".join(
         part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part
     )
     return [
         row.title,
         f"{row.session_id} · {origin}",
-        f"{place} · {format_minute(row.ended)} · {format_bytes(row.size)}",
+        f"{location} · {format_minute(row.ended)} · {format_bytes(row.size)}",
     ]

@@ -24,10 +24,11 @@ CHOSEN_MARK, OTHER_MARK = (
 
 BRANCH_COLUMNS = 18  # the width of a branch in columns
 STRENGTH_COLUMNS = 6  # the width of a hit's strength in columns
-TITLE_COLUMNS = 44  # the width in columns of a title before a hit's text
+MAX_TITLE_COLUMNS = 44  # the width in columns of a title before a hit's text
 INDENT = "    "  # the indent of the text below a title
 MIN_HIT_COLUMNS = 30  # the width in columns below which a row omits the hit's text
-END_COLUMNS = 16  # the width in columns of a title's end, which contains a child's kind and number
+# the width in columns of a title's end, which contains a child's kind and number
+MAX_TITLE_END_COLUMNS = 16
 
 
 def cut_to_columns(text: str, columns: int) -> str:
@@ -39,16 +40,16 @@ def cut_to_columns(text: str, columns: int) -> str:
 
 def cut_title(text: str, columns: int) -> str:
     """Shorten a title but keep its end, which distinguishes a session's children: ``Fix the pa… · handoff 2``."""
-    beginning, separator, end = plain_line(text).rpartition(" · ")
-    max_beginning = columns - text_width(separator + end)
+    beginning, separator, title_end = plain_line(text).rpartition(" · ")
+    max_beginning = columns - text_width(separator + title_end)
     if (
         not separator
-        or text_width(end) > END_COLUMNS
-        or max_beginning < END_COLUMNS
+        or text_width(title_end) > MAX_TITLE_END_COLUMNS
+        or max_beginning < MAX_TITLE_END_COLUMNS
         or text_width(beginning) <= max_beginning
     ):
         return cut_to_columns(text, columns)
-    return f"{cut_to_columns(beginning, max_beginning)}{separator}{end}"
+    return f"{cut_to_columns(beginning, max_beginning)}{separator}{title_end}"
 
 
 def fill_columns(text: str, columns: int, *, align_right: bool = False) -> str:
@@ -83,7 +84,7 @@ def context_percent_text(row: ListedSession) -> str:
     return f"{row.percent} %"
 
 
-_FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
+_FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (110, BRANCH_COLUMNS, lambda row, _: row.branch),
     (80, 10, lambda row, _: kind_unless_in_title(row.title, row.kind) if row.parent_id else ""),
     (70, 10, lambda row, _: turns_text(row)),
@@ -94,19 +95,19 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
 the fact's text."""
 
 
-def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
+def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: bool) -> str:
     """Return the row of a session: a mark, its title, and the facts that fit.
 
     The row is exactly ``columns`` columns wide.
     """
     facts = "".join(
         f" {fill_columns(fact_text(row, now), fact_columns, align_right=True)}"
-        for min_columns, fact_columns, fact_text in _FACTS
+        for min_columns, fact_columns, fact_text in _FACT_COLUMNS
         if columns >= min_columns
     )
     title_columns = columns - len(CHOSEN_MARK) - text_width(facts)
     title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
-    return f"{CHOSEN_MARK if chosen else OTHER_MARK}{title}{facts}"
+    return f"{CHOSEN_MARK if is_chosen else OTHER_MARK}{title}{facts}"
 
 
 def session_name(row: ListedSession) -> str:
@@ -119,49 +120,52 @@ def session_name(row: ListedSession) -> str:
     return f"{agent_text}{tag}{row.title}"
 
 
-def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, chosen: bool) -> str:
+def hit_line(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool) -> str:
     """Return the row of a session with a hit: its title, the hit's strength, and the text around the words."""
-    room = columns - len(CHOSEN_MARK) - STRENGTH_COLUMNS - 1
-    title_columns = min(TITLE_COLUMNS, room * 2 // 5) if room >= MIN_HIT_COLUMNS else max(0, room)
+    remaining_columns = columns - len(CHOSEN_MARK) - STRENGTH_COLUMNS - 1
+    title_columns = (
+        min(MAX_TITLE_COLUMNS, remaining_columns * 2 // 5)
+        if remaining_columns >= MIN_HIT_COLUMNS
+        else max(0, remaining_columns)
+    )
     title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
-    if room >= MIN_HIT_COLUMNS:
-        hit_words = (
-            f"  {snippet_from_words(turn.snippet, turn.place, room - text_width(title) - 2)}"
-        )
+    if remaining_columns >= MIN_HIT_COLUMNS:
+        hit_text = f"  {cut_snippet_start(turn.snippet, turn.position, remaining_columns - text_width(title) - 2)}"
     else:
-        hit_words = ""
+        hit_text = ""
     return fill_columns(
-        f"{CHOSEN_MARK if chosen else OTHER_MARK}{title} {turn.strength:>{STRENGTH_COLUMNS}}{hit_words}",
+        f"{CHOSEN_MARK if is_chosen else OTHER_MARK}{title} {turn.strength:>{STRENGTH_COLUMNS}}{hit_text}",
         columns,
     )
 
 
-def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, chosen: bool) -> list[str]:
+def hit_rows(row: ListedSession, turn: TurnHit, columns: int, *, is_chosen: bool) -> list[str]:
     """Return two rows of a session with a hit: title, strength and speaker, then the text around the words."""
-    facts = cut_to_columns(f" {turn.strength} · {turn.about}", columns * 3 // 5)
-    room = columns - len(CHOSEN_MARK) - text_width(facts)
-    hit_words = snippet_from_words(turn.snippet, turn.place, columns - len(INDENT))
+    facts = cut_to_columns(f" {turn.strength} · {turn.description}", columns * 3 // 5)
+    title_columns = columns - len(CHOSEN_MARK) - text_width(facts)
+    hit_text = cut_snippet_start(turn.snippet, turn.position, columns - len(INDENT))
+    title = fill_columns(cut_title(session_name(row), title_columns), title_columns)
     return [
-        f"{CHOSEN_MARK if chosen else OTHER_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}",
-        _line_below_title(hit_words, columns),
+        f"{CHOSEN_MARK if is_chosen else OTHER_MARK}{title}{facts}",
+        _line_below_title(hit_text, columns),
     ]
 
 
 def first_prompt_rows(
-    row: ListedSession, prompt: str, columns: int, time_now: float, *, chosen: bool
+    row: ListedSession, prompt: str, columns: int, time_now: float, *, is_chosen: bool
 ) -> list[str]:
     """Return two rows of a session whose title matches: its usual row, and the beginning of its first prompt."""
     return [
-        session_line(row, columns, time_now, chosen=chosen),
+        session_line(row, columns, time_now, is_chosen=is_chosen),
         _line_below_title(f"first prompt: {prompt}" if prompt else "", columns),
     ]
 
 
-def _line_below_title(words: str, columns: int) -> str:
-    return fill_columns(f"{INDENT}{words}", columns)
+def _line_below_title(text: str, columns: int) -> str:
+    return fill_columns(f"{INDENT}{text}", columns)
 
 
-def snippet_from_words(snippet: str, position: int, columns: int) -> str:
+def cut_snippet_start(snippet: str, position: int, columns: int) -> str:
     """Return a snippet that begins shortly before the first matching word, which is at ``position``."""
     start = max(0, position - columns // 3)
     if not start:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.hits import Hit
 
-MIN_LETTERS = 2  # the minimum number of letters in a query that is searched
-MAX_HITS = 20  # the maximum number of hits for a query
-MAX_READ = 100  # the maximum number of records to read for an exact phrase
+MIN_QUERY_LETTERS = 2  # the minimum number of letters in a query that is searched
+MAX_LISTED_HITS = 20  # the maximum number of hits for a query
+MAX_READ_RECORDS = 100  # the maximum number of records to read for an exact phrase
 
 TITLE_ROLE = "title"  # the role of a title
 # the name shown for a role; other roles keep their names
-SPEAKERS = {"prompt": "you", "reply": "the model"}
+SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
 # the time limit in seconds for updating the index; the heading shows the number of remaining files
 UPDATE_SECONDS = 1.5
@@ -38,23 +38,23 @@ UPDATE_SECONDS = 1.5
 class TurnHit(NamedTuple):
     """A turn that contains the typed words: its sessions (the original first), its strength, and its text.
 
-    ``place`` is the position of the first matching word in ``snippet``. ``reference`` is the
+    ``position`` is the position of the first matching word in ``snippet``. ``reference`` is the
     record's reference, or ``""`` for a title.
     """
 
     sessions: tuple[str, ...]
     strength: str
-    about: str
+    description: str
     snippet: str
-    place: int
+    position: int
     reference: str = ""
 
 
-def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
+def find_turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
     """Return the best turns that contain the words, or none if the words are too short."""
     from resume_hooks.search.query import parse_query
 
-    if len(text.strip()) < MIN_LETTERS:
+    if len(text.strip()) < MIN_QUERY_LETTERS:
         return []
     try:
         query = parse_query([text])
@@ -62,7 +62,8 @@ def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
         return []
     if query.terms:
         return [
-            _turn_hit(hit) for hit in searcher.search([query], MAX_HITS, max_reads=MAX_READ).hits
+            _turn_hit(hit)
+            for hit in searcher.search([query], MAX_LISTED_HITS, max_reads=MAX_READ_RECORDS).hits
         ]
     return []
 
@@ -70,7 +71,11 @@ def turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
 def _turn_hit(hit: Hit) -> TurnHit:
     about = " · ".join(
         part
-        for part in (SPEAKERS.get(hit.role, hit.role), f"turn {hit.turn}", format_minute(hit.time))
+        for part in (
+            SPEAKER_NAMES.get(hit.role, hit.role),
+            f"turn {hit.turn}",
+            format_minute(hit.time),
+        )
         if part
     )
     position = hit.marks[0][0] if hit.marks else 0
@@ -98,7 +103,7 @@ class _SearchableEntry(NamedTuple):
 
 
 class Choices:
-    """The sessions to choose from; ``fitting`` are the sessions that match the typed words.
+    """The sessions to choose from; ``matches`` are the sessions that match the typed words.
 
     Sessions with all words in their titles come first, then sessions with the words in other
     fields, both in listing order. Sessions whose turns contain the words follow, best first.
@@ -106,20 +111,20 @@ class Choices:
     """
 
     def __init__(self, typed: str = "") -> None:
-        self._words, self._without = _split_words(typed)
+        self._words, self._excluded_words = _split_words(typed)
         self._entries: list[_SearchableEntry] = []
         self._by_id: dict[str, _SearchableEntry] = {}
         self._title_matches: list[ListedSession] = []
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
-        self._said: dict[str, TurnHit] = {}
+        self._turn_only_hits: dict[str, TurnHit] = {}
         """The hits of the sessions that match only by a turn."""
         self._best_hits: dict[str, TurnHit] = {}
         """The best hit of each session, whether or not its fields match."""
-        self.fitting: list[ListedSession] = []
-        self._moved = False
-        self._at = 0
-        self._top = 0
+        self.matches: list[ListedSession] = []
+        self._has_moved = False
+        self._chosen_index = 0
+        self._first_visible = 0
 
     @property
     def count(self) -> int:
@@ -129,25 +134,30 @@ class Choices:
     @property
     def chosen_session(self) -> ListedSession | None:
         """The chosen session, or None if no session matches."""
-        if self.fitting:
-            return self.fitting[self._at]
+        if self.matches:
+            return self.matches[self._chosen_index]
         return None
 
-    def add(self, found: Iterable[ListEntry]) -> None:
+    def add_entries(self, new_entries: Iterable[ListEntry]) -> None:
         """Add sessions. The chosen session stays if the user moved to it, or if no new session matches better."""
         entries = []
-        for one in found:
+        for new_entry in new_entries:
             entries.append(
-                _SearchableEntry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt)
+                _SearchableEntry(
+                    new_entry.row,
+                    _folded_title(new_entry.row),
+                    _folded_fields(new_entry),
+                    new_entry.prompt,
+                )
             )
         self._entries += entries
         self._by_id.update((entry.row.session_id, entry) for entry in entries)
-        titled, other_matches = self._split_matches(entries)
-        self._title_matches += titled
+        title_matches, other_matches = self._split_matches(entries)
+        self._title_matches += title_matches
         self._other_matches += other_matches
         self._update_matches()
 
-    def search(self, typed: str) -> None:
+    def filter_by_words(self, typed: str) -> None:
         """Show the sessions that match the typed words.
 
         The chosen session stays if no other session matches better. Otherwise the first match is
@@ -155,51 +165,58 @@ class Choices:
 
         The hits of the previous words stay until those of the new words arrive.
         """
-        words, without = _split_words(typed)
-        if (words, without) == (self._words, self._without):
+        words, excluded_words = _split_words(typed)
+        if (words, excluded_words) == (self._words, self._excluded_words):
             return
-        self._words, self._without, self._moved = words, without, False
+        self._words, self._excluded_words, self._has_moved = words, excluded_words, False
         self._title_matches, self._other_matches = self._split_matches(self._entries)
         if not words:
             self._hits = ()
         self._update_matches()
 
-    def tell(self, hits: Sequence[TurnHit]) -> None:
+    def set_hits(self, hits: Sequence[TurnHit]) -> None:
         """Set the hits of the words, best first."""
         self._hits = hits
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the hit of a session if the session matches only by a turn, else None."""
-        return self._said.get(row.session_id)
+        return self._turn_only_hits.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the best hit of a session, or None if it has none."""
         return self._best_hits.get(row.session_id)
 
-    def first_prompt_of(self, row: ListedSession) -> str:
+    def first_prompt_of_row(self, row: ListedSession) -> str:
         """Return a session's first prompt."""
         return self._by_id[row.session_id].prompt
 
-    def move(self, by: int) -> None:
+    def move_choice(self, lines: int) -> None:
         """Move the choice down by some lines, but not past the ends."""
-        self._at = max(0, min(self._at + by, len(self.fitting) - 1))
-        self._moved = bool(self.fitting)
+        self._chosen_index = max(0, min(self._chosen_index + lines, len(self.matches) - 1))
+        self._has_moved = bool(self.matches)
 
-    def page(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
+    def visible_rows(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
         """Return the ``height`` visible sessions, and for each whether it is chosen.
 
         Scroll only as far as needed.
         """
-        lowest = max(0, len(self.fitting) - height)
-        self._top = min(max(self._top, self._at - height + 1, 0), self._at, lowest)
-        rows = self.fitting[self._top : self._top + height]
-        return [(row, index == self._at) for index, row in enumerate(rows, self._top)]
+        last_top = max(0, len(self.matches) - height)
+        self._first_visible = min(
+            max(self._first_visible, self._chosen_index - height + 1, 0),
+            self._chosen_index,
+            last_top,
+        )
+        rows = self.matches[self._first_visible : self._first_visible + height]
+        return [
+            (row, index == self._chosen_index)
+            for index, row in enumerate(rows, self._first_visible)
+        ]
 
     def _update_matches(self) -> None:
         """Collect the matches. Keep the choice if the user moved to it, or if no other session matches better."""
-        previous, at = self.chosen_session, self._at
-        self._said, self._best_hits = {}, {}
+        former_choice, former_index = self.chosen_session, self._chosen_index
+        self._turn_only_hits, self._best_hits = {}, {}
         for hit in self._hits:
             session_id_of_hit = next(
                 (session_id for session_id in hit.sessions if session_id in self._by_id), None
@@ -210,15 +227,21 @@ class Choices:
                 continue
             self._best_hits.setdefault(session_id_of_hit, hit)
             if not self._contains_words(self._by_id[session_id_of_hit].text):
-                self._said.setdefault(session_id_of_hit, hit)
-        hit_rows = [self._by_id[session_id].row for session_id in self._said]
-        self.fitting = [*self._title_matches, *self._other_matches, *hit_rows]
-        if self._moved:
-            among = self.fitting
+                self._turn_only_hits.setdefault(session_id_of_hit, hit)
+        hit_rows = [self._by_id[session_id].row for session_id in self._turn_only_hits]
+        self.matches = [*self._title_matches, *self._other_matches, *hit_rows]
+        if self._has_moved:
+            candidates = self.matches
         else:
-            among = self._title_matches or self._other_matches or hit_rows[:1]
-        lost = min(at, len(self.fitting) - 1) if self._moved else 0
-        self._at = max(0, next((index for index, row in enumerate(among) if row is previous), lost))
+            candidates = self._title_matches or self._other_matches or hit_rows[:1]
+        fallback_index = min(former_index, len(self.matches) - 1) if self._has_moved else 0
+        self._chosen_index = max(
+            0,
+            next(
+                (index for index, row in enumerate(candidates) if row is former_choice),
+                fallback_index,
+            ),
+        )
 
     def _contains_words(self, text: str) -> bool:
         return all(word in text for word in self._words)
@@ -226,30 +249,33 @@ class Choices:
     def _has_no_excluded_word(self, entry: _SearchableEntry) -> bool:
         """Check that the title contains no ``-word``."""
         return not any(
-            re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
+            re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title)
+            for word in self._excluded_words
         )
 
     def _split_matches(
         self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Return the sessions with all words in their titles, and those with the words in other fields."""
-        titled, other_matches = [], []
+        title_matches, other_matches = [], []
         for entry in filter(self._has_no_excluded_word, entries):
             if self._contains_words(entry.title):
-                titled.append(entry.row)
+                title_matches.append(entry.row)
             elif self._contains_words(entry.text):
                 other_matches.append(entry.row)
-        return titled, other_matches
+        return title_matches, other_matches
 
 
 def _split_words(typed: str) -> tuple[list[str], list[str]]:
     """Return the required words and the excluded words (``-word``), as in a search."""
     words = typed.casefold().split()
-    excluded = []
+    excluded_words = []
     for word in words:
         if re.match(r"-[^-]", word):
-            excluded.append(word[1:])
-    return [word for word in words if word[1:] not in excluded or word[0] != "-"], excluded
+            excluded_words.append(word[1:])
+    return [
+        word for word in words if word[1:] not in excluded_words or word[0] != "-"
+    ], excluded_words
 
 
 def _folded_title(row: ListedSession) -> str:
@@ -273,19 +299,19 @@ def _folded_fields(entry: ListEntry) -> str:
     return "\n".join(part for part in fields if part).casefold()
 
 
-MAX_PROMPT = 400  # the number of characters of a first prompt that are searched
+MAX_PROMPT_CHARACTERS = 400  # the number of characters of a first prompt that are searched
 
 
 def list_entries(
-    cwd: str, where: Where, *, everywhere: bool, everyone: bool = False
+    cwd: str, where: Where, *, all_projects: bool, all_agents: bool = False
 ) -> Iterator[ListEntry]:
     """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
-    With ``everyone``, include other agents' sessions.
+    With ``all_agents``, include other agents' sessions.
     """
-    for row in listing.list_project(cwd, where, all_projects=everywhere, all_agents=everyone):
+    for row in listing.list_project(cwd, where, all_projects=all_projects, all_agents=all_agents):
         try:
             prompt = agent_of_path(row.path, where).read_ends(row.path).first_prompt
         except SessionNotFound:
             continue  # the file was deleted after it was listed
-        yield ListEntry(row, collapse_line(prompt, MAX_PROMPT))
+        yield ListEntry(row, collapse_line(prompt, MAX_PROMPT_CHARACTERS))

@@ -8,29 +8,29 @@ from collections.abc import Iterator
 
 import orjson
 
-from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM, Line, read_lines
 from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.transcript import Transcript
 
-UNREADABLE_LINE = Kind(
+UNREADABLE_LINE = DefectKind(
     "line-unreadable",
     "error",
     "Every client skips the line; the records after it are cut off or bridged.",
     repairable=False,
 )
-GLUED_LINES = Kind(
+GLUED_LINES = DefectKind(
     "line-glued",
     "error",
     "Every client skips the line, and with it a message; a repair extracts the message.",
 )
-GLUED_COPIES = Kind(
+GLUED_COPIES = DefectKind(
     "line-glued-aside",
     "warning",
     "Every client skips the line; every message in it is elsewhere in the file, too.",
 )
-TORN_LINE = Kind(
+TORN_LINE = DefectKind(
     "line-torn",
     "error",
     (
@@ -39,13 +39,13 @@ TORN_LINE = Kind(
     ),
     repairable=False,
 )
-NUL_LINE = Kind(
+NUL_LINE = DefectKind(
     "line-nul",
     "warning",
     "Every client skips the line: blocks that were never written before a crash.",
     repairable=False,
 )
-UNENDED_LINE = Kind(
+LINE_WITHOUT_END = DefectKind(
     "line-unended",
     "warning",
     (
@@ -53,7 +53,7 @@ UNENDED_LINE = Kind(
         "2.1.329 ends it first."
     ),
 )
-LONE_SURROGATE = Kind(
+LONE_SURROGATE = DefectKind(
     "surrogate-lone",
     "error",
     (
@@ -61,14 +61,14 @@ LONE_SURROGATE = Kind(
         "2.1.329 sends U+FFFD."
     ),
 )
-BAD_UTF8 = Kind(
+BAD_UTF8 = DefectKind(
     "utf8-bad",
     "warning",
     "Every client reads U+FFFD in its place; the character is lost.",
     repairable=False,
 )
-BYTE_MARK = Kind("byte-order-mark", "note", "Every client skips it.")
-CRLF_ENDING = Kind("line-crlf", "note", "Every client reads the line end as white space.")
+BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips it.")
+CRLF_ENDING = DefectKind("line-crlf", "note", "Every client reads the line end as white space.")
 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -78,11 +78,11 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
     raw = line.raw
     uuid = node.uuid if node else ""
     if line.offset == 0 and raw.startswith(BOM):
-        yield Defect(BYTE_MARK, "The file begins with a byte order mark", line.number, uuid)
+        yield Defect(BYTE_ORDER_MARK, "The file begins with a byte order mark", line.number, uuid)
     if raw.endswith(b"\r\n"):
         yield Defect(CRLF_ENDING, "The line ends with CR LF", line.number, uuid)
     if line.torn:
-        yield Defect(UNENDED_LINE, "The last line has no line feed", line.number, uuid)
+        yield Defect(LINE_WITHOUT_END, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
         yield Defect(BAD_UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
 
@@ -126,7 +126,7 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
 
 
 def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> Defect:
-    size = f"{len(line.body):,} bytes"
+    size_text = f"{len(line.body):,} bytes"
     if nodes:
         if any(node.spoken and node.uuid not in known_ids for node in nodes):
             kind = GLUED_LINES
@@ -134,15 +134,15 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
             kind = GLUED_COPIES
         return Defect(
             kind,
-            f"{size} that are not a record contain {len(nodes)}",
+            f"{size_text} that are not a record contain {len(nodes)}",
             line.number,
             nodes[0].uuid,
         )
     if not line.raw.strip(b"\0\r\n\t "):
-        return Defect(NUL_LINE, f"{size} of NULs", line.number)
+        return Defect(NUL_LINE, f"{size_text} of NULs", line.number)
     if line.torn:
-        return Defect(TORN_LINE, f"The last line is cut off after {size}", line.number)
-    return Defect(UNREADABLE_LINE, f"{size} that are not a JSON object", line.number)
+        return Defect(TORN_LINE, f"The last line is cut off after {size_text}", line.number)
+    return Defect(UNREADABLE_LINE, f"{size_text} that are not a JSON object", line.number)
 
 
 _RECORD_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
@@ -181,12 +181,12 @@ def salvage_nodes(transcript: Transcript) -> list[Node]:
     Records from one line have the same number.
     """
     known_ids = {node.uuid for node in transcript.nodes}
-    salvaged = [
+    salvaged_nodes = [
         node
         for _, nodes in _read_bad_lines(transcript)
         for node in nodes
         if node.uuid not in known_ids
     ]
-    if salvaged:
-        return sorted([*transcript.nodes, *salvaged], key=lambda node: node.offset)
+    if salvaged_nodes:
+        return sorted([*transcript.nodes, *salvaged_nodes], key=lambda node: node.offset)
     return transcript.nodes

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from resume_hooks import questions
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
-from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, group_findings
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectReport, group_findings
 from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import (
     ReferencedFiles,
@@ -30,7 +30,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
-UNREADABLE_SESSION = Kind(
+UNREADABLE_SESSION = DefectKind(
     "session-unreadable", "error", "No client can resume it.", repairable=False
 )
 
@@ -38,39 +38,39 @@ UNREADABLE_SESSION = Kind(
 class DefectCollector:
     """An observer of ``transcript.scan_transcript``.
 
-    ``defects_everywhere`` are reported for every record, ``defects_if_live`` only for records of the live
-    conversation.
+    ``defects_of_any_record`` are reported for every record, ``defects_of_live_records`` only for
+    records of the live conversation.
     """
 
     def __init__(self) -> None:
-        self.defects_everywhere: list[Defect] = []
-        self.defects_if_live: list[Defect] = []
+        self.defects_of_any_record: list[Defect] = []
+        self.defects_of_live_records: list[Defect] = []
         self.hints: list[LeafHint] = []
-        self.named = ReferencedFiles()
-        self.trimmed = TrimmedRecords()
-        self.thoughts = messages.ThinkingCheck()
+        self.referenced_files = ReferencedFiles()
+        self.trimmed_records = TrimmedRecords()
+        self.thinking_check = messages.ThinkingCheck()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Check one record."""
-        self.defects_everywhere += damaged_bytes.defects_of_line(line, node)
-        self.trimmed.note_trimmed(record, line.number)
+        self.defects_of_any_record += damaged_bytes.defects_of_line(line, node)
+        self.trimmed_records.add_record(record, line.number)
         if node is None:
             kind = records.kind(record)
             if kind == LAST_PROMPT and string(record, "leafUuid"):
                 self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
             elif kind in SNAPSHOTS:
-                self.named.note_backups(record, line.number)
+                self.referenced_files.add_backups(record, line.number)
             return
-        self.defects_if_live += damaged_bytes.defects_of_surrogates(line, node)
+        self.defects_of_live_records += damaged_bytes.defects_of_surrogates(line, node)
         if node.kind == records.ASSISTANT:
-            self.defects_if_live += self.thoughts.check_thinking(record, node)
+            self.defects_of_live_records += self.thinking_check.check_thinking(record, node)
         if node.spoken:
-            self.defects_everywhere += messages.defects_of_broken(record, node)
-            self.defects_if_live += messages.defects_of_content(record, node)
+            self.defects_of_any_record += messages.defects_of_broken(record, node)
+            self.defects_of_live_records += messages.defects_of_content(record, node)
         if node.boundary:
             self.hints.clear()  # the client forgets the earlier records at a compaction
         if node.results and b"<persisted-output>" in line.raw:
-            self.named.note_outputs(record, line.number)
+            self.referenced_files.add_outputs(record, line.number)
 
 
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
@@ -107,16 +107,18 @@ def _defects_of_transcript(
     transcript: Transcript, collector: DefectCollector, session_id: str, where: Where
 ) -> Iterator[Defect]:
     live_numbers = {node.number for node in transcript.chain}
-    yield from collector.defects_everywhere
+    yield from collector.defects_of_any_record
     yield from damaged_bytes.defects_of_bad_lines(transcript)
-    for finding in collector.defects_if_live:
-        if finding.record in live_numbers:
-            yield finding
-    yield from messages.defects_of_lone_thinking(transcript.chain, collector.thoughts.alone)
-    yield from messages.defects_of_pairs(transcript.chain)
+    for defect in collector.defects_of_live_records:
+        if defect.record in live_numbers:
+            yield defect
+    yield from messages.defects_of_lone_thinking(
+        transcript.chain, collector.thinking_check.thinking_only_lines
+    )
+    yield from messages.defects_of_calls(transcript.chain)
     yield from links.defects_of_links(transcript)
     yield from links.defects_of_branches(transcript, collector.hints)
     yield from links.defects_of_compactions(transcript)
     yield from messages.defects_of_sequence(transcript, session_id_from_path(transcript.path))
-    yield from defects_of_sidecars(collector.named, session_id, where)
-    yield from defects_of_originals(collector.trimmed, transcript.path, where)
+    yield from defects_of_sidecars(collector.referenced_files, session_id, where)
+    yield from defects_of_originals(collector.trimmed_records, transcript.path, where)

@@ -16,12 +16,12 @@ from resume_hooks.transcripts.nodes import Node
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
-MAX_LISTED = 200
+MAX_LISTED_FINDINGS = 200
 """The maximum number of findings of one kind to list in a document; ``count`` includes all
 findings."""
 
 
-class Kind(NamedTuple):
+class DefectKind(NamedTuple):
     """A kind of defect. ``consequence`` is its effect on clients and the API. ``repairable``: a repair removes it."""
 
     code: str
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     consequence: str
     repairable: bool = True
 
-    def in_node(self, node: Node, message: str) -> Defect:
+    def defect_in_node(self, node: Node, message: str) -> Defect:
         """Return a defect of this kind in one record."""
         return Defect(self, message, node.number, node.uuid)
 
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 class Defect(NamedTuple):
     """One defect. ``record`` is a 0-based line number, or None if the defect does not concern a single record."""
 
-    kind: Kind
+    kind: DefectKind
     message: str
     record: int | None = None
     uuid: str = ""
@@ -46,7 +46,7 @@ class Defect(NamedTuple):
 class DefectGroup(NamedTuple):
     """The findings of one kind, in file order."""
 
-    kind: Kind
+    kind: DefectKind
     findings: tuple[Defect, ...]
 
 
@@ -58,33 +58,33 @@ class DefectReport(NamedTuple):
     groups: tuple[DefectGroup, ...]
 
     @property
-    def clean(self) -> bool:
+    def has_only_notes(self) -> bool:
         """Whether every finding is a note, which needs no attention."""
         return all(group.kind.severity == "note" for group in self.groups)
 
-    def count(self, severity: Severity) -> int:
+    def count_findings(self, severity: Severity) -> int:
         """Return the number of findings of a severity."""
         return sum(len(group.findings) for group in self.groups if group.kind.severity == severity)
 
 
 def group_findings(session_id: str, session_file: str, findings: Iterable[Defect]) -> DefectReport:
     """Group findings by kind, the most severe first."""
-    by_kind: dict[Kind, list[Defect]] = {}
+    by_kind: dict[DefectKind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
     groups = []
     for kind, defects in by_kind.items():
-        groups.append(DefectGroup(kind, tuple(sorted(defects, key=_record_order))))
+        groups.append(DefectGroup(kind, tuple(sorted(defects, key=_line_number_or_start))))
     groups.sort(
         key=lambda group: (
             SEVERITIES.index(group.kind.severity),
-            _record_order(group.findings[0]),
+            _line_number_or_start(group.findings[0]),
         )
     )
     return DefectReport(session_id, session_file, tuple(groups))
 
 
-def _record_order(finding: Defect) -> int:
+def _line_number_or_start(finding: Defect) -> int:
     if finding.record is None:
         return -1
     return finding.record

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.transcripts.chain import RecordGraph
 from resume_hooks.transcripts.nodes import KeptSegment, Node, walk_up
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-HISTORY_CUT = Kind(
+HISTORY_CUT = DefectKind(
     "history-cut",
     "error",
     "Every client loads the conversation only from this record; earlier records are not sent.",
 )
-BRIDGED_PARENT = Kind(
+BRIDGED_PARENT = DefectKind(
     "parent-bridged",
     "warning",
     (
@@ -28,15 +28,15 @@ BRIDGED_PARENT = Kind(
         "nearest in time."
     ),
 )
-MISSING_PARENT = Kind(
+MISSING_PARENT = DefectKind(
     "parent-missing",
     "warning",
     "Clients start the conversation here. Nothing before it is in this file.",
 )
-MISSING_PARENT_ASIDE = Kind(
+MISSING_PARENT_ASIDE = DefectKind(
     "parent-missing-aside", "note", "The record is on no branch that a client would load."
 )
-PARENT_CYCLE = Kind(
+PARENT_CYCLE = DefectKind(
     "parent-cycle",
     "error",
     (
@@ -44,25 +44,31 @@ PARENT_CYCLE = Kind(
         "circle closes."
     ),
 )
-LATER_PARENT = Kind(
+LATER_PARENT = DefectKind(
     "parent-after-child", "note", "Harmless; Claude Code writes and loads such records."
 )
-REPEATED_UUID = Kind(
+REPEATED_UUID = DefectKind(
     "uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False
 )
-REPEATED_RECORD = Kind("record-repeated", "note", "The last one wins; both have the same content.")
+REPEATED_RECORD = DefectKind(
+    "record-repeated", "note", "The last one wins; both have the same content."
+)
 
 
 def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     """Yield every broken link of a transcript."""
     yield from _defects_of_chain(transcript)
-    on_chain = {node.uuid for node in transcript.chain}
+    chain_ids = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
         parent = transcript.parent(node)
         if parent is not None and parent.number > node.number:
-            yield LATER_PARENT.in_node(node, f"Its parent is in record {parent.number}")
-        elif node.parent and parent is None and node.uuid not in on_chain and node.kind != PROGRESS:
-            yield MISSING_PARENT_ASIDE.in_node(node, f"Its parent {node.parent} is not in the file")
+            yield LATER_PARENT.defect_in_node(node, f"Its parent is in record {parent.number}")
+        elif (
+            node.parent and parent is None and node.uuid not in chain_ids and node.kind != PROGRESS
+        ):
+            yield MISSING_PARENT_ASIDE.defect_in_node(
+                node, f"Its parent {node.parent} is not in the file"
+            )
     yield from _defects_of_circles(transcript)
     yield from _defects_of_repetitions(transcript)
 
@@ -70,48 +76,51 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     """Yield the gaps of the live chain. Clients bridge gaps inside it; a gap at its start is a cut."""
     graph = RecordGraph(transcript.nodes, transcript.size)
-    previous: Node | None = None
+    previous_node: Node | None = None
     for node in transcript.chain:
-        if previous is None and not node.boundary and not graph.is_root(node):
+        if previous_node is None and not node.boundary and not graph.is_root(node):
             yield _defect_of_start(transcript, node)
-        elif previous is not None and node.parent is not None and transcript.parent(node) is None:
-            message = (
-                f"Its parent {node.parent} is not in the file; bridged to record {previous.number}"
-            )
-            yield BRIDGED_PARENT.in_node(node, message)
-        previous = node
+        elif (
+            previous_node is not None
+            and node.parent is not None
+            and transcript.parent(node) is None
+        ):
+            message = f"Its parent {node.parent} is not in the file; bridged to record {previous_node.number}"
+            yield BRIDGED_PARENT.defect_in_node(node, message)
+        previous_node = node
 
 
-def _defect_of_start(transcript: Transcript, first: Node) -> Defect:
-    on_chain = {node.uuid for node in transcript.chain}
-    lost = sum(
-        node.prompt and not node.sidechain and node.uuid not in on_chain
+def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
+    chain_ids = {node.uuid for node in transcript.chain}
+    lost_turns = sum(
+        node.prompt and not node.sidechain and node.uuid not in chain_ids
         for node in transcript.nodes
-        if node.number < first.number
+        if node.number < first_node.number
     )
-    tail = f"; {lost} earlier turns are lost" if lost else ""
-    message = f"Its parent {first.parent} leads nowhere{tail}"
-    return (HISTORY_CUT if lost else MISSING_PARENT).in_node(first, message)
+    lost_text = f"; {lost_turns} earlier turns are lost" if lost_turns else ""
+    message = f"Its parent {first_node.parent} leads nowhere{lost_text}"
+    return (HISTORY_CUT if lost_turns else MISSING_PARENT).defect_in_node(first_node, message)
 
 
 def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
     """Yield a finding for each circle, at its first record in the file."""
-    checked: set[str] = set()
+    checked_ids: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
         node: Node | None = start
-        while node is not None and node.uuid not in checked and node.uuid not in path:
+        while node is not None and node.uuid not in checked_ids and node.uuid not in path:
             path[node.uuid] = None
             node = transcript.parent(node)
         if node is not None and node.uuid in path:
             circle = list(path)[list(path).index(node.uuid) :]
-            first = min(
-                (transcript.by_uuid[uuid] for uuid in circle), key=lambda found: found.number
+            first_node = min(
+                (transcript.by_uuid[uuid] for uuid in circle),
+                key=lambda circle_node: circle_node.number,
             )
-            yield PARENT_CYCLE.in_node(
-                first, f"Its parents lead back to it through {len(circle)} records"
+            yield PARENT_CYCLE.defect_in_node(
+                first_node, f"Its parents lead back to it through {len(circle)} records"
             )
-        checked.update(path)
+        checked_ids.update(path)
 
 
 def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
@@ -119,14 +128,14 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
     for node in transcript.nodes:
         first_node = first_by_uuid.setdefault(node.uuid, node)
         if first_node is not node:
-            same = transcript.read(first_node).get("message") == transcript.read(node).get(
-                "message"
-            )
-            kind = REPEATED_RECORD if same else REPEATED_UUID
-            yield kind.in_node(node, f"Record {first_node.number} has the same uuid")
+            is_same_message = transcript.read(first_node).get("message") == transcript.read(
+                node
+            ).get("message")
+            kind = REPEATED_RECORD if is_same_message else REPEATED_UUID
+            yield kind.defect_in_node(node, f"Record {first_node.number} has the same uuid")
 
 
-UNDONE_COMPACTION = Kind(
+UNDONE_COMPACTION = DefectKind(
     "compaction-undone",
     "warning",
     (
@@ -135,7 +144,7 @@ UNDONE_COMPACTION = Kind(
     ),
     repairable=False,
 )
-LOST_SEGMENT = Kind(
+LOST_SEGMENT = DefectKind(
     "segment-lost",
     "error",
     (
@@ -147,22 +156,22 @@ LOST_SEGMENT = Kind(
 
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     """Yield the defects of the main conversation's last compaction, which cuts off the earlier compactions."""
-    last = next(
+    last_boundary = next(
         (node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None
     )
-    if last is None:
+    if last_boundary is None:
         return
-    if all(node.uuid != last.uuid for node in transcript.chain):
-        yield from _defects_of_undone(transcript, last)
-    elif last.segment is not None:
-        missing = missing_marks(last.segment, transcript.by_uuid)
+    if all(node.uuid != last_boundary.uuid for node in transcript.chain):
+        yield from _defects_of_undone_compaction(transcript, last_boundary)
+    elif last_boundary.segment is not None:
+        missing = describe_missing_marks(last_boundary.segment, transcript.by_uuid)
         if missing:
-            yield LOST_SEGMENT.in_node(
-                last, f"{', '.join(missing)} of the messages that it kept can't be found"
+            yield LOST_SEGMENT.defect_in_node(
+                last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
             )
 
 
-def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
+def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return a description of the lost marks of kept messages."""
     if segment.anchor in nodes:
         missing = []
@@ -170,12 +179,12 @@ def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
         missing = [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    if segment.head in walk_segment(segment, nodes):
+    if segment.head in ids_in_segment(segment, nodes):
         return missing
     return [*missing, f"the way to {segment.head}"]
 
 
-def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
+def ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return the records from a segment's head to its tail, or as many as can be reached from the tail.
 
     The oldest comes first.
@@ -190,24 +199,24 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     return uuids[::-1]
 
 
-def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
+def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -> Iterator[Defect]:
     """Yield the record that bypasses the compaction.
 
     Yield nothing if the user rewound the conversation to a point before the compaction.
     """
     for node in transcript.chain:
         parent = transcript.parent(node)
-        if parent is not None and node.number > last.number > parent.number:
-            message = f"Its parent is record {parent.number}, before the compaction in record {last.number}"
-            yield UNDONE_COMPACTION.in_node(node, message)
+        if parent is not None and node.number > last_boundary.number > parent.number:
+            message = f"Its parent is record {parent.number}, before the compaction in record {last_boundary.number}"
+            yield UNDONE_COMPACTION.defect_in_node(node, message)
 
 
-LONGER_BRANCH = Kind(
+LONGER_BRANCH = DefectKind(
     "branch-longer",
     "warning",
     "Clients show the shorter branch; with --branch UUID the repair keeps the longer one.",
 )
-NEWER_BRANCH = Kind(
+NEWER_BRANCH = DefectKind(
     "branch-newer",
     "error",
     (
@@ -215,12 +224,12 @@ NEWER_BRANCH = Kind(
         "the repair keeps them."
     ),
 )
-DANGLING_HINT = Kind(
+DANGLING_HINT = DefectKind(
     "leaf-hint-dangling",
     "warning",
     "Clients ignore the hint and continue from the file's last record.",
 )
-OLD_HINT = Kind(
+OLD_HINT = DefectKind(
     "leaf-hint-old",
     "warning",
     "Clients since 2.1.220 follow the hint, away from the newest branch.",
@@ -228,9 +237,9 @@ OLD_HINT = Kind(
 
 
 class LeafHint(NamedTuple):
-    """A ``last-prompt`` record, in line ``record``, that names the conversation's end."""
+    """A ``last-prompt`` record, in line ``line_number``, that names the conversation's end."""
 
-    record: int
+    line_number: int
     leaf: str
 
 
@@ -239,22 +248,25 @@ class Branch(NamedTuple):
 
     leaf: Node
     fork: Node | None
-    turns: int
+    turn_count: int
     live_turns: int
 
 
 class LiveHistory(NamedTuple):
-    """The live conversation with compacted records, oldest first; ``turns`` counts the prompts up to each record."""
+    """The live conversation with compacted records, oldest first.
+
+    ``turns_by_id`` counts the prompts up to each record.
+    """
 
     path: Sequence[Node]
-    turns: Mapping[str, int]
-    live: frozenset[str]
+    turns_by_id: Mapping[str, int]
+    live_ids: frozenset[str]
 
     @property
-    def whole(self) -> int:
+    def turn_count(self) -> int:
         """The number of all turns."""
         if self.path:
-            return self.turns[self.path[-1].uuid]
+            return self.turns_by_id[self.path[-1].uuid]
         return 0
 
 
@@ -275,85 +287,90 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
     """Walk back from the live end through compactions; ``records_before`` maps boundaries to the record before them."""
     chain = transcript.chain
-    positions = {node.uuid: place for place, node in enumerate(chain)}
+    positions = {node.uuid: position for position, node in enumerate(chain)}
 
-    def node_above(node: Node) -> Node | None:
+    def preceding_node(node: Node) -> Node | None:
         parent_id = node.parent or records_before.get(node.uuid)
         parent = transcript.by_uuid.get(parent_id) if parent_id else None
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
-    path = list(walk_up(chain[-1] if chain else None, node_above))[::-1]
-    turns: dict[str, int] = {}
+    path = list(walk_up(chain[-1] if chain else None, preceding_node))[::-1]
+    turns_by_id: dict[str, int] = {}
     count = 0
-    for each in path:
-        count += each.prompt
-        turns[each.uuid] = count
-    return LiveHistory(path, turns, frozenset(turns) | frozenset(positions))
+    for path_node in path:
+        count += path_node.prompt
+        turns_by_id[path_node.uuid] = count
+    return LiveHistory(path, turns_by_id, frozenset(turns_by_id) | frozenset(positions))
 
 
-def branches_off_live(transcript: Transcript, records_before: Mapping[str, str]) -> list[Branch]:
+def find_branches_off_live(
+    transcript: Transcript, records_before: Mapping[str, str]
+) -> list[Branch]:
     """Return the branches off the live history that have a turn, each with its longest end, in file order."""
     live = live_history(transcript, records_before)
-    depth = _Depth(transcript.by_uuid, live, records_before)
-    best: dict[str, Branch] = {}
+    depths = _BranchDepths(transcript.by_uuid, live, records_before)
+    best_branches: dict[str, Branch] = {}
     for node in transcript.nodes:
-        if not node.spoken or node.sidechain or node.uuid in live.live:
+        if not node.spoken or node.sidechain or node.uuid in live.live_ids:
             continue
-        top, fork, turns = depth.measure_depth(node)
-        shared_turns = live.turns.get(fork.uuid, 0) if fork else 0
-        best_known = best.get(top)
+        first_id, fork, turns = depths.measure_depth(node)
+        shared_turns = live.turns_by_id.get(fork.uuid, 0) if fork else 0
+        best_branch = best_branches.get(first_id)
         if turns and (
-            best_known is None or (turns, node.number) >= (best_known.turns, best_known.leaf.number)
+            best_branch is None
+            or (turns, node.number) >= (best_branch.turn_count, best_branch.leaf.number)
         ):
-            best[top] = Branch(node, fork, turns, live.whole - shared_turns)
-    return list(best.values())
+            best_branches[first_id] = Branch(node, fork, turns, live.turn_count - shared_turns)
+    return list(best_branches.values())
 
 
-class _Depth:
+class _BranchDepths:
     """The depth of each record in its branch: the branch's first record, its fork, and its turns so far."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]
+        self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]
     ) -> None:
         self._nodes = nodes
         self._live = live
-        self._before = before
-        self._known: dict[str, tuple[str, Node | None, int]] = {}
+        self._records_before = records_before
+        self._depths: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
         """Walk up to a record with a known depth, then count down again.
 
         It does not recurse, because branches are long.
         """
-        pending: dict[str, Node] = {}
-        above: Node | None = node
+        pending_nodes: dict[str, Node] = {}
+        ancestor: Node | None = node
         while (
-            above is not None
-            and above.uuid not in self._known
-            and above.uuid not in self._live.live
+            ancestor is not None
+            and ancestor.uuid not in self._depths
+            and ancestor.uuid not in self._live.live_ids
         ):
-            if above.uuid in pending:
-                above = None
+            if ancestor.uuid in pending_nodes:
+                ancestor = None
                 break
-            pending[above.uuid] = above
-            above = self._above(above)
-        if above is not None and above.uuid in self._known:
-            top, fork, turns = self._known[above.uuid]
+            pending_nodes[ancestor.uuid] = ancestor
+            ancestor = self._preceding_node(ancestor)
+        if ancestor is not None and ancestor.uuid in self._depths:
+            first_id, fork, turns = self._depths[ancestor.uuid]
         # use the nearest record of the live history, because a parallel call is not on the live
         # path
         else:
-            on_path = (
-                each for each in walk_up(above, self._above) if each.uuid in self._live.turns
+            live_ancestors = (
+                pending_node
+                for pending_node in walk_up(ancestor, self._preceding_node)
+                if pending_node.uuid in self._live.turns_by_id
             )
-            top, fork, turns = "", next(on_path, None), 0
-        for each in reversed(pending.values()):
-            top = top or each.uuid
-            turns += each.prompt
-            self._known[each.uuid] = (top, fork, turns)
-        return self._known[node.uuid]
+            first_id, fork, turns = "", next(live_ancestors, None), 0
+        for pending_node in reversed(pending_nodes.values()):
+            first_id = first_id or pending_node.uuid
+            turns += pending_node.prompt
+            self._depths[pending_node.uuid] = (first_id, fork, turns)
+        return self._depths[node.uuid]
 
-    def _above(self, node: Node) -> Node | None:
-        parent_id = node.parent or self._before.get(node.uuid)
+    def _preceding_node(self, node: Node) -> Node | None:
+        parent_id = node.parent or self._records_before.get(node.uuid)
         if parent_id:
             return self._nodes.get(parent_id)
         return None
@@ -361,29 +378,37 @@ class _Depth:
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
     """Yield branches that are longer or newer than the live branch, and hints that point to another branch."""
-    spoken = [node for node in transcript.chain if node.spoken]
-    if not spoken:
+    messages = [node for node in transcript.chain if node.spoken]
+    if not messages:
         return
-    end = spoken[-1]
+    last_message = messages[-1]
     has_newer = False
-    for branch in branches_off_live(transcript, records_before_compactions(transcript)):
+    for branch in find_branches_off_live(transcript, records_before_compactions(transcript)):
         if branch.fork:
-            start = f"forks at record {branch.fork.number}"
+            fork_text = f"forks at record {branch.fork.number}"
         else:
-            start = "has no parent"
+            fork_text = "has no parent"
         message = (
-            f"{branch.turns} turns end here; the branch {start}, the live one has "
+            f"{branch.turn_count} turns end here; the branch {fork_text}, the live one has "
             f"{branch.live_turns} since"
         )
-        if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
+        if branch.leaf.number > last_message.number and (branch.leaf.time_ms or 0) > (
+            last_message.time_ms or 0
+        ):
             has_newer = True
-            yield NEWER_BRANCH.in_node(branch.leaf, message)
-        elif branch.turns > branch.live_turns:
-            yield LONGER_BRANCH.in_node(branch.leaf, message)
-    last = hints[-1] if hints else None
-    if last and last.leaf not in transcript.by_uuid:
-        yield Defect(DANGLING_HINT, f"It names {last.leaf}, which is not in the file", last.record)
-    elif last and has_newer and any(node.uuid == last.leaf for node in transcript.chain):
+            yield NEWER_BRANCH.defect_in_node(branch.leaf, message)
+        elif branch.turn_count > branch.live_turns:
+            yield LONGER_BRANCH.defect_in_node(branch.leaf, message)
+    last_hint = hints[-1] if hints else None
+    if last_hint and last_hint.leaf not in transcript.by_uuid:
         yield Defect(
-            OLD_HINT, f"It names {last.leaf}, which is not on the newest branch", last.record
+            DANGLING_HINT,
+            f"It names {last_hint.leaf}, which is not in the file",
+            last_hint.line_number,
+        )
+    elif last_hint and has_newer and any(node.uuid == last_hint.leaf for node in transcript.chain):
+        yield Defect(
+            OLD_HINT,
+            f"It names {last_hint.leaf}, which is not on the newest branch",
+            last_hint.line_number,
         )

@@ -12,36 +12,38 @@ from itertools import pairwise
 
 from resume_hooks.derive.originals import is_marked
 from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE
-from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectReport
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.linearize import are_adjacent_answers
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER, Record, string
 from resume_hooks.transcripts.transcript import Transcript
 
-MISSING_MESSAGE = Kind(
+MISSING_MESSAGE = DefectKind(
     "message-missing",
     "error",
     "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 skips the record.",
 )
-PLAIN_ANSWER = Kind(
+PLAIN_ANSWER = DefectKind(
     "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
 )
-BLANK_PROMPT = Kind(
+BLANK_PROMPT = DefectKind(
     "prompt-blank",
     "error",
     "Clients send it, and the API then refuses the whole conversation.",
 )
-BLANK_BLOCK = Kind(
+BLANK_BLOCK = DefectKind(
     "text-blank",
     "error",
     "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.",
 )
-EMPTY_MESSAGE = Kind(
+EMPTY_MESSAGE = DefectKind(
     "message-empty", "warning", "Clients drop it, or replace it by '(no content)'."
 )
-BLANK_ANSWER = Kind("answer-blank", "note", "Clients drop it; they write such records themselves.")
-EMPTY_ANSWER = Kind(
+BLANK_ANSWER = DefectKind(
+    "answer-blank", "note", "Clients drop it; they write such records themselves."
+)
+EMPTY_ANSWER = DefectKind(
     "answer-empty",
     "note",
     "Clients send the answer's other records, or '(no content)' if it has none.",
@@ -52,9 +54,9 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be on a chain."""
     content = records.message(record).get("content")
     if node.broken and not isinstance(content, str):
-        yield MISSING_MESSAGE.in_node(node, f"The {node.kind} record has no message")
+        yield MISSING_MESSAGE.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield PLAIN_ANSWER.in_node(node, "The answer is a plain string, not blocks")
+        yield PLAIN_ANSWER.defect_in_node(node, "The answer is a plain string, not blocks")
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
@@ -62,7 +64,7 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     content = records.message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
-            yield BLANK_PROMPT.in_node(node, "The prompt is empty")
+            yield BLANK_PROMPT.defect_in_node(node, "The prompt is empty")
         return
     if not isinstance(content, list):
         return
@@ -71,41 +73,41 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
         for block in content
         if isinstance(block, dict) and block.get("type") == records.TEXT
     ]
-    blank = [text for text in texts if not text.strip()]
-    if len(blank) < len(content):
-        if blank:
-            yield BLANK_BLOCK.in_node(node, f"A text among {len(content)} blocks is empty")
-    elif blank and node.kind == records.USER:
-        yield BLANK_PROMPT.in_node(node, "The prompt contains only empty text")
-    elif blank:
-        yield BLANK_ANSWER.in_node(node, "The answer contains only empty text")
+    blank_texts = [text for text in texts if not text.strip()]
+    if len(blank_texts) < len(content):
+        if blank_texts:
+            yield BLANK_BLOCK.defect_in_node(node, f"A text among {len(content)} blocks is empty")
+    elif blank_texts and node.kind == records.USER:
+        yield BLANK_PROMPT.defect_in_node(node, "The prompt contains only empty text")
+    elif blank_texts:
+        yield BLANK_ANSWER.defect_in_node(node, "The answer contains only empty text")
     elif node.kind == records.USER:
-        yield EMPTY_MESSAGE.in_node(node, "The user message is empty")
+        yield EMPTY_MESSAGE.defect_in_node(node, "The user message is empty")
     elif not is_marked(record):
-        yield EMPTY_ANSWER.in_node(node, "The answer is empty")
+        yield EMPTY_ANSWER.defect_in_node(node, "The answer is empty")
 
 
-UNSIGNED_THINKING = Kind(
+UNSIGNED_THINKING = DefectKind(
     "thinking-unsigned",
     "error",
     "Clients send it; the API then refuses every request of the session.",
 )
-TEXTLESS_THINKING = Kind(
+TEXTLESS_THINKING = DefectKind(
     "thinking-textless",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
-EMPTY_REDACTED_THINKING = Kind(
+EMPTY_REDACTED_THINKING = DefectKind(
     "thinking-redacted-empty",
     "error",
     "Client 2.1.112 refuses the whole session; the API refuses the requests of others.",
 )
-ALTERED_THINKING = Kind(
+ALTERED_THINKING = DefectKind(
     "thinking-altered",
     "error",
     "A signature belongs to one text: the API refuses every request with the other one.",
 )
-LONE_THINKING = Kind(
+LONE_THINKING = DefectKind(
     "thinking-alone",
     "note",
     "Clients drop it: the answer was interrupted while the model was thinking.",
@@ -113,17 +115,20 @@ LONE_THINKING = Kind(
 
 
 class ThinkingCheck:
-    """A check of a file's thinking; ``alone`` contains the numbers of records that consist only of thinking."""
+    """A check of a file's thinking.
+
+    ``thinking_only_lines`` are the lines of the records that consist only of thinking.
+    """
 
     def __init__(self) -> None:
-        self.alone: set[int] = set()
-        self._signed: dict[str, tuple[int, Node]] = {}
+        self.thinking_only_lines: set[int] = set()
+        self._texts_by_signature: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
         """Yield the defects in the thinking of a record that belongs to an answer."""
         blocks = records.blocks(record)
         if blocks and all(string(block, "type") in records.THOUGHTS for block in blocks):
-            self.alone.add(node.number)
+            self.thinking_only_lines.add(node.number)
         for block in blocks:
             if string(block, "type") in records.THOUGHTS:
                 yield from self._defects_of_block(block, node)
@@ -131,37 +136,43 @@ class ThinkingCheck:
     def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
             if not string(block, "data"):
-                yield EMPTY_REDACTED_THINKING.in_node(node, "Redacted thinking without its data")
+                yield EMPTY_REDACTED_THINKING.defect_in_node(
+                    node, "Redacted thinking without its data"
+                )
             return
         signature, text = string(block, "signature"), block.get("thinking")
         if not signature:
             description = "Empty thinking" if not text else "Thinking"
-            yield UNSIGNED_THINKING.in_node(node, f"{description} without a signature")
+            yield UNSIGNED_THINKING.defect_in_node(node, f"{description} without a signature")
         elif not isinstance(text, str):
-            yield TEXTLESS_THINKING.in_node(node, "Thinking without its text")
+            yield TEXTLESS_THINKING.defect_in_node(node, "Thinking without its text")
         else:
-            known_hash, first = self._signed.setdefault(signature, (hash(text), node))
+            known_hash, first_node = self._texts_by_signature.setdefault(
+                signature, (hash(text), node)
+            )
             if known_hash != hash(text):
-                for each, other in ((first, node), (node, first)):
+                for own_node, other_node in ((first_node, node), (node, first_node)):
                     message = (
                         "The signature of this thinking stands under another text in record "
-                        f"{other.number}"
+                        f"{other_node.number}"
                     )
-                    yield ALTERED_THINKING.in_node(each, message)
+                    yield ALTERED_THINKING.defect_in_node(own_node, message)
 
 
-def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator[Defect]:
+def defects_of_lone_thinking(
+    chain: Sequence[Node], thinking_only_lines: set[int]
+) -> Iterator[Defect]:
     """Yield the answers of the live chain that contain only thinking."""
     answers: dict[str, list[Node]] = {}
     for node in chain:
         if node.kind == records.ASSISTANT:
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
-        if all(node.number in alone for node in nodes):
-            yield LONE_THINKING.in_node(nodes[0], "The answer contains only thinking")
+        if all(node.number in thinking_only_lines for node in nodes):
+            yield LONE_THINKING.defect_in_node(nodes[0], "The answer contains only thinking")
 
 
-def without_thinking(record: Record) -> Record | None:
+def remove_thinking(record: Record) -> Record | None:
     """Return the record without its thinking blocks, or None if it contains only thinking."""
     other_blocks = []
     for block in records.blocks(record):
@@ -172,7 +183,7 @@ def without_thinking(record: Record) -> Record | None:
     return None
 
 
-REPEATED_CALL = Kind(
+REPEATED_CALL = DefectKind(
     "tool-call-repeated",
     "error",
     (
@@ -180,186 +191,199 @@ REPEATED_CALL = Kind(
         "call with its result."
     ),
 )
-REPEATED_RESULT = Kind(
+REPEATED_RESULT = DefectKind(
     "tool-result-repeated",
     "error",
     "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second.",
 )
-LATE_RESULT = Kind(
+LATE_RESULT = DefectKind(
     "tool-result-late",
     "warning",
     "It comes after a later answer: clients drop it and send an error message instead.",
 )
-UNANSWERED_CALL = Kind(
+UNANSWERED_CALL = DefectKind(
     "tool-call-unanswered",
     "warning",
     "Clients drop the call on resume; programs that keep it get error 400 from the API.",
 )
-ORPHAN_RESULT = Kind(
+ORPHAN_RESULT = DefectKind(
     "tool-result-orphan",
     "warning",
     "Clients drop the result on resume; programs that keep it get error 400 from the API.",
 )
-OPEN_CALL = Kind(
+OPEN_CALL = DefectKind(
     "tool-call-open", "note", "The session ended during the call; clients answer it with an error."
 )
 
 
-def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
+def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
     """Walk the live chain once, and yield every call and result without its counterpart."""
     ledger = _CallLedger()
     for node in chain:
         if node.spoken and not node.results:
-            ledger.note_message(node)
+            ledger.record_message(node)
         for call in node.calls:
-            yield from ledger.note_call(node, call)
+            yield from ledger.record_call(node, call)
         for call in node.results:
-            yield from ledger.note_result(node, call)
-    yield from ledger.name_unanswered()
+            yield from ledger.record_result(node, call)
+    yield from ledger.report_unanswered_calls()
 
 
 class _CallLedger:
-    """``waiting`` are calls that may still get a result; ``late`` are calls that were followed by another message."""
+    """The tool calls of a conversation, by the state of their results.
+
+    ``open_calls`` may still get a result. Another message followed each of the ``late_calls``.
+    """
 
     def __init__(self) -> None:
-        self.waiting: dict[str, Node] = {}
-        self.late: dict[str, Node] = {}
-        self.passed: set[str] = set()
-        self.done: set[str] = set()
-        self.repeated: set[str] = set()
+        self.open_calls: dict[str, Node] = {}
+        self.late_calls: dict[str, Node] = {}
+        self.passed_calls: set[str] = set()
+        self.answered_calls: set[str] = set()
+        self.repeated_calls: set[str] = set()
 
-    def note_message(self, node: Node) -> None:
+    def record_message(self, node: Node) -> None:
         """Record a message that does not answer a call."""
-        for call, caller in list(self.waiting.items()):
+        for call, caller in list(self.open_calls.items()):
             if node.kind == USER:
                 if not node.meta:
-                    self.passed.add(call)
+                    self.passed_calls.add(call)
             elif node.message_id != caller.message_id or not node.message_id:
-                self.late[call] = self.waiting.pop(call)
+                self.late_calls[call] = self.open_calls.pop(call)
 
-    def note_call(self, node: Node, call: str) -> Iterator[Defect]:
-        if call in self.waiting or call in self.late or call in self.done:
-            self.repeated.add(call)
-            yield REPEATED_CALL.in_node(node, f"The call {call} was made before")
+    def record_call(self, node: Node, call: str) -> Iterator[Defect]:
+        if call in self.open_calls or call in self.late_calls or call in self.answered_calls:
+            self.repeated_calls.add(call)
+            yield REPEATED_CALL.defect_in_node(node, f"The call {call} was made before")
         else:
-            self.waiting[call] = node
+            self.open_calls[call] = node
 
-    def note_result(self, node: Node, call: str) -> Iterator[Defect]:
-        if self.waiting.pop(call, None) is not None:
-            self.done.add(call)
-        elif self.late.pop(call, None) is not None:
-            self.done.add(call)
-            yield LATE_RESULT.in_node(node, f"The result of {call} comes after a later answer")
-        elif call in self.repeated:
+    def record_result(self, node: Node, call: str) -> Iterator[Defect]:
+        if self.open_calls.pop(call, None) is not None:
+            self.answered_calls.add(call)
+        elif self.late_calls.pop(call, None) is not None:
+            self.answered_calls.add(call)
+            yield LATE_RESULT.defect_in_node(
+                node, f"The result of {call} comes after a later answer"
+            )
+        elif call in self.repeated_calls:
             # the result of the repeated call, which is dropped together with the call
-            self.repeated.discard(call)
-        elif call in self.done:
-            yield REPEATED_RESULT.in_node(node, f"The call {call} was answered before")
+            self.repeated_calls.discard(call)
+        elif call in self.answered_calls:
+            yield REPEATED_RESULT.defect_in_node(node, f"The call {call} was answered before")
         else:
-            yield ORPHAN_RESULT.in_node(node, f"There is no call {call}")
+            yield ORPHAN_RESULT.defect_in_node(node, f"There is no call {call}")
 
-    def name_unanswered(self) -> Iterator[Defect]:
-        for call, node in {**self.late, **self.waiting}.items():
-            if call in self.late or call in self.passed:
+    def report_unanswered_calls(self) -> Iterator[Defect]:
+        for call, node in {**self.late_calls, **self.open_calls}.items():
+            if call in self.late_calls or call in self.passed_calls:
                 kind = UNANSWERED_CALL
             else:
                 kind = OPEN_CALL
-            yield kind.in_node(node, f"The call {call} has no result")
+            yield kind.defect_in_node(node, f"The call {call} has no result")
 
 
-EMPTY_CONVERSATION = Kind(
+EMPTY_CONVERSATION = DefectKind(
     "conversation-empty",
     "error",
     "Clients report that they found no conversation.",
     repairable=False,
 )
-MISSING_END_TIMESTAMP = Kind(
+MISSING_END_TIMESTAMP = DefectKind(
     "timestamp-missing-at-end", "error", "Client 2.1.329 reports that it found no conversation."
 )
-MISSING_TIMESTAMP = Kind(
+MISSING_TIMESTAMP = DefectKind(
     "timestamp-missing",
     "warning",
     "Client 2.1.42 ends the conversation at another record.",
 )
-BACKWARD_TIMESTAMP = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
-END_NOT_LATEST = Kind(
+BACKWARD_TIMESTAMP = DefectKind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
+END_NOT_LATEST = DefectKind(
     "end-not-latest",
     "warning",
     "Client 2.1.42 resumes at the record with the latest timestamp and loses what follows it.",
 )
-STARTS_WITHOUT_PROMPT = Kind(
+STARTS_WITHOUT_PROMPT = DefectKind(
     "starts-without-prompt",
     "error",
     "The API refuses a conversation that doesn't begin with the user (2.1.329 sends it).",
 )
-STARTS_WITH_RESULT = Kind(
+STARTS_WITH_RESULT = DefectKind(
     "starts-with-result",
     "error",
     "Client 2.1.42 sends it, and the API refuses; 2.1.329 sends a placeholder instead.",
 )
-REPEATED_ANSWER = Kind(
+REPEATED_ANSWER = DefectKind(
     "answer-after-answer",
     "warning",
     "Clients send both; the API merges them.",
     repairable=False,
 )
-INLINE_SIDECHAIN = Kind(
+INLINE_SIDECHAIN = DefectKind(
     "sidechain-inline",
     "note",
     "Old clients wrote sub-agents into the same file; clients do not load them.",
 )
-FOREIGN_ID = Kind("session-id-foreign", "note", "Clients use the id in the file's name.")
+FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the file's name.")
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
     """Yield the defects in the order of messages; ``session_id`` is the id in the file's name, or None."""
     chain = transcript.chain
-    spoken = [node for node in chain if node.spoken]
-    if not spoken:
+    spoken_messages = [node for node in chain if node.spoken]
+    if not spoken_messages:
         if transcript.nodes or transcript.bad_lines:
             yield Defect(
                 EMPTY_CONVERSATION,
                 f"None of the {transcript.line_count} lines belongs to a conversation",
             )
         return
-    if spoken[0].kind == ASSISTANT:
-        yield STARTS_WITHOUT_PROMPT.in_node(spoken[0], "The conversation begins with an answer")
-    elif spoken[0].results:
-        yield STARTS_WITH_RESULT.in_node(spoken[0], "The conversation begins with a tool result")
-    for previous, node in pairwise(spoken):
-        if are_adjacent_answers(previous, node):
-            yield REPEATED_ANSWER.in_node(
-                node, f"It follows the answer in record {previous.number}"
+    if spoken_messages[0].kind == ASSISTANT:
+        yield STARTS_WITHOUT_PROMPT.defect_in_node(
+            spoken_messages[0], "The conversation begins with an answer"
+        )
+    elif spoken_messages[0].results:
+        yield STARTS_WITH_RESULT.defect_in_node(
+            spoken_messages[0], "The conversation begins with a tool result"
+        )
+    for previous_node, node in pairwise(spoken_messages):
+        if are_adjacent_answers(previous_node, node):
+            yield REPEATED_ANSWER.defect_in_node(
+                node, f"It follows the answer in record {previous_node.number}"
             )
-    yield from _defects_of_timestamps(transcript, spoken)
+    yield from _defects_of_timestamps(transcript, spoken_messages)
     for node in transcript.nodes:
         if node.sidechain:
-            yield INLINE_SIDECHAIN.in_node(node, "A sub-agent's record")
+            yield INLINE_SIDECHAIN.defect_in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
-            yield FOREIGN_ID.in_node(node, f"It names session {node.session_id}")
+            yield FOREIGN_ID.defect_in_node(node, f"It names session {node.session_id}")
 
 
-def _defects_of_timestamps(transcript: Transcript, spoken: list[Node]) -> Iterator[Defect]:
-    end = spoken[-1]
-    if end.time_ms is None:
-        yield MISSING_END_TIMESTAMP.in_node(end, "The last message has no timestamp")
-    for node in spoken[:-1]:
+def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) -> Iterator[Defect]:
+    last_message = spoken_messages[-1]
+    if last_message.time_ms is None:
+        yield MISSING_END_TIMESTAMP.defect_in_node(
+            last_message, "The last message has no timestamp"
+        )
+    for node in spoken_messages[:-1]:
         if node.time_ms is None:
-            yield MISSING_TIMESTAMP.in_node(node, "The message has no timestamp")
+            yield MISSING_TIMESTAMP.defect_in_node(node, "The message has no timestamp")
     for previous, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
         if node.number > previous.number and (node.time_ms or 0) < (previous.time_ms or 0):
-            yield BACKWARD_TIMESTAMP.in_node(node, f"It is earlier than record {previous.number}")
-    messages = (
+            yield BACKWARD_TIMESTAMP.defect_in_node(
+                node, f"It is earlier than record {previous.number}"
+            )
+    candidates = (
         node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken
     )
-    latest = max(messages, key=lambda node: node.time_ms or 0, default=end)
-    if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
-        yield END_NOT_LATEST.in_node(
-            latest, f"Record {end.number}, where the conversation ends, is earlier"
+    latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
+    if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
+        yield END_NOT_LATEST.defect_in_node(
+            latest_message, f"Record {last_message.number}, where the conversation ends, is earlier"
         )
 
 
-REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
+API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
     (
         ("thinking block", "redacted_thinking", "thinking.signature", "thinking.thinking"),
         {UNSIGNED_THINKING, TEXTLESS_THINKING, EMPTY_REDACTED_THINKING, ALTERED_THINKING},
@@ -397,16 +421,16 @@ the defects that cause it."""
 _STATUS_PATTERN = re.compile(r"\b400\b")
 
 
-def defects_causing_error(message: str) -> frozenset[Kind]:
+def defects_causing_error(message: str) -> frozenset[DefectKind]:
     """Return the defects that may cause an API error, or an empty result if no defect causes it."""
     text = message.lower().replace("`", "")
     if not _STATUS_PATTERN.search(text):
         return frozenset()
-    return frozenset[Kind]().union(
-        *(kinds for phrases, kinds in REFUSALS if any(phrase in text for phrase in phrases))
+    return frozenset[DefectKind]().union(
+        *(kinds for phrases, kinds in API_REFUSALS if any(phrase in text for phrase in phrases))
     )
 
 
-def findings_of_kinds(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:
+def findings_of_kinds(report: DefectReport, kinds: frozenset[DefectKind]) -> list[Defect]:
     """Return the report's findings of these kinds."""
     return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

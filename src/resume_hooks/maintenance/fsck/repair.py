@@ -27,9 +27,9 @@ from resume_hooks.maintenance.fsck.links import (
     LOST_SEGMENT,
     NEWER_BRANCH,
     REPEATED_UUID,
-    walk_segment,
+    ids_in_segment,
 )
-from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, without_thinking
+from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, remove_thinking
 from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -55,7 +55,7 @@ _LOST_KINDS = frozenset(
 """Defects whose contents were already lost before a repair."""
 
 
-def repaired_chain(
+def build_repaired_chain(
     transcript: Transcript, nodes: Sequence[Node], branch: str | None = None
 ) -> list[Node]:
     """Return the chain to keep, oldest first, or an empty chain if no message can be reached.
@@ -71,16 +71,20 @@ def repaired_chain(
         if node.kind != PROGRESS and not node.broken:
             originals.append(node)
     copies = _link_usable_nodes([copy(node) for node in originals], parents)
-    end = _end_of_branch(transcript, copies, branch)
+    end = _find_end_of_branch(transcript, copies, branch)
     if end is None:
         return []
     remaining = list(copies)
     # otherwise another branch's compaction would drop the chain
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
-            next(place for place in range(len(remaining) - 1, -1, -1) if remaining[place].boundary)
+            next(
+                position
+                for position in range(len(remaining) - 1, -1, -1)
+                if remaining[position].boundary
+            )
         ]
-    positions = {id(node): place for place, node in enumerate(copies)}
+    positions = {id(node): position for position, node in enumerate(copies)}
     chain = []
     for node in _bridge_gaps(remaining, end, transcript.size):
         chain.append(originals[positions[id(node)]])
@@ -104,11 +108,11 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
         node.parent = parent
     for node in copies:
         if node.boundary and node.segment is not None:
-            node.segment = _findable_segment(node.segment, usable, node)
+            node.segment = _segment_in_file(node.segment, usable, node)
     return copies
 
 
-def _end_of_branch(
+def _find_end_of_branch(
     transcript: Transcript, copies: Sequence[Node], branch: str | None
 ) -> Node | None:
     if branch is None:
@@ -130,40 +134,42 @@ def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     checkpoint.point(end.uuid, explicit=True)
     chain: list[Node] = []
     while True:
-        longer = live_chain(nodes, checkpoint, size)
-        if len(longer) <= len(chain):
-            return chain or longer
-        chain = longer
+        longer_chain = live_chain(nodes, checkpoint, size)
+        if len(longer_chain) <= len(chain):
+            return chain or longer_chain
+        chain = longer_chain
         graph, first_node = RecordGraph(nodes, size), chain[0]
-        previous = _nearest_before(graph, first_node, chain)
-        if first_node.boundary or graph.is_root(first_node) or previous is None:
+        previous_node = _nearest_message_before(graph, first_node, chain)
+        if first_node.boundary or graph.is_root(first_node) or previous_node is None:
             return chain
-        first_node.parent = previous.uuid
+        first_node.parent = previous_node.uuid
 
 
-def _nearest_before(graph: RecordGraph, first_node: Node, chain: Sequence[Node]) -> Node | None:
+def _nearest_message_before(
+    graph: RecordGraph, first_node: Node, chain: Sequence[Node]
+) -> Node | None:
     """Return the main conversation's last message before ``first_node`` in the file that is not on the chain."""
-    on_chain = {node.uuid for node in chain}
-    earlier = (
+    chain_ids = {node.uuid for node in chain}
+    earlier_nodes = (
         node
         for node in graph.nodes.values()
         if node.number < first_node.number and (node.spoken or node.boundary) and not node.sidechain
     )
     return max(
-        (node for node in earlier if node.uuid not in on_chain),
+        (node for node in earlier_nodes if node.uuid not in chain_ids),
         key=lambda node: node.number,
         default=None,
     )
 
 
-def _findable_segment(
+def _segment_in_file(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
     """Return the kept messages of a compaction that are in the file.
 
     The summary after the compaction replaces a lost anchor.
     """
-    uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, nodes_by_uuid)
+    uuids = segment.uuids if segment.uuids is not None else ids_in_segment(segment, nodes_by_uuid)
     anchor = segment.anchor
     if anchor not in nodes_by_uuid:
         anchor = next(
@@ -175,24 +181,25 @@ def _findable_segment(
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
     """Move results that follow a later answer up to their calls, because no client sends them in the later position."""
-    moved: list[Node] = []
+    moved_chain: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
     for node in chain:
         caller = next((callers[call] for call in node.results if call in callers), None)
         if caller is not None and answer is not None and answer.message_id != caller.message_id:
-            position = moved.index(caller) + 1
-            while position < len(moved) and (
-                moved[position].results or moved[position].message_id == caller.message_id
+            position = moved_chain.index(caller) + 1
+            while position < len(moved_chain) and (
+                moved_chain[position].results
+                or moved_chain[position].message_id == caller.message_id
             ):
                 position += 1
-            moved.insert(position, node)
+            moved_chain.insert(position, node)
             continue
-        moved.append(node)
+        moved_chain.append(node)
         if node.kind == ASSISTANT:
             answer = node
         callers.update(dict.fromkeys(node.calls, node))
-    return moved
+    return moved_chain
 
 
 def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
@@ -207,11 +214,11 @@ def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """The plan of a repaired child; ``lost`` describes the contents that the child cannot keep."""
+    """The plan of a repaired child; ``losses`` describes the contents that the child cannot keep."""
 
     body: ChainRewrite
     report: DefectReport
-    lost: tuple[str, ...]
+    losses: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
         """Return a watcher that checks that no other record is missing."""
@@ -223,7 +230,7 @@ class SessionRepair(NamedTuple):
 
     child: ChildPlan
     report: DefectReport
-    lost: tuple[str, ...]
+    losses: tuple[str, ...]
 
 
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
@@ -231,20 +238,20 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
     agent = agent_of(session, where)
     if agent.name == CLAUDE_NAME:
         repair_plan = plan_repair(session, where, branch=branch)
-        return SessionRepair(repair_plan, repair_plan.report, repair_plan.lost)
+        return SessionRepair(repair_plan, repair_plan.report, repair_plan.losses)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
-    losses: list[Defect] = []
+    lost_defects: list[Defect] = []
     if agent_row.is_loss:
         is_loss = questions.is_loss.load(agent_row.part, agent_row.is_loss)
         for group in report.groups:
             if is_loss(group.kind):
-                losses += group.findings
+                lost_defects += group.findings
     return SessionRepair(
         agents.load_foreign_writer(session.agent, where).repair(session),
         report,
-        tuple(map(finding_text, losses)),
+        tuple(map(describe_defect, lost_defects)),
     )
 
 
@@ -254,45 +261,55 @@ def plan_repair(
     """Plan a repaired child. Raise UsageError for an unknown branch, ResumeHooksError if no message can be reached."""
     write_scan = WriteScan()
     transcript, report = diagnose_session(session, where, [write_scan])
-    chain = repaired_chain(transcript, salvage_nodes(transcript), branch)
+    chain = build_repaired_chain(transcript, salvage_nodes(transcript), branch)
     if not any(node.spoken for node in chain):
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    repaired = Transcript(transcript.path)  # the same file, but with a different conversation
-    repaired.nodes, repaired.size, repaired.line_count = (
+    # the same file, but with a different conversation
+    repaired_transcript = Transcript(transcript.path)
+    repaired_transcript.nodes, repaired_transcript.size, repaired_transcript.line_count = (
         chain,
         transcript.size,
         transcript.line_count,
     )
-    repaired.chain, repaired.lenient_lines = chain, set(transcript.lenient_lines)
-    _scan_salvaged(repaired, write_scan)
+    repaired_transcript.chain, repaired_transcript.lenient_lines = (
+        chain,
+        set(transcript.lenient_lines),
+    )
+    _scan_salvaged_records(repaired_transcript, write_scan)
     ends = HeadTail(session.path)
     child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
-    before, after = _token_counts(session.path, transcript.chain, chain)
+    tokens_before, tokens_after = _token_counts(session.path, transcript.chain, chain)
     stated_size = tokens.read_stated_size(session.path)
     body = plan_chain_rewrite(
         child,
-        repaired,
+        repaired_transcript,
         write_scan,
         head=child.head(
-            ChildSize(after, stated_size.ratio, tokens.large_window(session.path, before))
+            ChildSize(
+                tokens_after, stated_size.ratio, tokens.large_window(session.path, tokens_before)
+            )
             if stated_size
             else None
         ),
         lineage=child.block,
         edits={
-            finding.record: without_thinking
+            finding.record: remove_thinking
             for group in report.groups
             for finding in group.findings
             if group.kind == ALTERED_THINKING and finding.record is not None
         },
-        books=copy_lines_after_chain(repaired, write_scan, ends, child.session_id),
+        books=copy_lines_after_chain(repaired_transcript, write_scan, ends, child.session_id),
         shrunk=False,
     )
-    losses = tuple(_loss_texts(report, body, chain))
+    losses = tuple(_describe_losses(report, body, chain))
     return RepairPlan(
-        draft=child, body=body, sizes=Sizes(before, after), report=report, lost=losses
+        draft=child,
+        body=body,
+        sizes=Sizes(tokens_before, tokens_after),
+        report=report,
+        losses=losses,
     )
 
 
@@ -311,32 +328,36 @@ class _RecordsWatcher:
         return [Check("every record to keep was written", not self._missing)]
 
 
-def _token_counts(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
+def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
     """Return the tokens of a session and of its repaired child.
 
     For a trimmed session, the difference is computed from characters.
     """
     counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
-    if not live:
+    if not live_chain_nodes:
         return 0, counted_tokens or spoken_tokens
-    before = size_of_chain(path, live)[0].tokens
+    tokens_before = size_of_chain(path, live_chain_nodes)[0].tokens
     if counted_tokens:
-        return before, counted_tokens + spoken_tokens
-    return before, max(0, before + spoken_tokens - sum(tokens.tokens_of_chain(live)))
+        return tokens_before, counted_tokens + spoken_tokens
+    return tokens_before, max(
+        0, tokens_before + spoken_tokens - sum(tokens.tokens_of_chain(live_chain_nodes))
+    )
 
 
-def _scan_salvaged(repaired: Transcript, write_scan: WriteScan) -> None:
+def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteScan) -> None:
     """Also pass the records found in bad lines to the survey, with their numbers in the chain."""
-    with open(repaired.path, "rb") as stream:
-        for node in repaired.chain:
+    with open(repaired_transcript.path, "rb") as stream:
+        for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.length)
             if not raw.endswith(b"\n"):
                 if parse_strict(raw) is None:
-                    repaired.lenient_lines.add(node.number)
-                write_scan(Line(node.number, node.offset, raw), repaired.read(node), node)
+                    repaired_transcript.lenient_lines.add(node.number)
+                write_scan(
+                    Line(node.number, node.offset, raw), repaired_transcript.read(node), node
+                )
 
 
-def _loss_texts(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
+def _describe_losses(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
     kept_ids = {node.uuid for node in chain}
     texts = []
     for group in report.groups:
@@ -344,7 +365,7 @@ def _loss_texts(report: DefectReport, body: ChainRewrite, chain: Sequence[Node])
             if group.kind in _LOST_KINDS or (
                 group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
-                texts.append(finding_text(finding))
+                texts.append(describe_defect(finding))
     for number, calls in body.linear.dropped.items():
         texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
@@ -353,7 +374,7 @@ def _loss_texts(report: DefectReport, body: ChainRewrite, chain: Sequence[Node])
     return texts
 
 
-def finding_text(finding: Defect) -> str:
+def describe_defect(finding: Defect) -> str:
     """Return a description of a finding and its record."""
     if finding.record is None:
         return finding.message

@@ -11,26 +11,26 @@ import re
 from collections.abc import Iterator
 
 from resume_hooks.derive.originals import Originals, is_marked
-from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS, read_origin
 from resume_hooks.transcripts.records import Record, string
 
-MISSING_OUTPUT = Kind(
+MISSING_OUTPUT = DefectKind(
     "tool-output-gone",
     "warning",
     "The model sees only the preview; reading the rest fails.",
     repairable=False,
 )
-MISSING_BACKUP = Kind(
+MISSING_BACKUP = DefectKind(
     "file-backup-gone",
     "note",
     "The client's /rewind can't bring that version of the file back.",
     repairable=False,
 )
 
-_SAVED_OUTPUT = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
+_SAVED_OUTPUT_PATH = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
 class ReferencedFiles:
@@ -40,17 +40,17 @@ class ReferencedFiles:
         self.outputs: dict[str, int] = {}
         self.backups: dict[str, int] = {}
 
-    def note_outputs(self, record: Record, number: int) -> None:
+    def add_outputs(self, record: Record, number: int) -> None:
         """Record the saved outputs that tool results name."""
         for block in records.blocks(record):
             for block_part in records.result_blocks(block):
-                for path in _SAVED_OUTPUT.findall(string(block_part, "text")):
+                for path in _SAVED_OUTPUT_PATH.findall(string(block_part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
-    def note_backups(self, record: Record, number: int) -> None:
+    def add_backups(self, record: Record, number: int) -> None:
         """Record the backups of a file-history record, in either form."""
-        tracked = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
-        backups = [*tracked.values(), record.get("backup")]
+        tracked_backups = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
+        backups = [*tracked_backups.values(), record.get("backup")]
         for backup in backups:
             if isinstance(backup, dict):
                 name = string(backup, "backupFileName")
@@ -75,14 +75,14 @@ def defects_of_sidecars(
             yield Defect(MISSING_BACKUP, f"{os.path.join(folder, name)} is gone", number)
 
 
-MISSING_ORIGINAL = Kind(
+MISSING_ORIGINAL = DefectKind(
     "original-gone",
     "warning",
     "Clients send the placeholders; 'read' and 'untrim' can't restore the contents.",
     repairable=False,
 )
 
-MAX_ORIGINS = 200
+MAX_ORIGIN_FILES = 200
 """The maximum number of files to look for. A session that names more files is a forgery."""
 
 _IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
@@ -95,7 +95,7 @@ class TrimmedRecords:
     def __init__(self) -> None:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}
 
-    def note_trimmed(self, record: Record, number: int) -> None:
+    def add_record(self, record: Record, number: int) -> None:
         """Record a trimmed record that names its original."""
         origin = read_origin(record) if is_marked(record) else None
         if origin is not None:
@@ -110,10 +110,10 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
     if not trimmed.by_origin:
         return
     originals = Originals(where)
-    for rows in list(trimmed.by_origin.values())[:MAX_ORIGINS]:
-        if _has_original(originals, rows[0][1], path):
+    for numbered_records in list(trimmed.by_origin.values())[:MAX_ORIGIN_FILES]:
+        if _has_original(originals, numbered_records[0][1], path):
             continue
-        for number, record_fields in rows:
+        for number, record_fields in numbered_records:
             if not _has_original(originals, record_fields, path):
                 message = f"The original of the trimmed content is gone: {originals.describe_place(record_fields)}"
                 yield Defect(MISSING_ORIGINAL, message, number, string(record_fields, "uuid"))

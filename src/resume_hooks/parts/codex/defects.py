@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resume_hooks.maintenance.fsck.findings import Defect, Kind
+from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
@@ -24,32 +24,38 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.transcripts.records import parse, string
 
-FOREIGN_FIRST_LINE = Kind(
+FOREIGN_FIRST_LINE = DefectKind(
     "first-line-foreign",
     "error",
     "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
 )
-MISSING_FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
-MISSING_BASE = Kind(
+MISSING_FIELDS = DefectKind("first-line-short", "error", "Every Codex refuses the session.")
+MISSING_BASE = DefectKind(
     "base-gone",
     "error",
     "Codex refuses the session, which contains only the newer part of the conversation.",
 )
-UNREADABLE_LINE = Kind("line-unreadable", "warning", "Codex skips the line.")
-TORN_LINE = Kind("line-torn", "warning", "Codex skips the line, which was only partly written.")
-INVALID_UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
-LONG_LINE = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
-FOREIGN_LINE = Kind(
+UNREADABLE_LINE = DefectKind("line-unreadable", "warning", "Codex skips the line.")
+TORN_LINE = DefectKind(
+    "line-torn", "warning", "Codex skips the line, which was only partly written."
+)
+INVALID_UTF8 = DefectKind(
+    "utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't."
+)
+LONG_LINE = DefectKind(
+    "line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False
+)
+FOREIGN_LINE = DefectKind(
     "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
 )
-ORPHAN_OUTPUT = Kind(
+ORPHAN_OUTPUT = DefectKind(
     "tool-result-orphan",
     "warning",
     "Codex from 0.77 on leaves it out; 0.42 sends it in the wrong place.",
 )
-UNANSWERED_CALL = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
-FOREIGN_ID = Kind("session-id-foreign", "note", "Codex uses the id in the file's name.")
-ENCRYPTED_SUMMARY = Kind(
+UNANSWERED_CALL = DefectKind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
+FOREIGN_ID = DefectKind("session-id-foreign", "note", "Codex uses the id in the file's name.")
+ENCRYPTED_SUMMARY = DefectKind(
     "summary-encrypted", "note", "Only the model's provider can read it.", repairable=False
 )
 
@@ -83,7 +89,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     yield from _find_item_defects(history.items, path)
 
 
-def means_lost_content(kind: Kind) -> bool:
+def means_lost_content(kind: DefectKind) -> bool:
     """Check whether a defect of this kind means that content is missing even from a repaired child."""
     return kind in _LOSS_KINDS
 

@@ -122,7 +122,7 @@ def _answer_turn_end(event: reply.Event) -> Record:
     path = reply.text_field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}
-    line = context_notice.take_notice(
+    line = context_notice.claim_notice(
         reply.text_field(event, "session_id"), readable_session(path, Where()).path
     )
     if line:

@@ -18,5 +18,5 @@ def _format_card(text: str) -> str:
     return card
 
 
-CODEX = Host("codex", {}, _format_card, empties=True)
+CODEX = Host("codex", {}, _format_card, empties_input=True)
 """Codex rejects a whole reply if it has an unknown key. The prompt then goes to the model."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.hooks.confirmations import OPEN_SECONDS
-from resume_hooks.hooks.plain_cards import NOTHING_CHANGED, TITLE_COLUMNS, refusal_card
+from resume_hooks.hooks.confirmations import QUESTION_SECONDS
+from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS, NOTHING_CHANGED_TEXT, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NO_MARK, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
@@ -32,7 +32,7 @@ def set_card(
     placed_mark: PlacedMark, trigger: Trigger, *, has_replaced: bool, is_already_set: bool
 ) -> str:
     """Return the card of ``>mark``: the new mark, and how to go back to it."""
-    slash = trigger.slash
+    slash = trigger.is_slash
     if is_already_set:
         action = "already set here"
     elif has_replaced:
@@ -73,7 +73,7 @@ def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger)
     """
     yes = f"{trigger.name('mark')} yes"
     if goal:
-        goal_lines = [f"new goal: {collapse_line(plain_text(goal), TITLE_COLUMNS * 2)}"]
+        goal_lines = [f"new goal: {collapse_line(plain_text(goal), MAX_TITLE_COLUMNS * 2)}"]
     else:
         goal_lines = []
     replace_lines = [storage_error or f"replace it by one here    {yes}"]
@@ -85,9 +85,9 @@ def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger)
         *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name('back')} what you found out",
         "",
-        NOTHING_CHANGED
+        NOTHING_CHANGED_TEXT
         if storage_error
-        else f"{'Replace' if trigger.slash else 'To replace it'}: {yes}",
+        else f"{'Replace' if trigger.is_slash else 'To replace it'}: {yes}",
     ]
     return "\n".join(lines)
 
@@ -108,7 +108,7 @@ def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """Return the card of a yes without an open question."""
     if expired:
-        why = f"the question is older than {OPEN_SECONDS // 60} minutes"
+        why = f"the question is older than {QUESTION_SECONDS // 60} minutes"
     else:
         why = "no question about a mark is open"
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
@@ -125,7 +125,7 @@ def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: its content, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,
-        f": {collapse_line(plain_text(back_plan.mark.goal), TITLE_COLUMNS)}"
+        f": {collapse_line(plain_text(back_plan.mark.goal), MAX_TITLE_COLUMNS)}"
         if back_plan.mark.goal
         else "",
     )
@@ -136,7 +136,9 @@ def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
         place_text = f"the report alone: not {place_text}"
     facts = [place_text]
     if back_plan.report:
-        facts.append(f"report: {collapse_line(plain_text(back_plan.report), TITLE_COLUMNS * 2)}")
+        facts.append(
+            f"report: {collapse_line(plain_text(back_plan.report), MAX_TITLE_COLUMNS * 2)}"
+        )
     facts.extend(untouched_lines(receipt, back_plan.left_out))
     return tuple(facts)
 
@@ -168,7 +170,7 @@ def existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
     Enter, and is still in the input box.
     """
     facts = [f"{NO_MARK} The last {trigger.name('back')} used it."]
-    if trigger.slash and trigger.text:
+    if trigger.is_slash and trigger.text:
         facts.append(f"Your new report was not used: {trigger.text}")
     return tuple(facts)
 
@@ -197,7 +199,7 @@ def age_of_mark(mark: Mark) -> str:
 
 def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), TITLE_COLUMNS * 2)}"
+        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -139,12 +139,10 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         )
     plan, receipt = back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
-        confirmations.consume_question(
-            request.session_id, QUESTION_KIND
-        )  # otherwise a yes to an older question would set a new mark
-        pending_handoff.consume_handoffs_of(
-            request.session_id
-        )  # otherwise /clear would continue the conversation that the user just left
+        # otherwise a yes to an older question would set a new mark
+        confirmations.consume_question(request.session_id, QUESTION_KIND)
+        # otherwise /clear would continue the conversation that the user just left
+        pending_handoff.consume_handoffs_of_parent(request.session_id)
     return OpenedSession(receipt, plan.child, "back", cards.back_facts(receipt, plan))
 
 

@@ -25,7 +25,7 @@ from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, Usa
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.request import Request, time_limit
-from resume_hooks.hooks.trim import not_worth_card
+from resume_hooks.hooks.trim import not_worthwhile_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import (
@@ -69,8 +69,8 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         raise UsageError(NO_OPTIONS, _shell_remedy(request))
     if request.can_wait:
         return Waiting(READING_NOTE)
-    session, model = request.session, ForkedModel(request.forked or {})
-    if request.forked is None:
+    session, model = request.session, ForkedModel(request.own_model_report or {})
+    if request.own_model_report is None:
         raise UsageError(NO_MODEL, _shell_remedy(request))
     cached = model.cached(session.path)
     if not (model.asked or cached):
@@ -84,9 +84,8 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         offer = _make_single_call_offer(request, instructions)
         if model.asked:
             return _show_choices(request, model, offer)
-        agents.draft_child(
-            session, KIND, request.where, None
-        )  # raises an error if the session cannot be a parent
+        # raises an error if the session cannot be a parent
+        agents.draft_child(session, KIND, request.where, None)
         parts = split_offer(offer)
     if not parts:
         raise NothingToTrim(
@@ -141,13 +140,13 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     )
     if not smart_plan.trim.pays:
         return report_on_text(
-            not_worth_card(
+            not_worthwhile_card(
                 "\n".join([format_card(smart_plan.trim), *usage_notes]),
                 request.trigger.name("handoff"),
             )
         )
     _store_question(request, _verdicts_note(offer, result.verdicts), KIND)
-    _store_question(request, request.text, confirmations.TRIM)
+    _store_question(request, request.text, confirmations.TRIM_KIND)
     notes = [
         *usage_notes,
         *preview.answer_warnings(smart_plan, result),

@@ -12,7 +12,12 @@ from typing import NamedTuple
 from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
-from resume_hooks.hooks.compaction import LARGEST_SHARE, MIN_TURNS_BETWEEN, TARGET_SHARE, TRIM_VALUE
+from resume_hooks.hooks.compaction import (
+    MAX_RESULT_FRACTION,
+    MIN_TURNS_BETWEEN,
+    TARGET_FRACTION,
+    TRIM_VALUE,
+)
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_SHARED
@@ -101,8 +106,8 @@ class _ReplayedSession:
         if not self.line or size < self.worth or last.turn - self.tried_at < MIN_TURNS_BETWEEN:
             return False
         size_after, self.tried_at = self._size_left(size), last.turn
-        if size_after > size * LARGEST_SHARE:
-            self.worth = round(size / LARGEST_SHARE)
+        if size_after > size * MAX_RESULT_FRACTION:
+            self.worth = round(size / MAX_RESULT_FRACTION)
             return False
         self.removed += size - size_after
         self.floor, self.worth, self.begun = size_after, self.line, []
@@ -113,7 +118,7 @@ class _ReplayedSession:
         if self.way == TRIM_VALUE:
             return size - round((size - self.floor) * FREED_SHARE)
         recent = [size - begun for begun in self.begun[-DEFAULT_KEEP_RECENT:]]
-        most = min(size, self.line) * TARGET_SHARE
+        most = min(size, self.line) * TARGET_FRACTION
         kept_tokens = next((turns for turns in recent if turns <= most), recent[-1])
         return round(self.base + HANDOFF_SIZE + kept_tokens)
 

@@ -17,7 +17,7 @@ from resume_hooks import settings
 from resume_hooks.archive import data_rules
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.background import MAX_INPUT, NICENESS
+from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import DriverMissing, connect_to_team
 from resume_hooks.parts.team.cursor import pushed_ids, read_cursor
@@ -128,9 +128,8 @@ def push_behind(
         if not (sessions or has_queued_forgets(where) or (not only and expired_sessions(where)[0])):
             return  # the next push does not need to wait
         os.utime(mark)
-        from resume_hooks.parts.team.fetching import (
-            drop_unreadable_copies,
-        )  # imported here, because a push from the command line is 65 ms faster without it
+        # imported here, because a push from the command line is 65 ms faster without it
+        from resume_hooks.parts.team.fetching import drop_unreadable_copies
 
         try:
             with connect_to_team(team.service) as db:
@@ -198,7 +197,7 @@ def main() -> None:
 
     This function raises no errors and prints nothing.
     """
-    event = reply.read_stdin(MAX_INPUT)
+    event = reply.read_stdin(MAX_INPUT_BYTES)
     if event is not None:
         session_id = reply.text_field(event, "session_id")
     else:
@@ -206,7 +205,7 @@ def main() -> None:
     if event is None or not is_session_id(session_id):
         return
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
-        os.nice(NICENESS)
+        os.nice(HOOK_NICENESS)
     where, deadline = Where(), time.monotonic() + PUSH_LIMIT
     if reply.text_field(event, "hook_event_name") == "SessionEnd":
         for pause in PAUSES_AFTER_END:
@@ -220,9 +219,8 @@ def main() -> None:
     with contextlib.suppress(OSError):
         elapsed = time.time() - os.stat(os.path.join(team_folder(where), PUSH_MARK)).st_mtime
         pause = PUSH_PAUSE - elapsed if 0 <= elapsed < PUSH_PAUSE else 0.0
-    with contextlib.suppress(
-        SessionOpen
-    ):  # Another process is already waiting, and will also push this turn.
+    # Another process is already waiting, and will also push this turn.
+    with contextlib.suppress(SessionOpen):
         if pause:
             with lock_folder(waiting, where, "Another process waits to push", "Could not wait in"):
                 time.sleep(pause)

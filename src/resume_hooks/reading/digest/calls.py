@@ -451,8 +451,8 @@ def _format_call(
 ) -> str:
     """Format a call: its input, and the text that it wrote or its result.
 
-    ``max_output_characters`` limits the output of a successful command. If the output is a diff, its
-    parts with some of the ``request_words`` are shown.
+    ``max_output_characters`` limits the output of a successful command. If the output is a diff,
+    its parts with some of the ``request_words`` are shown.
     """
     inputs = records.mapping(block, "input")
     main_input = next((value for key in _MAIN_INPUTS if (value := string(inputs, key))), "")

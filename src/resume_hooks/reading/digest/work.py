@@ -1,7 +1,7 @@
 """The work as entries: successful and failed shell commands, remaining errors, files, artefacts.
 
-A command succeeded if its exit status reports success and its output contains no error message. In a pipe,
-the status may be that of an output filter.
+A command succeeded if its exit status reports success and its output contains no error message. In
+a pipe, the status may be that of an output filter.
 """
 
 from __future__ import annotations
