@@ -90,6 +90,9 @@ def test_no_constraints(text: str) -> None:
         "I'll also run it",
         "First, I need to see",
         "Here is what I found:",
+        "I\u2019ll run the tests",
+        "I\u2019m pushing the branch, then the PR follows.",
+        "Next I'm checking its status",
     ],
 )
 def test_announcements(text: str) -> None:
@@ -98,7 +101,15 @@ def test_announcements(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Let me use tabs instead", "I kept it as is", "The fix: a lock.", "Checked all of it."]
+    "text",
+    [
+        "Let me use tabs instead",
+        "I kept it as is",
+        "The fix: a lock.",
+        "Checked all of it.",
+        "I\u2019m keeping the old name.",
+        "I'm editing the helper, because two callers need it.",
+    ],
 )
 def test_no_announcements(text: str) -> None:
     """Of anything that was done or chosen."""

@@ -82,7 +82,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def is_announcement_at_end(said: Quote) -> bool:
     """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
-    last = said.text.rstrip().rpartition("\n")[2]
+    last = prose.with_straight_apostrophes(said.text.rstrip().rpartition("\n")[2])
     return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
 
 
@@ -106,7 +106,7 @@ def _steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEn
     steps = _steps_under_heading(text)
     if not steps:
         for sentence in sentences[-2 * STEPS :]:
-            if _NAMED.search(sentence) and sentence not in asked:
+            if _NAMED.search(prose.with_straight_apostrophes(sentence)) and sentence not in asked:
                 steps.append(sentence)
     for step in steps[:STEPS]:
         yield make_entry(f'named in the last answer: "{step}"', said.place, most=ROW)

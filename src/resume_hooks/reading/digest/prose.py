@@ -24,6 +24,10 @@ PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
 _ANNOUNCEMENT = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
+    r"|(?:now,? |next,? )?i'm (?:also |now |just |going to be )*"
+    r"(?:check|read|look|verify|see|rerun|runn?|search|locat|inspect|trac|push|committ|stag|creat|post|open|grabb|pull|"
+    r"fetch|collect|gather|watch|wait|poll|monitor|edit|add|do|start|mov|format|scann|compar|review|validat|test|build|"
+    r"apply|updat|finish)ing\b(?![^.!?]*\b(?:because|since|so that|so the|so we|instead|rather than)\b)"
     r"|(?:now,? |next,? )?(?:let me|i'll|i will|let's)\b[^.!?]{0,160}:[*_]*\Z|[^.!?`]{0,60}:[*_]*\Z",
     re.IGNORECASE,
 )
@@ -115,9 +119,14 @@ def cut_line(text: str, most: int = LONGEST) -> str:
     return flat[: most - 1].rstrip() + "…"
 
 
+def with_straight_apostrophes(text: str) -> str:
+    """Return a text whose words match patterns, whichever apostrophe the model writes."""
+    return text.replace("\u2019", "'")
+
+
 def is_announcement(sentence: str) -> bool:
     """Check whether a sentence only announces the assistant's next step."""
-    return _ANNOUNCEMENT.match(sentence) is not None
+    return _ANNOUNCEMENT.match(with_straight_apostrophes(sentence)) is not None
 
 
 def is_question(sentence: str) -> bool:
@@ -136,13 +145,14 @@ def sentences_at_end(text: str) -> list[str]:
 def asks_at_end(text: str) -> bool:
     """Check whether the last sentences of a text ask or offer something."""
     last = sentences_at_end(text)[-LAST_SENTENCES:]
-    return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
+    offers = [_OFFER.search(with_straight_apostrophes(sentence)) for sentence in last]
+    return any(offers) or any(is_question(sentence) for sentence in last)
 
 
 def question_at_end(text: str) -> str:
     """Return the last of a text's final sentences that asks or offers something, or ``""``."""
     for sentence in reversed(sentences_at_end(text)[-LAST_SENTENCES:]):
-        if is_question(sentence) or _OFFERED.search(sentence):
+        if is_question(sentence) or _OFFERED.search(with_straight_apostrophes(sentence)):
             return sentence
     return ""
 
@@ -151,7 +161,7 @@ def request_at_end(text: str) -> str:
     """Return a text's end from the first of its last three sentences that asks or offers something, or ``""``."""
     last = sentences_at_end(text)[-LAST_SENTENCES:]
     for at, sentence in enumerate(last):
-        if is_question(sentence) or _OFFERED.search(sentence):
+        if is_question(sentence) or _OFFERED.search(with_straight_apostrophes(sentence)):
             return cut_line(" ".join(last[at:]))
     return ""
 
