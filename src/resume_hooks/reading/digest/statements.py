@@ -116,7 +116,7 @@ _PREFERS = compile_lazily(
     | \b(?:should|must|_?needs?_?\s+to|ha(?:ve|s)\s+to|ought\s+to)\s+
       (?:(?:still|also|always|only|just|not|never|\w+ly)\s+)*
       (?:be\s+(?!\w+ed\b|able|good|fine|ok|enough|easy|possible|no\s)|(?:use|follow|stay|remain|keep|go|match|return|
-      handle|live|contain|include|support|have|condense)\b)
+      handle|live|contain|include|support|have)\b)
     | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+(?!to\b)\S+\s+\S+\s
     | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+to\s+(?:be|use|keep|avoid|get\s+rid|have|support)\b
     | \bstop\s+(?:\w+ing|the|using)\b | \b(?:as|after|once|when(?:ever)?)\s+(?:each|every)\b | \b(?:each|every)\s+time\b
