@@ -294,7 +294,7 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         ".specify/scripts/bash/check-prerequisites.sh --json",
         "cat > a.py <<'EOF'\nx = 1\nEOF", "git commit -m 'Fix it'", "git add -A && git commit -qm x", "pytest --help",
         "make -h", "python3 -c 'print(1)'", "mkdir -p build", "rm -rf build", "sleep 5", 'gh pr create --title "x"',
-        'for f in *.py; do ruff check "$f"; done', "make a; echo '=== b'; make b", "git rebase main",
+        'for f in *.py; do ruff check "$f"; done', "git rebase main",
         "git -C /w/lib add a.py", "git -c core.pager=cat commit -m x",
         "gh pr close 12", "gh run watch 123456789 --exit-status", "gh api repos/o/r/issues -X POST -f title=x",
         "gh api graphql -f query='mutation { x }'", "perl -pi -e 's/a/b/' check.sh", "brew install gnu-tar",
@@ -408,3 +408,56 @@ def test_what_found_nothing_did_not_work(
     """Behind a pipe the exit status is that of what cut the output."""
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert texts(digest, "commands") + texts(digest, "others") == []
+
+
+def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
+    """With the folder that the probe moves to, and without its headings and its look-ups."""
+    command = (
+        'cd /home/user/other && echo "=== vet ==="; go vet ./parse/ 2>&1 | head -5\n'
+        "echo \"=== test ===\"; go test ./parse/ -run 'TestA|TestB' -v; git log --oneline -3"
+    )
+    digest = Talk().prompt("go").runs(command, "=== vet ===\n=== test ===\nok").digest(config_home)
+    assert notes(digest, "commands") == {
+        "go vet ./parse/": "in /home/user/other",
+        "go test ./parse/ -run 'TestA|TestB' -v": "in /home/user/other",
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ('echo "=== test ==="; go test ./parse/; echo end', "=== test ===\n--- FAIL: TestA\nend"),
+        ('echo "=== test ==="; for each in a b; do go test ./parse/; done', "ok"),
+        ('cd /tmp/copy && echo "=== test ==="; go test ./parse/', "ok"),
+        ('cd a && echo "=== test ==="; cd ../b; go test ./$NAME/', "ok"),
+    ],
+)
+def test_checks_in_other_probes_are_not_listed(
+    config_home: ConfigHome, command: str, output: str
+) -> None:
+    """One failed, or runs in a loop, in a temporary folder, or with a variable."""
+    assert texts(Talk().prompt("go").runs(command, output).digest(config_home), "commands") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npx biome check --fix --unsafe .",
+        "gofmt -w parse.go && gofmt -l parse.go",
+        "ruff check --fix src",
+        "prettier --write src",
+        "npm init -y",
+        "npx create-app@latest web",
+        "cargo new parser",
+    ],
+)
+def test_a_fix_or_a_generator_is_not_run_again(config_home: ConfigHome, command: str) -> None:
+    """It did its work; the check of the same program is listed."""
+    talk = Talk().prompt("go").runs(command).runs("ruff check src")
+    assert texts(talk.digest(config_home), "commands") == ["ruff check src"]
+
+
+def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) -> None:
+    """Nobody continues there."""
+    talk = Talk().prompt("go").fails("cd /tmp/copy && go build ./x", "error: no such file")
+    assert texts(talk.runs("ls").digest(config_home), "failures") == []

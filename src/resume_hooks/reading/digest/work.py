@@ -9,6 +9,7 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -151,7 +152,7 @@ def working_commands(
     or failed. ``removed`` are removed folders, each with the order of the command that removed it.
     """
     groups: dict[str, list[ShellCommand]] = {}
-    for command in commands:
+    for command in _with_checks_of_probes(commands):
         if command.program:
             groups.setdefault(command.core, []).append(command)
     end = commands[-1].run.place.order or 1 if commands else 1
@@ -197,6 +198,45 @@ def working_commands(
     return CommandList(tuple(checks), tuple(others))
 
 
+def _with_checks_of_probes(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
+    """Yield the commands and, after each that inspects several things at once, the checks in it as own commands."""
+    for command in commands:
+        yield command
+        typed = command.run.command
+        folder = find_run_folder(command.run, command.parts)
+        is_probe = _PROBE.search(typed) is not None and _LOOP.search(typed) is None
+        if not is_probe or not command.may_have_worked or not folder:
+            continue
+        if TEMPORARY.search(f"{folder}/") or _has_complaint(command.run.output):
+            continue
+        for part in command.parts:
+            program = shell.find_program((part,))
+            is_plain = not any(_EXPANDED.search(word) for word in part.words)
+            if (
+                program
+                and is_plain
+                and not program.startswith(_FORGE)
+                and has_check_word(part.words)
+            ):
+                text = shlex.join(part.words)
+                run = command.run._replace(command=text, folder=folder)
+                yield command._replace(run=run, parts=(part,), core=text, program=program)
+
+
+_LOOP = compile_lazily(
+    r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
+)
+"""Signs of a script whose parts do not work alone, or may fail."""
+
+_EXPANDED = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
+"""Signs of a word that the shell expands, or of a temporary file."""
+
+
+def _has_complaint(output: str) -> bool:
+    """Check whether a line anywhere in an output reports a failure."""
+    return _COMPLAINT.search(f"\n{output.lower()}") is not None
+
+
 def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
     """Return how many of a command's words are in the last request. At most a few count."""
     words: set[str] = set()
@@ -208,11 +248,17 @@ def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
     """Check whether the folder of a command is temporary or was later removed."""
-    folder = find_run_folder(command.run, command.parts)
-    if folder != command.run.folder and TEMPORARY.search(f"{folder}/"):
+    if _moves_to_temporary_folder(command):
         return True
+    folder = find_run_folder(command.run, command.parts)
     gone_later = [gone for gone, order in removed if command.run.place.order < order]
     return bool(folder) and any(f"{folder}/".startswith(f"{gone}/") for gone in gone_later)
+
+
+def _moves_to_temporary_folder(command: ShellCommand) -> bool:
+    """Check whether a command changes to a temporary folder."""
+    folder = find_run_folder(command.run, command.parts)
+    return folder != command.run.folder and TEMPORARY.search(f"{folder}/") is not None
 
 
 def _names_removed(
@@ -302,6 +348,8 @@ _ONCE_ONLY = compile_lazily(
     r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|\.specify/scripts/|"
     r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
     r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
+    r"\s--(?:fix|write|unsafe)\b|\bgofmt\s+-\w*w|\b(?:npx|bunx|npm|pnpm|yarn|bun)\s+(?:--?\S+\s+)*(?:init|create)\b|\bcreate-[\w-]+@|"
+    r"\b(?:cargo|uv|poetry|terraform|go\s+mod|pipx?|rails|flutter|dotnet)\s+(?:init|new)\b|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
 """Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
@@ -356,7 +404,7 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
         if not problem:
             continue
         known.add(failed.core)
-        if _PROBE.search(failed.run.command) is not None:
+        if _PROBE.search(failed.run.command) is not None or _moves_to_temporary_folder(failed):
             continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a failed inspection is useless
