@@ -30,8 +30,10 @@ from resume_hooks.reading.digest.opening import (
     OPEN_HEADING,
     format_opening,
     format_whole_digest,
+    shown_entries,
 )
 from resume_hooks.reading.digest.sections import (
+    CHANGED,
     COMMANDS,
     CONSTRAINTS,
     NAMES,
@@ -453,6 +455,44 @@ def test_what_a_hook_stopped_is_no_call(config_home: ConfigHome) -> None:
     talk.prompt("Stop hook feedback:\nrun the tests first").says("Done.")
     assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
     assert requests(talk.digest(config_home)) == ["go"]
+
+
+def test_a_loaded_skill_is_no_call(config_home: ConfigHome) -> None:
+    """Its rules are in a section of their own."""
+    talk = Talk().prompt("go").calls("Skill", {"skill": "review"}, "Launching skill: review")
+    talk.runs("ls", "a.py").says("Done.")
+    assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
+
+
+def test_a_short_result_is_not_cut_to_nothing(config_home: ConfigHome) -> None:
+    """Its first sentence may be a number."""
+    talk = Talk().prompt("look around").calls("Read", {"file_path": "/x.md"}, f"1. {'word ' * 200}")
+    talk.says("Done.").prompt("double the pool_size")
+    (text,) = _latest_texts(talk, config_home)
+    assert "1. word word word" in text
+    assert "characters ...]" in text
+
+
+def test_the_last_call_is_shown_in_part(config_home: ConfigHome) -> None:
+    """It is longer than the space that is left."""
+    output = "\n".join(f"row {number} of the output." for number in range(60))
+    talk = Talk().prompt("go").runs("run a", output).says("Done.")
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    calls = collect_latest_calls(session, digest, 8_000)
+    shown = format_opening(digest, 1_800, calls=lambda _: calls).text
+    assert len(shown) <= 1_800
+    assert "CALL :1 (in part)" in shown
+    assert "row 0 of the output." in shown
+
+
+def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
+    """Many commands and rules do not displace them."""
+    talk = Talk()
+    for number in range(12):
+        talk.prompt(f"Never change the table {number} of the names, whatever else is asked.")
+        talk.edits(f"/home/user/proj/file_{number}.py").runs(f"make test-{number}").says("Ok.")
+    shown = format_opening(talk.digest(config_home), 3_600).text
+    assert shown_entries(shown, CHANGED) == 12
 
 
 def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:

@@ -429,13 +429,13 @@ def _is_useless(block: Record, answer: _Answer) -> bool:
     """Check whether a call is useless: a write that failed, or a search without a match."""
     if string(block, "name") in records.WRITERS:
         return answer.is_error
-    if answer.text.startswith(_HOOK_STOP_PREFIXES):
+    if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True
     return not answer.is_error and answer.text.strip() in _EMPTY_OUTPUTS
 
 
-_HOOK_STOP_PREFIXES = ("Operation stopped by hook", "Stop hook feedback")
-"""The start of the result after a hook stopped the work. The result matters only at that moment."""
+_EMPTY_RESULT_PREFIXES = ("Operation stopped by hook", "Stop hook feedback", "Launching skill:")
+"""The start of a result without contents: a hook stopped the work, or a skill was loaded."""
 
 _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
     "",
@@ -517,6 +517,8 @@ def _shorten_old_result(text: str) -> str:
     if len(result) <= MAX_OLD_RESULT_CHARACTERS:
         return text
     shortened = talk.keep_beginning(result, MAX_OLD_RESULT_CHARACTERS)
+    if len(shortened) < MAX_OLD_RESULT_CHARACTERS // 3:  # for example, the number of a list item
+        shortened = f"{result[: MAX_OLD_RESULT_CHARACTERS - 1].rstrip()}…"
     return f"{head}{separator}{shortened}\n[... {len(result) - len(shortened):,} characters ...]"
 
 

@@ -57,9 +57,9 @@ LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
     0.2,
 )  # the maximum fractions of the available space for each of these parts
 CALLS = 0.45  # the maximum fraction of the space for the latest calls
-RESERVED = 0.12  # the fraction of the space that is always reserved for the latest calls
+RESERVED = 0.1  # the fraction of the space that is always reserved for the latest calls
 TALK_HEADING = 90  # the characters of the longest heading of the talk
-LEAST_CALLS = 400  # if fewer characters are available, no call is shown
+LEAST_CALLS = 400  # if fewer characters are available, no call is shown or shortened
 Calls = Callable[[int], Sequence[TalkMessage]]
 """A function that returns the latest calls, oldest first, in about this many characters."""
 
@@ -370,10 +370,12 @@ def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) ->
             f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}",
             *_format_body(message, message.text, names),
         ]
-        if _rows_size(rows) > left:
-            break
-        left -= _rows_size(rows)
-        shown.append(rows)
+        if _rows_size(rows) > left > LEAST_CALLS:
+            text = talk.shorten_text(message.text, left * 8 // 10 - len(rows[0]))
+            rows = [f"{rows[0]} (in part)", *_format_body(message, text, names)]
+        if _rows_size(rows) <= left:
+            left -= _rows_size(rows)
+            shown.append(rows)
     if shown:
         return [heading, *(row for rows in reversed(shown) for row in rows)]
     return []
@@ -447,7 +449,8 @@ def _format_sections(
 ) -> dict[str, list[str]]:
     """Return the rows of some sections, each in its fraction of the space.
 
-    If the sections exceed the space, all fractions are reduced.
+    If the sections exceed the space, all fractions are reduced except that of the changed files,
+    which the talk rarely names.
     """
     scale = 1.0
     found: dict[str, list[str]] = {}
@@ -455,16 +458,15 @@ def _format_sections(
         found = {}
         for section in wanted:
             if digest.entries_of(section.name):
-                found[section.name] = _format_section(
-                    section,
-                    digest,
-                    names,
-                    min(room, round(_section_room(section, room) * scale)),
-                )
+                own_room = _section_room(section, room)
+                if section is not CHANGED:
+                    own_room = round(own_room * scale)
+                found[section.name] = _format_section(section, digest, names, min(room, own_room))
+        files = _rows_size(found.get(CHANGED.name, []))
         size = sum(_rows_size(rows) for rows in found.values())
         if size <= room:
             break
-        scale *= 0.95 * room / size
+        scale *= 0.95 * (room - files) / (size - files)
     else:
         found = {}
     return {name: rows for name, rows in found.items() if rows}
