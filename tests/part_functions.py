@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.folder_of_documents)
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.homes_of_session)
-    fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.bring_in)
+    fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
     fits(questions.is_loss)(resume_hooks.parts.codex.defects.means_lost_content)
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.unpushed)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.line_at_start)

@@ -263,7 +263,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "line_at_start_in_new_folder": [("moved", "rehome:line_at_start")],
     "line_of_new_folder": [("moved", "rehome:line_of_new_folder")],
     "note_on_other_sessions": [("moved", "rehome:note_on_other_sessions")],
-    "import_file": [("share", "verbs.import_:bring_in")],
+    "import_file": [("share", "verbs.import_:import_file")],
     "notes_after_scrub": [("team", "answers:after_scrub")],
     "line_at_start": [("team", "team_file:unpushed")],
     "work_after_start": [("team", "answers:after_start")],

@@ -27,9 +27,9 @@ def documents(home: ConfigHome) -> Try:
         choice = DocumentOptions(
             form,
             redact=draws.coin(),
-            thoughts=draws.coin(),
-            what=what,
-            limit=draws.pick((0, 7, 1_000)),
+            with_thinking=draws.coin(),
+            record_range=what,
+            max_text_characters=draws.pick((0, 7, 1_000)),
         )
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         try:

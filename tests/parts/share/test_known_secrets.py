@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.share.export import FORMATS as DOCUMENTS
-from resume_hooks.parts.share.export import JSON, TEXT_LIMIT
+from resume_hooks.parts.share.export import JSON, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.select_records import CONVERSATION
 from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, pack_bundle
@@ -109,7 +109,7 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
     made = {}
     for kind in DOCUMENTS:
         document = Document(
-            [session], DocumentOptions(kind, True, True, CONVERSATION, TEXT_LIMIT), where
+            [session], DocumentOptions(kind, True, True, CONVERSATION, MAX_TEXT_CHARACTERS), where
         )
         made[kind] = b"".join(document.chunks()).decode()
         made[f"name of {kind}"] = document.name
@@ -151,7 +151,7 @@ def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str)
     path = write_session(config_home.project("/srv"), SESSION, rows)
     document = Document(
         [session_file(path)],
-        DocumentOptions("html", True, True, CONVERSATION, TEXT_LIMIT),
+        DocumentOptions("html", True, True, CONVERSATION, MAX_TEXT_CHARACTERS),
         config_home.where,
     )
     assert value not in b"".join(document.chunks()).decode()
@@ -189,7 +189,7 @@ def test_letters_of_full_width_in_the_name_of_a_page(config_home: ConfigHome) ->
     path = write_session(config_home.project(), SESSION, [*records, custom_title(f"deploy {wide}")])
     document = Document(
         [session_file(path)],
-        DocumentOptions("html", True, True, CONVERSATION, TEXT_LIMIT),
+        DocumentOptions("html", True, True, CONVERSATION, MAX_TEXT_CHARACTERS),
         config_home.where,
     )
     assert word[:4] not in document.name

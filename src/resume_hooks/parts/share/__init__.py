@@ -23,5 +23,5 @@ PART = Part(
             before="fsck",
         ),
     ),
-    answers=(Answer(questions.import_file, "verbs.import_:bring_in"),),
+    answers=(Answer(questions.import_file, "verbs.import_:import_file"),),
 )

@@ -37,16 +37,16 @@ class ShareForm(ExportForm):
     packed: int = Field(description="bytes of the bundle, packed")
 
 
-imported = CommonFields[ImportPlan]()
-came = CommonFields[ImportedSession]()
+import_field = CommonFields[ImportPlan]()
+session_field = CommonFields[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
     """The imported file, and the imported records."""
 
-    source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
-    bytes: int = imported(lambda plan: plan.source.size, "unpacked")
-    sha256: str = imported(lambda plan: plan.source.sha256)
+    source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
+    bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
+    sha256: str = import_field(lambda plan: plan.source.sha256)
     lines: int
     damaged: int = Field(description="lines without a record")
     records: int = Field(description="imported records of the conversation")
@@ -64,9 +64,9 @@ class BundleRow(StrictModel):
     """A session from a bundle."""
 
     session_id: str = Field(description="its id here; empty in a dry run")
-    was: str = came(lambda each: each.head.session_id, "its original id")
-    title: str = came(lambda each: each.receipt.title)
-    parent_was: str = came(
+    was: str = session_field(lambda each: each.head.session_id, "its original id")
+    title: str = session_field(lambda each: each.receipt.title)
+    parent_was: str = session_field(
         lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
     existing: bool = Field(description="the same session existed already, so none was created")

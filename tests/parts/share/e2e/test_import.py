@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.verbs.import_ import bring_in
+from resume_hooks.parts.share.verbs.import_ import import_file
 from tests import strangers
 from tests.builders import session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
@@ -43,7 +43,7 @@ def imported(content: bytes, home: ClientHome) -> str:
     """The id of a session that was imported."""
     path = home.root / "x.jsonl"
     path.write_bytes(content)
-    made, _ = bring_in(str(path), str(home.cwd))
+    made, _ = import_file(str(path), str(home.cwd))
     assert made.written
     return made.session_id
 
@@ -101,7 +101,7 @@ def test_a_copy_without_its_source(
     """A file that was imported is not needed any more."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
-    made, _ = bring_in(str(path), str(home.cwd))
+    made, _ = import_file(str(path), str(home.cwd))
     path.unlink()
     assert said(sent(client, home, api, made.session_id))
 

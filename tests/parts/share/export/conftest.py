@@ -157,11 +157,11 @@ def document(
 ) -> Document:
     """A document of one session."""
     fields = {
-        "form": form,
+        "format": form,
         "redact": True,
-        "thoughts": True,
-        "what": CONVERSATION,
-        "limit": 100_000,
+        "with_thinking": True,
+        "record_range": CONVERSATION,
+        "max_text_characters": 100_000,
         **choice,
     }
     return Document([session_file(str(path))], DocumentOptions(**fields), home.where)  # type: ignore[arg-type]

@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 
 from resume_hooks.parts.share.export import MARKDOWN
 from resume_hooks.parts.share.export.as_markdown import (
-    document_as_markdown,
     escape_markdown,
     fence_text,
+    format_document,
     restrict_markdown,
 )
 from resume_hooks.parts.share.export.parts import USER, TextPart
@@ -76,7 +76,7 @@ def test_what_stands_in_it(session: Path, exported: Exported) -> None:
     assert "> Fix it, &lt;b>please&lt;/b>" in text
     assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
     assert text.count("<details>") == text.count("</details>") > 5
-    bare = exported(session, MARKDOWN, thoughts=False)
+    bare = exported(session, MARKDOWN, with_thinking=False)
     assert "perhaps the pool" not in bare
     assert "Find out" in bare
 
@@ -186,7 +186,7 @@ def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
     for shown in (
         restrict_markdown(text),
-        "".join(document_as_markdown([TextPart(USER, text, "")])),
+        "".join(format_document([TextPart(USER, text, "")])),
     ):
         for preset in PRESETS:
             tokens = [

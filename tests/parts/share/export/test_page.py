@@ -12,25 +12,25 @@ import pytest
 
 from resume_hooks.parts.share.export.page.markup import (
     Html,
-    element,
+    build_element,
+    build_start_tag,
     escape_html,
     join_markup,
-    show_hidden,
-    start_tag,
+    show_control_characters,
 )
 from resume_hooks.parts.share.export.page.texts import (
-    LANGUAGES,
-    LONGEST_LINE,
-    MOST_CHARACTERS,
-    MOST_COMPARED,
-    MOST_LINES,
-    MOST_PROSE,
+    LEXERS_BY_LANGUAGE,
+    MAX_COLOURED_CHARACTERS,
+    MAX_COLOURED_LINE_CHARACTERS,
+    MAX_COLOURED_LINES,
+    MAX_COMPARED_LINES,
+    MAX_PROSE_CHARACTERS,
     TOKEN_CLASSES,
-    code_markup,
+    build_code_markup,
+    build_difference_markup,
+    build_picture_markup,
+    build_prose_markup,
     count_changed_lines,
-    difference_markup,
-    picture_markup,
-    prose_markup,
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
@@ -47,16 +47,16 @@ def words(markup: str) -> str:
 
 def test_what_is_not_markup_is_escaped() -> None:
     """In content and in attributes; what was made here passes."""
-    made = element(
-        "p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
+    made = build_element(
+        "p", "<i>", build_element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
     )
     assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
     assert join_markup(["<", Html("<br>")]) == "&lt;<br>"
     assert (
         escape_html(f"{Html('<b>')}") == "&lt;b&gt;"
     )  # a string that was put together is none of ours
-    assert start_tag("a", data_x="1") == '<a data-x="1">'
-    assert element("br") == "<br>"
+    assert build_start_tag("a", data_x="1") == '<a data-x="1">'
+    assert build_element("br") == "<br>"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_not_markup_is_escaped() -> None:
 )
 def test_nothing_hides(text: str, shown: str) -> None:
     """Controls and what reorders text are spelled out; emoji stay whole."""
-    assert show_hidden(text) == shown
+    assert show_control_characters(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_prose(text: str, shown: str) -> None:
     HTML is text, images are words, links lead to the web.
     """
     found = (
-        prose_markup(text)
+        build_prose_markup(text)
         .removeprefix('<div class="prose" dir="auto">')
         .removesuffix("</div>")
         .strip()
@@ -111,7 +111,7 @@ def test_prose(text: str, shown: str) -> None:
 
 def test_a_link() -> None:
     """It tells the other side nothing, and says where it leads."""
-    made = prose_markup("[x](https://a.b/c?d=1&e)")
+    made = build_prose_markup("[x](https://a.b/c?d=1&e)")
     assert (
         'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
     )
@@ -119,7 +119,9 @@ def test_a_link() -> None:
 
 def test_a_text_that_no_parser_shall_read() -> None:
     """It is shown as it was typed."""
-    assert prose_markup("*a* " * MOST_PROSE).startswith('<div class="typed" dir="auto">*a* *a*')
+    assert build_prose_markup("*a* " * MAX_PROSE_CHARACTERS).startswith(
+        '<div class="typed" dir="auto">*a* *a*'
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,14 +129,14 @@ def test_a_text_that_no_parser_shall_read() -> None:
 )
 def test_prose_that_nests_without_end(nest: str) -> None:
     """It ends, soon, and as text."""
-    assert prose_markup(nest)
+    assert build_prose_markup(nest)
 
 
-@pytest.mark.parametrize("language", sorted(set(LANGUAGES.values())))
+@pytest.mark.parametrize("language", sorted(set(LEXERS_BY_LANGUAGE.values())))
 def test_coloured_code_says_what_it_said(language: str) -> None:
     """Whatever a lexer makes of it, every character is there, escaped."""
     text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
-    assert words(code_markup(text, language)) == text
+    assert words(build_code_markup(text, language)) == text
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_coloured_code_says_what_it_said(language: str) -> None:
 )
 def test_any_word_behind_a_fence(word: str) -> None:
     """It picks a lexer from a table, and never reaches the page."""
-    made = code_markup("a < b", word)
+    made = build_code_markup("a < b", word)
     assert words(made) == "a < b"
     assert "onload" not in made
 
@@ -150,11 +152,11 @@ def test_any_word_behind_a_fence(word: str) -> None:
 def test_long_code_is_not_coloured() -> None:
     """It costs too much, and patterns of lexers are not to be trusted with it."""
     for text in (
-        "def f():  # long\n" * (MOST_CHARACTERS // 10),
-        "\n" * (MOST_LINES + 1),
-        "x = " + "1" * LONGEST_LINE,
+        "def f():  # long\n" * (MAX_COLOURED_CHARACTERS // 10),
+        "\n" * (MAX_COLOURED_LINES + 1),
+        "x = " + "1" * MAX_COLOURED_LINE_CHARACTERS,
     ):
-        assert "<span" not in code_markup(text, "python")
+        assert "<span" not in build_code_markup(text, "python")
     assert all(kind.startswith("Token.") for kind, _ in TOKEN_CLASSES)
 
 
@@ -162,7 +164,7 @@ def test_a_difference() -> None:
     """What went, what came, and a few lines around; of what lies between a mark."""
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
-    made = difference_markup(old, new)
+    made = build_difference_markup(old, new)
     assert count_changed_lines(old, new) == (2, 1)
     assert '<span class="d-ins">+ &lt;new&gt;\n</span>' in made
     assert '<span class="d-del">- line 3\n</span>' in made
@@ -172,7 +174,10 @@ def test_a_difference() -> None:
 
 def test_a_difference_of_long_texts() -> None:
     """They are not compared: all goes and all comes."""
-    assert count_changed_lines("a\n" * (MOST_COMPARED + 1), "a\n") == (MOST_COMPARED + 1, 1)
+    assert count_changed_lines("a\n" * (MAX_COMPARED_LINES + 1), "a\n") == (
+        MAX_COMPARED_LINES + 1,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,14 +194,14 @@ def test_a_difference_of_long_texts() -> None:
 def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
     """Few kinds are shown, and of those only what is base64."""
     assert (
-        picture_markup(MediaPart(kind, form, data, "<about>"))
+        build_picture_markup(MediaPart(kind, form, data, "<about>"))
         == '<p class="note">[&lt;about&gt;]</p>'
     )
 
 
 def test_an_image() -> None:
     """It is held in the page."""
-    assert f'src="data:image/png;base64,{PNG}"' in picture_markup(
+    assert f'src="data:image/png;base64,{PNG}"' in build_picture_markup(
         MediaPart("image", "image/png", PNG, "image, png")
     )
 

@@ -7,7 +7,11 @@ import string
 
 import pytest
 
-from resume_hooks.parts.share.export.redact import LOOKAHEAD, MAX_DEPTH, ExportRedactor
+from resume_hooks.parts.share.export.redact import (
+    LOOKAHEAD_CHARACTERS,
+    MAX_NESTING_DEPTH,
+    ExportRedactor,
+)
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
 from tests.parts.share.export.conftest import GITHUB
@@ -21,7 +25,7 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
         Where(HOME),
         ["/Users/bob/src", r"C:\Users\cy\src"],
         Redactor() if redact else None,
-        limit=limit,
+        max_characters=limit,
     )
 
 
@@ -55,9 +59,9 @@ def test_secrets_are_counted_where_they_are_told() -> None:
     """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
     found = hiding()
     assert GITHUB not in found.export_text(f"token {GITHUB} here")
-    assert sum(found.left_out.values()) == 1
+    assert sum(found.removed_secrets.values()) == 1
     assert GITHUB not in found.export_line(f"token {GITHUB} here")
-    assert sum(found.left_out.values()) == 1
+    assert sum(found.removed_secrets.values()) == 1
     assert GITHUB in hiding(redact=False).export_text(f"token {GITHUB} here")
 
 
@@ -65,7 +69,7 @@ def test_every_text_in_a_block() -> None:
     """Keys and values, however deep, and a word that is a secret by its key."""
     found = hiding()
     deep: object = f"token {GITHUB}"
-    for _ in range(MAX_DEPTH * 10):
+    for _ in range(MAX_NESTING_DEPTH * 10):
         deep = {"x": [deep]}
     shown = found.export_block(
         {"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}}
@@ -85,13 +89,15 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
     found = hiding(10)
     assert found.export_text("0123456789") == "0123456789"
     assert found.export_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
-    assert found.cut == 1
+    assert found.cut_text_count == 1
 
 
-@pytest.mark.parametrize("before", [*range(0, 50, 7), 45, LOOKAHEAD, LOOKAHEAD + 20])
+@pytest.mark.parametrize(
+    "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
+)
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
     """Wherever it lies, the cut or the end of what is looked at among them."""
-    text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD
+    text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
     shown = hiding(50).export_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 

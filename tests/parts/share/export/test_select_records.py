@@ -22,7 +22,7 @@ from tests.parts.share.export.conftest import talk
 
 def numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
     """The lines that are told, in their order."""
-    return [row.number for row in select_conversation(session_file(str(path)), what, set()).rows]
+    return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
 
 
 def test_the_whole_conversation_holds_what_was_compacted(session: Path) -> None:
@@ -30,9 +30,9 @@ def test_the_whole_conversation_holds_what_was_compacted(session: Path) -> None:
     assert numbers(session) == list(range(20))
     assert numbers(session, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session)), CONVERSATION, set())
-    assert (found.places[0], found.places[7]) == (COMPACTED, LIVE)
-    assert [turn.number for turn in found.turns.values()] == [1, 2, 3]
-    assert (found.tokens, found.damaged, found.taken_over) == (2_500, 0, 0)
+    assert (found.places_by_line[0], found.places_by_line[7]) == (COMPACTED, LIVE)
+    assert [turn.number for turn in found.turns_by_line.values()] == [1, 2, 3]
+    assert (found.tokens, found.damaged_line_count, found.repeated_record_count) == (2_500, 0, 0)
 
 
 def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
@@ -49,7 +49,7 @@ def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, records)
     assert numbers(path) == [0, 1, 4, 5]
     assert numbers(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
-    assert select_conversation(session_file(path), ALL_RECORDS, set()).places[2] == BRANCH
+    assert select_conversation(session_file(path), ALL_RECORDS, set()).places_by_line[2] == BRANCH
 
 
 def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome) -> None:
@@ -66,7 +66,7 @@ def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome)
     fresh = assistant("more", uuid="new-3", parent="new-2", ts=30)
     child = write_session(config_home.project("/home/user/other"), SESSION, [*links, fresh])
     found = select_conversation(session_file(child), CONVERSATION, known)
-    assert ([row.number for row in found.rows], found.taken_over) == ([3], 3)
+    assert ([row.number for row in found.nodes], found.repeated_record_count) == ([3], 3)
 
 
 def test_compactions_that_lead_in_a_circle(config_home: ConfigHome) -> None:
@@ -85,7 +85,7 @@ def test_records_without_links(config_home: ConfigHome) -> None:
     ]
     path = write_session(config_home.project(), SESSION, [*rows, b"no record"])
     assert numbers(path) == [0, 1]
-    assert select_conversation(session_file(path), CONVERSATION, set()).damaged == 1
+    assert select_conversation(session_file(path), CONVERSATION, set()).damaged_line_count == 1
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -99,7 +99,7 @@ def test_each_call_stands_once(begun: Path | None, steps: list[str]) -> None:
         for path in client.sessions():
             calls = [
                 call
-                for row in select_conversation(session_file(path), CONVERSATION, set()).rows
+                for row in select_conversation(session_file(path), CONVERSATION, set()).nodes
                 for call in row.calls
             ]
             assert len(calls) == len(set(calls))

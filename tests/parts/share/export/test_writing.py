@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import writing
-from resume_hooks.parts.share.export.document import document_file_name
+from resume_hooks.parts.share.export.document import format_file_name
 from resume_hooks.parts.share.export.writing import check_replaceable, write_document
 from resume_hooks.storage import atomic
 
@@ -22,7 +22,7 @@ def test_a_new_file(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     done = write_document(str(path), iter([b"one", b"two"]), None)
     assert path.read_bytes() == b"onetwo"
-    assert (done.size, done.sha256) == (6, hashlib.sha256(b"onetwo").hexdigest())
+    assert (done.byte_count, done.sha256) == (6, hashlib.sha256(b"onetwo").hexdigest())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["a.html"]
 
@@ -105,5 +105,5 @@ def test_a_failure_at_each_step(
 )
 def test_names(title: str, name: str) -> None:
     """Words of the title and the id: fit for every file system, whatever the title is."""
-    assert document_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
+    assert format_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

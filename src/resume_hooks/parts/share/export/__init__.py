@@ -10,4 +10,4 @@ from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
 FORMATS = (HTML, MARKDOWN, JSON)  # the formats, which are also the file extensions
-TEXT_LIMIT = 100_000  # the default maximum number of characters in a text
+MAX_TEXT_CHARACTERS = 100_000  # the default maximum number of characters in a text

@@ -36,21 +36,21 @@ _UNSAFE_LINK = re.compile(r"\]\((?!(?:https?://|mailto:)[^\s)]*[)\s]|[\w#./~-]+[
 _BACKTICKS = re.compile(r"`+")
 
 
-def document_as_markdown(document: Iterable[Part]) -> Iterator[str]:
+def format_document(document: Iterable[Part]) -> Iterator[str]:
     """Yield the document as Markdown, piece by piece."""
     for part in document:
         if isinstance(part, CallPart):
-            yield from _call_as_markdown(part)
+            yield from _format_call(part)
         elif isinstance(part, AgentPart):
-            yield from _agent_as_markdown(part)
+            yield from _format_agent(part)
         else:
-            yield f"{_part_as_markdown(part)}\n\n"
+            yield f"{_format_part(part)}\n\n"
 
 
-def _part_as_markdown(part: Part) -> str:
+def _format_part(part: Part) -> str:
     match part:
         case parts.SessionPart():
-            facts = "\n".join(
+            fact_rows = "\n".join(
                 f"| {name} | {escape_markdown(value)} |" for name, value in part.facts
             )
             rows = (
@@ -62,23 +62,23 @@ def _part_as_markdown(part: Part) -> str:
                 if part.turns
                 else ""
             )
-            return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
+            return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{fact_rows}\n\n{table}"
         case parts.TurnPart():
-            facts = escape_markdown(" · ".join(part.facts))
+            fact_rows = escape_markdown(" · ".join(part.facts))
             words = escape_markdown(collapse_line(part.words, 80))
-            return f'## <a id="t{part.number}"></a>Turn {part.number}: {words}\n\n{facts}'
+            return f'## <a id="t{part.number}"></a>Turn {part.number}: {words}\n\n{fact_rows}'
         case parts.TextPart():
-            return _text_as_markdown(part)
+            return _format_text(part)
         case parts.ThinkingPart():
-            return _fold_markdown("Thinking", fence_text(part.text))
+            return _format_folded("Thinking", fence_text(part.text))
         case parts.NotePart():
             return (
-                _fold_markdown(part.what, fence_text(part.text))
+                _format_folded(part.title, fence_text(part.text))
                 if part.text
-                else f"*{escape_markdown(part.what)}*"
+                else f"*{escape_markdown(part.title)}*"
             )
         case parts.MediaPart():
-            return f"*{escape_markdown(part.about)}*"
+            return f"*{escape_markdown(part.description)}*"
         case parts.EndPart():
             return "---\n\n" + "\n".join(
                 f"- {escape_markdown(sentence)}" for sentence in part.sentences
@@ -86,20 +86,22 @@ def _part_as_markdown(part: Part) -> str:
     return ""
 
 
-def _text_as_markdown(part: parts.TextPart) -> str:
-    head = f"**{SPEAKERS[part.who]}**" + (f" · {format_minute(part.time)}" if part.time else "")
-    if part.who == ASSISTANT:
-        return f"{head}\n\n{restrict_markdown(part.text)}"
-    if part.who == SUMMARY:
-        return _fold_markdown(SPEAKERS[part.who], restrict_markdown(part.text))
+def _format_text(part: parts.TextPart) -> str:
+    heading = f"**{SPEAKERS[part.speaker]}**" + (
+        f" · {format_minute(part.time)}" if part.time else ""
+    )
+    if part.speaker == ASSISTANT:
+        return f"{heading}\n\n{restrict_markdown(part.text)}"
+    if part.speaker == SUMMARY:
+        return _format_folded(SPEAKERS[part.speaker], restrict_markdown(part.text))
     # In a quote, a tab is narrower and could start a fence.
-    quoted = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
-    return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
+    quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
+    return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 
 
-def _call_as_markdown(call: CallPart) -> Iterator[str]:
+def _format_call(call: CallPart) -> Iterator[str]:
     state = f" ({call.state})" if call.state else ""
-    description = f" {_escape_html(call.about)}" if call.about else ""
+    description = f" {_escape_html(call.description)}" if call.description else ""
     yield f"<details>\n<summary><b>{_escape_html(call.name)}</b>{description}{state}</summary>\n\n"
     if call.tasks:
         yield (
@@ -109,45 +111,47 @@ def _call_as_markdown(call: CallPart) -> Iterator[str]:
             )
             + "\n\n"
         )
-    elif call.given:
-        yield f"{_input_as_markdown(call)}\n\n"
+    elif call.arguments:
+        yield f"{_format_input(call)}\n\n"
     if call.agent is not None:
-        yield from _agent_as_markdown(call.agent)
-    if call.answer is not None:
-        yield f"{fence_text(call.answer.text)}\n\n"
+        yield from _format_agent(call.agent)
+    if call.result is not None:
+        yield f"{fence_text(call.result.text)}\n\n"
     yield "</details>\n\n"
 
 
-def _input_as_markdown(call: CallPart) -> str:
+def _format_input(call: CallPart) -> str:
     """Return a call's input, or the changed lines if the call is an edit."""
-    old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
-    if isinstance(old, str) and isinstance(new, str):
-        if old:
-            removed = [f"-{line}" for line in old.split("\n")]
+    old_text, new_text, command = (
+        call.arguments.get(key) for key in ("old_string", "new_string", "command")
+    )
+    if isinstance(old_text, str) and isinstance(new_text, str):
+        if old_text:
+            removed_lines = [f"-{line}" for line in old_text.split("\n")]
         else:
-            removed = []
-        added = [f"+{line}" for line in new.split("\n")] if new else []
-        return fence_text("\n".join([*removed, *added]), "diff")
+            removed_lines = []
+        added_lines = [f"+{line}" for line in new_text.split("\n")] if new_text else []
+        return fence_text("\n".join([*removed_lines, *added_lines]), "diff")
     if isinstance(command, str):
         return fence_text(command, "sh")
-    return fence_text(fields_text(call.given))
+    return fence_text(fields_text(call.arguments))
 
 
-def _agent_as_markdown(agent: AgentPart) -> Iterator[str]:
+def _format_agent(agent: AgentPart) -> Iterator[str]:
     yield f"<details>\n<summary>Sub-agent {_escape_html(agent.kind)} {_escape_html(agent.name)}</summary>\n\n"
-    yield from document_as_markdown(agent.parts)
+    yield from format_document(agent.parts)
     yield "</details>\n\n"
 
 
-def _fold_markdown(title: str, body: str) -> str:
+def _format_folded(title: str, body: str) -> str:
     return f"<details>\n<summary>{_escape_html(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def fence_text(text: str, language: str = "") -> str:
     """Return a text in a fence that is longer than any run of backticks in the text."""
     content = plain_text(text)
-    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
-    fence = "`" * max(3, longest + 1)
+    longest_run = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
+    fence = "`" * max(3, longest_run + 1)
     return f"{fence}{language}\n{content}\n{fence}"
 
 
@@ -171,21 +175,21 @@ def restrict_markdown(text: str) -> str:
     lines = [_restrict_line(line) for line in original_lines]
     if not any(_FENCE.fullmatch(line) for line in lines):
         return "\n".join(lines)
-    last = ""
-    for token in _block_parser().parse("\n".join(lines)):
+    open_fence = ""
+    for token in _build_block_parser().parse("\n".join(lines)):
         if token.type != "fence" or token.level or token.map is None:
             continue
-        start, end = token.map
-        closing = _CLOSING_FENCE.fullmatch(lines[end - 1])
-        if end - start < 2 or closing is None or not closing[1].startswith(token.markup):
-            end, last = len(lines), token.markup
-        if original_lines[start].startswith(token.markup):
-            lines[start + 1 : end] = original_lines[start + 1 : end]
-    return "\n".join([*lines, last] if last else lines)
+        start_line, end_line = token.map
+        closing = _CLOSING_FENCE.fullmatch(lines[end_line - 1])
+        if end_line - start_line < 2 or closing is None or not closing[1].startswith(token.markup):
+            end_line, open_fence = len(lines), token.markup
+        if original_lines[start_line].startswith(token.markup):
+            lines[start_line + 1 : end_line] = original_lines[start_line + 1 : end_line]
+    return "\n".join([*lines, open_fence] if open_fence else lines)
 
 
 @cache
-def _block_parser() -> MarkdownIt:
+def _build_block_parser() -> MarkdownIt:
     # markdown-it takes 40 ms to import, and is only needed for a text with a fence.
     from markdown_it import MarkdownIt
 
@@ -204,20 +208,20 @@ def _restrict_line(line: str) -> str:
     """
     # some parsers read a fence line with a vertical bar as a table header
     if _FENCE.fullmatch(line):
-        return _escape_live(line).replace("|", "&#124;")
+        return _escape_live_markup(line).replace("|", "&#124;")
     if "```" in line:  # some parsers may read this as a fence, so its code spans are also escaped
-        return _escape_live(line)
-    pieces, position = [], 0
+        return _escape_live_markup(line)
+    safe_spans, position = [], 0
     for span in _CODE_SPAN.finditer(line):
-        safe = _escape_live(span.group()) == span.group()
-        pieces += [
-            _escape_live(line[position : span.start()]),
-            span[0] if safe else f"<code>{escape_markdown(span[2])}</code>",
+        is_safe = _escape_live_markup(span.group()) == span.group()
+        safe_spans += [
+            _escape_live_markup(line[position : span.start()]),
+            span[0] if is_safe else f"<code>{escape_markdown(span[2])}</code>",
         ]
         position = span.end()
-    return "".join([*pieces, _escape_live(line[position:])])
+    return "".join([*safe_spans, _escape_live_markup(line[position:])])
 
 
-def _escape_live(text: str) -> str:
-    escaped = text.replace("<", "&lt;").replace("![", "!\\[")
-    return _UNSAFE_LINK.sub(lambda match: f"]\\{match.group()[1:]}", escaped)
+def _escape_live_markup(text: str) -> str:
+    escaped_text = text.replace("<", "&lt;").replace("![", "!\\[")
+    return _UNSAFE_LINK.sub(lambda match: f"]\\{match.group()[1:]}", escaped_text)

@@ -52,49 +52,53 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import tool_calls_of_record
 
-DESCRIPTION_LENGTH = 300  # the maximum number of characters in a call's description
+MAX_DESCRIPTION_CHARACTERS = 300  # the maximum number of characters in a call's description
 # the maximum number of characters in the name of a tool, agent, kind of note or branch
-NAME_LENGTH = 100
-MAX_TOOLS = 100  # the maximum number of tools that are listed per turn
-MAX_DEPTH = 4  # the maximum depth of nested sub-agents
-MAX_IMAGE = 8 * 1024 * 1024  # the maximum number of base64 characters in an image
+MAX_NAME_CHARACTERS = 100
+MAX_TOOLS_PER_TURN = 100  # the maximum number of tools that are listed per turn
+MAX_SUBAGENT_DEPTH = 4  # the maximum depth of nested sub-agents
+MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024  # the maximum number of base64 characters in an image
 
 _CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 """The tags that the client writes around its own commands and their output."""
 
 
 class PartBuilder:
-    """Builds the parts of conversations. Each sub-agent appears once; ``thoughts`` includes the model's thinking."""
+    """Builds the parts of conversations. Each sub-agent appears once.
 
-    def __init__(self, redactor: ExportRedactor, *, thoughts: bool) -> None:
+    ``with_thinking`` includes the model's thinking.
+    """
+
+    def __init__(self, redactor: ExportRedactor, *, with_thinking: bool) -> None:
         self.redactor = redactor
-        self.thoughts = thoughts
+        self.thoughts = with_thinking
         self.pictures = 0
         self._agents: set[str] = set()
 
-    def turn_part(self, conversation: ExportConversation, line: int) -> TurnPart:
+    def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnPart:
         """Return the header of the turn whose prompt is in this line."""
-        turn = conversation.turns[line]
+        turn = conversation.turns_by_line[line_number]
         return TurnPart(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
             words=self.redactor.export_line(turn.first_words),
-            place=conversation.places[line],
+            place=conversation.places_by_line[line_number],
             tokens=turn.tokens,
             tools={
                 self.shorten_name(tool): count
-                for tool, count in list(turn.tools.items())[:MAX_TOOLS]
+                for tool, count in list(turn.tools.items())[:MAX_TOOLS_PER_TURN]
             },
-            failed=turn.failed,
+            failed_call_count=turn.failed,
         )
 
     def shorten_name(self, text: str) -> str:
         """Return a name as one short line without secrets."""
         return collapse_line(
-            plain_line(self.redactor.export_line(text[: 4 * NAME_LENGTH])), NAME_LENGTH
+            plain_line(self.redactor.export_line(text[: 4 * MAX_NAME_CHARACTERS])),
+            MAX_NAME_CHARACTERS,
         )
 
-    def parts_of_conversation(
+    def build_conversation_parts(
         self, conversation: ExportConversation, depth: int = 0
     ) -> Iterator[Part]:
         """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
@@ -103,17 +107,17 @@ class PartBuilder:
             agents[agent.name.removeprefix(SUBAGENT_PREFIX)] = agent
         with open_transcript(conversation.path) as stream:
             builder = _ConversationBuilder(
-                self, conversation, stream, agents if depth < MAX_DEPTH else {}, depth
+                self, conversation, stream, agents if depth < MAX_SUBAGENT_DEPTH else {}, depth
             )
-            for node in conversation.rows:
-                if node.number in conversation.turns and not depth:
-                    yield self.turn_part(conversation, node.number)
-                yield from builder.parts_of_record(node)
+            for node in conversation.nodes:
+                if node.number in conversation.turns_by_line and not depth:
+                    yield self.build_turn_part(conversation, node.number)
+                yield from builder.build_record_parts(node)
         for agent in builder.agents.values():
-            if part := self.agent_part(agent, depth):
+            if part := self.build_agent_part(agent, depth):
                 yield part
 
-    def agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
+    def build_agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
         """Return a sub-agent's conversation, or None if it is already in the document."""
         if agent.path in self._agents:
             return None
@@ -121,15 +125,15 @@ class PartBuilder:
         return AgentPart(
             self.shorten_name(agent.name),
             self.shorten_name(agent_type(agent.path)),
-            self._agent_parts(agent, depth + 1),
+            self._build_agent_parts(agent, depth + 1),
         )
 
-    def _agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
+    def _build_agent_parts(self, agent: Subagent, depth: int) -> Iterator[Part]:
         try:
             conversation = select_conversation(
                 SessionFile(agent.name, agent.path, 0, 0), CONVERSATION, set()
             )
-            yield from self.parts_of_conversation(conversation, depth)
+            yield from self.build_conversation_parts(conversation, depth)
         except SessionNotFound:
             yield NotePart("sub-agent", "Its transcript can't be read.")
 
@@ -150,142 +154,144 @@ class _ConversationBuilder:
         self._redactor = builder.redactor
         self._stream = stream
         self._depth = depth
-        self._answers: dict[str, Node] = {}
-        for node in reversed(conversation.rows):
-            self._answers.update(dict.fromkeys(node.results, node))
-        self._called: set[str] = set()
-        for node in conversation.rows:
-            self._called |= self._answers.keys() & set(node.calls)
+        self._answer_nodes: dict[str, Node] = {}
+        for node in reversed(conversation.nodes):
+            self._answer_nodes.update(dict.fromkeys(node.results, node))
+        self._call_ids: set[str] = set()
+        for node in conversation.nodes:
+            self._call_ids |= self._answer_nodes.keys() & set(node.calls)
         self._last: tuple[int, Record] = (-1, {})
 
-    def parts_of_record(self, node: Node) -> Iterator[Part]:
+    def build_record_parts(self, node: Node) -> Iterator[Part]:
         """Yield the parts of one record."""
         record = self._read_record(node)
         kind = records.kind(record)
         if kind == records.SYSTEM:
-            yield from self._system_parts(record)
+            yield from self._build_system_parts(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
-                yield self._text_part(USER, record_text(record), record)
+                yield self._build_text_part(USER, record_text(record), record)
         elif not (message := records.message(record)):
             return
         elif kind == records.ASSISTANT:
-            yield from self._assistant_parts(record)
+            yield from self._build_assistant_parts(record)
         elif record.get("isCompactSummary"):
-            yield self._text_part(SUMMARY, record_text(record), record)
+            yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
-            yield from self._user_parts(record)
+            yield from self._build_user_parts(record)
         elif kind not in records.CHAIN_KINDS:  # written by a plain export
-            yield from self._note_parts(string(message, "role") or kind, record_text(record))
+            yield from self._build_note_parts(string(message, "role") or kind, record_text(record))
 
-    def _assistant_parts(self, record: Record) -> Iterator[Part]:
+    def _build_assistant_parts(self, record: Record) -> Iterator[Part]:
         calls = tool_calls_of_record(record)
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.CALL:
                 call = calls.get(string(block, "id"))
-                yield self._call_part(block, call.target if call else "")
+                yield self._build_call_part(block, call.target if call else "")
             elif kind == records.TEXT and record.get("isApiErrorMessage"):
-                yield from self._note_parts("API error", string(block, "text"))
+                yield from self._build_note_parts("API error", string(block, "text"))
             elif kind == records.TEXT:
                 if string(block, "text").strip():
-                    yield self._text_part(ASSISTANT, string(block, "text"), record)
+                    yield self._build_text_part(ASSISTANT, string(block, "text"), record)
             elif kind in records.THOUGHTS:
                 thinking = string(block, "thinking").strip()
                 if thinking and self._builder.thoughts:
                     yield ThinkingPart(self._redactor.export_text(thinking))
             else:
-                yield from self._note_parts(kind or "block", block_text(block))
+                yield from self._build_note_parts(kind or "block", block_text(block))
 
-    def _user_parts(self, record: Record) -> Iterator[Part]:
+    def _build_user_parts(self, record: Record) -> Iterator[Part]:
         is_prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
         for block in records.blocks(record):
             kind = string(block, "type")
             if kind == records.RESULT:
-                if string(block, "tool_use_id") not in self._called:
-                    yield CallPart("", "", {}, self._result_part(block), None)
+                if string(block, "tool_use_id") not in self._call_ids:
+                    yield CallPart("", "", {}, self._build_result_part(block), None)
             elif kind in records.MEDIA:
-                yield self._picture_part(block)
+                yield self._build_picture_part(block)
             elif is_prompt:
                 is_command = records.text(record).lstrip().startswith("<command-")
                 if is_command:
                     text = records.prompt_text(record)
                 else:
                     text = block_text(block)
-                yield self._text_part(USER, remove_reminders(text), record)
+                yield self._build_text_part(USER, remove_reminders(text), record)
             else:
-                yield from self._note_parts("from the client", block_text(block))
+                yield from self._build_note_parts("from the client", block_text(block))
 
-    def _system_parts(self, record: Record) -> Iterator[Part]:
+    def _build_system_parts(self, record: Record) -> Iterator[Part]:
         subtype = string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.tokens_before(record)
             yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "")
         else:
-            yield from self._note_parts(plain_line(subtype) or "system", string(record, "content"))
+            yield from self._build_note_parts(
+                plain_line(subtype) or "system", string(record, "content")
+            )
 
-    def _call_part(self, block: Record, target: str) -> CallPart:
-        answer, agent = self._result_of_call(string(block, "id"))
+    def _build_call_part(self, block: Record, target: str) -> CallPart:
+        answer, agent = self._build_call_result(string(block, "id"))
         return CallPart(
             tool=self._builder.shorten_name(string(block, "name")),
-            about=collapse_line(
-                plain_line(self._redactor.export_line(target[: 4 * DESCRIPTION_LENGTH])),
-                DESCRIPTION_LENGTH,
+            description=collapse_line(
+                plain_line(self._redactor.export_line(target[: 4 * MAX_DESCRIPTION_CHARACTERS])),
+                MAX_DESCRIPTION_CHARACTERS,
             ),
-            given=records.mapping(
+            arguments=records.mapping(
                 self._redactor.export_block({"input": block.get("input")}), "input"
             ),
-            answer=answer,
+            result=answer,
             agent=agent,
         )
 
-    def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
+    def _build_call_result(self, call_id: str) -> tuple[ResultPart | None, AgentPart | None]:
         node = (
-            self._answers.pop(call, None) if call in self._called else None
+            self._answer_nodes.pop(call_id, None) if call_id in self._call_ids else None
         )  # show each result once, even if its call is repeated
         if node is None:
             return None, None
         record = self._read_record(node)
         block = next(
-            (block for block in records.results(record) if records.call_id(block) == call), None
+            (block for block in records.results(record) if records.call_id(block) == call_id), None
         )
         agent = self.agents.pop(records.answering_agent(record), None)
         if agent:
-            part = self._builder.agent_part(agent, self._depth)
+            part = self._builder.build_agent_part(agent, self._depth)
         else:
             part = None
-        return (self._result_part(block) if block else None), part
+        return (self._build_result_part(block) if block else None), part
 
-    def _result_part(self, block: Record) -> ResultPart:
+    def _build_result_part(self, block: Record) -> ResultPart:
         parts: list[str | MediaPart] = []
-        for inner in records.result_blocks(block):
-            if string(inner, "type") in records.MEDIA:
-                parts.append(self._picture_part(inner))
-            elif text := remove_reminders(block_text(inner)):
+        for inner_block in records.result_blocks(block):
+            if string(inner_block, "type") in records.MEDIA:
+                parts.append(self._build_picture_part(inner_block))
+            elif text := remove_reminders(block_text(inner_block)):
                 parts.append(self._redactor.export_text(text))
-        return ResultPart(tuple(parts), failed=records.is_error(block))
+        return ResultPart(tuple(parts), is_failure=records.is_error(block))
 
-    def _picture_part(self, block: Record) -> MediaPart:
+    def _build_picture_part(self, block: Record) -> MediaPart:
         description = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
         source = records.mapping(block, "source")
         if source.get("type") == "base64":
             data = string(source, "data")
         else:
             data = ""
-        if len(data) > MAX_IMAGE:
+        if len(data) > MAX_IMAGE_CHARACTERS:
             description, data = f"{description}, left out: {format_bytes(len(data))}", ""
         self._builder.pictures += bool(data)
         description = self._redactor.export_line(plain_line(description))
         return MediaPart(string(block, "type"), string(source, "media_type"), data, description)
 
-    def _text_part(self, speaker: str, text: str, record: Record) -> TextPart:
+    def _build_text_part(self, speaker: str, text: str, record: Record) -> TextPart:
         return TextPart(
             speaker,
             self._redactor.export_text(text),
             clock.normalize_timestamp(record.get("timestamp")),
         )
 
-    def _note_parts(self, name: str, text: str) -> Iterator[Part]:
+    def _build_note_parts(self, name: str, text: str) -> Iterator[Part]:
         if note := _CLIENT_TAG.sub("", remove_reminders(text)).strip():
             yield NotePart(self._builder.shorten_name(name), self._redactor.export_text(note))
 

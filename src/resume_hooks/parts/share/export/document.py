@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.share.export import HTML, JSON
-from resume_hooks.parts.share.export.as_markdown import document_as_markdown
+from resume_hooks.parts.share.export.as_markdown import format_document
 from resume_hooks.parts.share.export.build_parts import PartBuilder
-from resume_hooks.parts.share.export.page import document_as_page
+from resume_hooks.parts.share.export.page import build_page
 from resume_hooks.parts.share.export.parts import CarriedSession, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import ExportConversation, select_conversation
@@ -32,10 +32,10 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH_SIZE = 64 * 1024  # the number of characters per write
-NAME_LENGTH = 60  # the maximum number of characters from the title in a file name
+BATCH_CHARACTERS = 64 * 1024  # the number of characters per write
+MAX_FILE_NAME_CHARACTERS = 60  # the maximum number of characters from the title in a file name
 # the maximum number of characters shown of a folder, and the maximum number of models shown
-MAX_FOLDER, MAX_MODELS = 4_096, 20
+MAX_FOLDER_CHARACTERS, MAX_MODELS = 4_096, 20
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 
@@ -43,15 +43,15 @@ _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 class DocumentOptions(NamedTuple):
     """The options of a document: its format, the selected records, and the maximum number of characters in a text."""
 
-    form: str
+    format: str
     redact: bool
-    thoughts: bool
-    what: str
-    limit: int
+    with_thinking: bool
+    record_range: str
+    max_text_characters: int
 
 
 class Document:
-    """A document that can be written once. ``left_out`` and ``pictures`` are complete after it was written.
+    """A document that can be written once. ``removed_secrets`` and ``picture_count`` are complete after it was written.
 
     ``folders`` are the home folders in its sessions. Each session is read once. Raise
     SessionNotFound if a session cannot be read, and NotATranscript if a file belongs to another
@@ -61,37 +61,39 @@ class Document:
     def __init__(
         self,
         sessions: Sequence[SessionFile],
-        choice: DocumentOptions,
+        options: DocumentOptions,
         where: Where,
         observers: Sequence[Observer] = (),
     ) -> None:
         self.sessions = tuple(sessions)
-        self.choice = choice
+        self.options = options
         self.turns = 0
         self._where = where
-        self.known = find_secrets_in_sessions(sessions) if choice.redact else None
-        self._hide = BundleRedactor(self.known) if self.known else None
+        self.redactor = find_secrets_in_sessions(sessions) if options.redact else None
+        self._hide = BundleRedactor(self.redactor) if self.redactor else None
         heads_tails = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in heads_tails]
-        self._redactor = ExportRedactor(where, self.folders, self.known, limit=choice.limit)
-        self._builder = PartBuilder(self._redactor, thoughts=choice.thoughts)
-        self._told: list[tuple[SessionPart, ExportConversation]] = []
+        self._redactor = ExportRedactor(
+            where, self.folders, self.redactor, max_characters=options.max_text_characters
+        )
+        self._builder = PartBuilder(self._redactor, with_thinking=options.with_thinking)
+        self._session_parts: list[tuple[SessionPart, ExportConversation]] = []
         family, known_ids = Family(where), set[str]()
         inputs = (
-            zip(sessions, heads_tails, self.folders, strict=True) if choice.form != JSON else ()
+            zip(sessions, heads_tails, self.folders, strict=True) if options.format != JSON else ()
         )
         for session, ends, folder in inputs:
-            conversation = select_conversation(session, choice.what, known_ids, observers)
-            head = self._session_part(session, ends, folder, conversation, family)
+            conversation = select_conversation(session, options.record_range, known_ids, observers)
+            head = self._build_session_part(session, ends, folder, conversation, family)
             self.turns += len(head.turns)
-            self._told.append((head, conversation))
+            self._session_parts.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
         plain_letters = self._redactor.export_line(
             unicodedata.normalize("NFKC", title)
         )  # also in the form in which it appears in a file name
-        self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
+        self.name = format_file_name(plain_letters, sessions[-1].session_id, options.format)
 
-    def _session_part(
+    def _build_session_part(
         self,
         session: SessionFile,
         ends: HeadTail,
@@ -104,7 +106,7 @@ class Document:
         return SessionPart(
             session_id=session.session_id,
             title=self._clean_title(ends),
-            project=self._redactor.export_line(plain_line(folder[:MAX_FOLDER])),
+            project=self._redactor.export_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
             branch=shorten_name(ends.branch),
             created=ends.created,
             ended=ends.ended,
@@ -114,12 +116,12 @@ class Document:
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
             versions=shorten_name(ends.version),
             turns=tuple(
-                self._builder.turn_part(conversation, node.number)
-                for node in conversation.rows
-                if node.number in conversation.turns
+                self._builder.build_turn_part(conversation, node.number)
+                for node in conversation.nodes
+                if node.number in conversation.turns_by_line
             ),
-            taken_over=conversation.taken_over,
-            damaged=conversation.damaged,
+            repeated_record_count=conversation.repeated_record_count,
+            damaged_line_count=conversation.damaged_line_count,
         )
 
     def _clean_title(self, ends: HeadTail) -> str:
@@ -127,69 +129,76 @@ class Document:
         return self._redactor.export_line(plain_line(ends.title_by(self._redactor.export_line)))
 
     @property
-    def left_out(self) -> dict[str, int] | None:
+    def removed_secrets(self) -> dict[str, int] | None:
         """The number of removed secrets by kind, or None if redaction is off."""
         if self._hide:
-            return dict(self._redactor.left_out + self._hide.kinds)
+            return dict(self._redactor.removed_secrets + self._hide.kinds)
         return None
 
     @property
-    def pictures(self) -> int:
+    def picture_count(self) -> int:
         """The number of images and documents in it, which are not checked for secrets."""
         return self._builder.pictures
 
     @property
     def cut_count(self) -> int:
         """The number of texts that were too long and were cut with a notice."""
-        return self._redactor.cut
+        return self._redactor.cut_text_count
 
-    def chunks(self, carried: CarriedSession | None = None) -> Iterator[bytes]:
-        """Yield the bytes of the document. A page may include a session as a bundle (``carried``).
+    def chunks(self, carried_session: CarriedSession | None = None) -> Iterator[bytes]:
+        """Yield the bytes of the document. A page may include a session as a bundle (``carried_session``).
 
         Raise SessionNotFound if a file has changed since it was scanned.
         """
-        if self.choice.form == JSON:
+        if self.options.format == JSON:
             yield from bundle(self.sessions, self._where, self._hide)
             return
-        parts, heads = self._parts_of_sessions(carried), [head for head, _ in self._told]
-        batch, size = list[str](), 0
-        for piece in (
-            document_as_page(parts, heads, carried)
-            if self.choice.form == HTML
-            else document_as_markdown(parts)
+        document_parts, session_heads = (
+            self._build_parts(carried_session),
+            [head for head, _ in self._session_parts],
+        )
+        batch, batch_characters = list[str](), 0
+        for text_chunk in (
+            build_page(document_parts, session_heads, carried_session)
+            if self.options.format == HTML
+            else format_document(document_parts)
         ):
-            batch.append(piece)
-            size += len(piece)
-            if size >= BATCH_SIZE:
+            batch.append(text_chunk)
+            batch_characters += len(text_chunk)
+            if batch_characters >= BATCH_CHARACTERS:
                 yield replace_surrogates("".join(batch)).encode()
-                batch, size = [], 0
+                batch, batch_characters = [], 0
         yield replace_surrogates("".join(batch)).encode()
 
-    def _parts_of_sessions(self, carried: CarriedSession | None) -> Iterator[Part]:
-        for head, conversation in self._told:
+    def _build_parts(self, carried_session: CarriedSession | None) -> Iterator[Part]:
+        for head, conversation in self._session_parts:
             yield head
-            yield from self._builder.parts_of_conversation(conversation)
-        if carried:
-            end = carried.taken
+            yield from self._builder.build_conversation_parts(conversation)
+        if carried_session:
+            end = carried_session.end_part
         else:
-            end = EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
-        yield end._replace(cut=self.cut_count)
+            end = EndPart(
+                self.removed_secrets, self.picture_count if self.options.format == HTML else 0, 0
+            )
+        yield end._replace(cut_text_count=self.cut_count)
 
 
-def document_file_name(title: str, session_id: str, form: str) -> str:
+def format_file_name(title: str, session_id: str, format_name: str) -> str:
     """Return a document's default file name: words of the title and the id, valid on every file system."""
     words = (
         _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
-        .strip("-")[:NAME_LENGTH]
+        .strip("-")[:MAX_FILE_NAME_CHARACTERS]
         .rstrip("-")
     )
-    while len(words.encode()) > 2 * NAME_LENGTH:
+    while len(words.encode()) > 2 * MAX_FILE_NAME_CHARACTERS:
         words = words[:-1]
     short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT_ID_CHARACTERS]
-    return f"{words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{form}"
+    return f"{words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{format_name}"
 
 
-def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[SessionFile], list[str]]:
+def find_lineage_sessions(
+    session: SessionFile, where: Where
+) -> tuple[list[SessionFile], list[str]]:
     """Return a session and its ancestors, oldest first, and the ids of deleted ancestors."""
     sessions, deleted_ids = [], []
     family = Family(where)

@@ -18,9 +18,9 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """The speakers. A summary is text that the model wrote for a compaction or handoff."""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
-PLACE_NAMES = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
+PLACE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a to-do item
-MOST_NAMED_TOOLS = 6  # the maximum number of tools that are named per turn
+MAX_NAMED_TOOLS = 6  # the maximum number of tools that are named per turn
 
 
 class TurnPart(NamedTuple):
@@ -36,29 +36,30 @@ class TurnPart(NamedTuple):
     place: str
     tokens: int
     tools: dict[str, int]
-    failed: int
+    failed_call_count: int
 
     @property
     def facts(self) -> list[str]:
         """The turn's figures as short phrases."""
-        tools = []
-        for name, count in list(self.tools.items())[:MOST_NAMED_TOOLS]:
-            tools.append(f"{name} {count}" if count > 1 else name)
-        unnamed = len(self.tools) - len(tools)
-        facts = (
+        tool_texts = []
+        for name, count in list(self.tools.items())[:MAX_NAMED_TOOLS]:
+            tool_texts.append(f"{name} {count}" if count > 1 else name)
+        unnamed_count = len(self.tools) - len(tool_texts)
+        candidate_facts = (
             format_minute(self.time),
-            ", ".join([*tools, f"{unnamed} more"] if unnamed > 0 else tools),
-            f"{self.failed:,} failed" if self.failed else "",
+            ", ".join([*tool_texts, f"{unnamed_count} more"] if unnamed_count > 0 else tool_texts),
+            f"{self.failed_call_count:,} failed" if self.failed_call_count else "",
             format_count(self.tokens, "token") if self.tokens else "",
-            PLACE_NAMES.get(self.place, ""),
+            PLACE_DESCRIPTIONS.get(self.place, ""),
         )
-        return [fact for fact in facts if fact]
+        return [fact for fact in candidate_facts if fact]
 
 
 class SessionPart(NamedTuple):
     """The header of a session: its facts, and its turns for the list of turns.
 
-    ``taken_over`` is the number of records that are already in an earlier session of the document.
+    ``repeated_record_count`` is the number of records that are already in an earlier session of the
+    document.
     """
 
     session_id: str
@@ -73,13 +74,13 @@ class SessionPart(NamedTuple):
     models: tuple[str, ...]
     versions: str
     turns: tuple[TurnPart, ...]
-    taken_over: int
-    damaged: int
+    repeated_record_count: int
+    damaged_line_count: int
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The known facts about a session as pairs of name and value."""
-        facts = [
+        candidate_facts = [
             ("Session", self.session_id),
             ("Project", self.project),
             ("Branch", self.branch),
@@ -91,22 +92,24 @@ class SessionPart(NamedTuple):
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
             (
                 "Taken over",
-                f"{format_count(self.taken_over, 'record')}, shown above"
-                if self.taken_over
+                f"{format_count(self.repeated_record_count, 'record')}, shown above"
+                if self.repeated_record_count
                 else "",
             ),
             (
                 "Damaged",
-                f"{format_count(self.damaged, 'line')} could not be read" if self.damaged else "",
+                f"{format_count(self.damaged_line_count, 'line')} could not be read"
+                if self.damaged_line_count
+                else "",
             ),
         ]
-        return [(name, value) for name, value in facts if value]
+        return [(name, value) for name, value in candidate_facts if value]
 
 
 class TextPart(NamedTuple):
-    """A message; ``who`` is USER, ASSISTANT or SUMMARY."""
+    """A message; ``speaker`` is USER, ASSISTANT or SUMMARY."""
 
-    who: str
+    speaker: str
     text: str
     time: str
 
@@ -120,7 +123,7 @@ class ThinkingPart(NamedTuple):
 class NotePart(NamedTuple):
     """An event without a speaker: a compaction, an API error, the output of a local command."""
 
-    what: str
+    title: str
     text: str
 
 
@@ -130,20 +133,20 @@ class MediaPart(NamedTuple):
     kind: str
     media_type: str
     data: str
-    about: str
+    description: str
 
 
 class ResultPart(NamedTuple):
     """The result of a call."""
 
     parts: tuple[str | MediaPart, ...]
-    failed: bool
+    is_failure: bool
 
     @property
     def text(self) -> str:
         """The result as text. Each image is replaced by a description."""
         return "\n".join(
-            part if isinstance(part, str) else f"[{part.about}]" for part in self.parts
+            part if isinstance(part, str) else f"[{part.description}]" for part in self.parts
         )
 
 
@@ -156,12 +159,12 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A tool call: ``about`` is a one-line description, and ``given`` is the call's input."""
+    """A tool call: ``description`` is a one-line description, and ``arguments`` is the call's input."""
 
     tool: str
-    about: str
-    given: Record
-    answer: ResultPart | None
+    description: str
+    arguments: Record
+    result: ResultPart | None
     agent: AgentPart | None
 
     @property
@@ -172,9 +175,9 @@ class CallPart(NamedTuple):
     @property
     def state(self) -> str:
         """The outcome of the call if it failed, or ``""`` if it succeeded."""
-        if self.answer is None:
+        if self.result is None:
             return "no answer"
-        if self.answer.failed:
+        if self.result.is_failure:
             return "failed"
         return ""
 
@@ -182,7 +185,7 @@ class CallPart(NamedTuple):
     def tasks(self) -> list[tuple[str, str]]:
         """The state and text of each to-do item in the call."""
         tasks = []
-        for todo in objects(self.given.get("todos")):
+        for todo in objects(self.arguments.get("todos")):
             tasks.append((string(todo, "status"), string(todo, "content")))
         return tasks
 
@@ -190,45 +193,51 @@ class CallPart(NamedTuple):
 class EndPart(NamedTuple):
     """The end of the document, with the number of removed secrets by kind.
 
-    ``secrets`` is None if redaction is off.
+    ``removed_secrets`` is None if redaction is off.
 
-    ``folders`` is the number of replaced home folders, if they were counted.
+    ``folder_count`` is the number of replaced home folders, if they were counted.
     """
 
-    secrets: dict[str, int] | None
-    pictures: int
-    cut: int
-    folders: int = 0
+    removed_secrets: dict[str, int] | None
+    picture_count: int
+    cut_text_count: int
+    folder_count: int = 0
 
     @property
     def sentences(self) -> list[str]:
         """Sentences about the removed content."""
-        if self.folders:
-            folder_count = f", in {format_count(self.folders, 'place')}"
+        if self.folder_count:
+            folder_phrase = f", in {format_count(self.folder_count, 'place')}"
         else:
-            folder_count = ""
-        homes = f"Home folders are shown as ~{folder_count}."
-        if self.secrets is None:
+            folder_phrase = ""
+        home_sentence = f"Home folders are shown as ~{folder_phrase}."
+        if self.removed_secrets is None:
             sentences = ["Nothing was removed: secrets and home folders are included."]
-        elif self.secrets:
-            kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(self.secrets.items()))
+        elif self.removed_secrets:
+            kinds = ", ".join(
+                f"{kind} {count:,}" for kind, count in sorted(self.removed_secrets.items())
+            )
             sentences = [
-                f"{format_count(sum(self.secrets.values()), 'secret')} taken out ({kinds}). {homes}"
+                f"{format_count(sum(self.removed_secrets.values()), 'secret')} taken out ({kinds}). {home_sentence}"
             ]
         else:
-            sentences = [f"No secrets were found. {homes}"]
-        if self.cut:
-            sentences.append(f"{format_count(self.cut, 'long text')} cut, each with a notice.")
-        if self.pictures:
-            sentences.append(f"{format_count(self.pictures, 'image')} not looked into for secrets.")
+            sentences = [f"No secrets were found. {home_sentence}"]
+        if self.cut_text_count:
+            sentences.append(
+                f"{format_count(self.cut_text_count, 'long text')} cut, each with a notice."
+            )
+        if self.picture_count:
+            sentences.append(
+                f"{format_count(self.picture_count, 'image')} not looked into for secrets."
+            )
         return sentences
 
 
 class CarriedSession(NamedTuple):
-    """The session that a page contains: ``rows`` are its markup, with the counts of removed content."""
+    """The session that a page contains: ``markup_rows`` are its markup, with the counts of removed content."""
 
-    taken: EndPart
-    rows: Iterable[str]
+    end_part: EndPart
+    markup_rows: Iterable[str]
 
 
 Part = (

@@ -24,28 +24,26 @@ from resume_hooks.transcripts.transcript import Observer, Transcript, scan_trans
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """The records in a document: including compacted ones, only those that a resume would send, or all branches."""
 
-MAX_COMPACTIONS = (
-    # the maximum number of compactions to trace back; only a forged file has more, and each needs a
-    # walk
-    200
-)
+# The maximum number of compactions to trace back; only a forged file has more, and each needs a
+# walk.
+MAX_SHOWN_COMPACTIONS = 200
 
 
 class ExportConversation(NamedTuple):
     """A session's records in the document's order. Unlinked records have no id.
 
-    ``turns`` and ``places`` are keyed by the prompt's line. ``taken_over`` is the number of records
-    that were already ``known``.
+    ``turns_by_line`` and ``places_by_line`` are keyed by the prompt's line.
+    ``repeated_record_count`` is the number of records that were already ``known``.
     """
 
     path: str
-    rows: tuple[Node, ...]
-    turns: dict[int, TurnScan]
-    places: dict[int, str]
+    nodes: tuple[Node, ...]
+    turns_by_line: dict[int, TurnScan]
+    places_by_line: dict[int, str]
     tokens: int
     models: tuple[str, ...]
-    damaged: int
-    taken_over: int
+    damaged_line_count: int
+    repeated_record_count: int
 
 
 def select_conversation(
@@ -61,64 +59,67 @@ def select_conversation(
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     record_scan = _RecordScan()
     transcript = scan_transcript(session.path, observers=[observer, record_scan, *observers])
-    live = linearize_chain(transcript.chain).nodes
-    earlier: list[Node] = []
-    for part in reversed(list(_before_compactions(transcript))):
-        earlier.extend(part)
+    live_nodes = linearize_chain(transcript.chain).nodes
+    earlier_nodes: list[Node] = []
+    for part in reversed(list(_find_dropped_nodes(transcript))):
+        earlier_nodes.extend(part)
     if transcript.nodes:
-        nodes_to_show = _nodes_in_range(transcript, live, earlier, record_range)
+        nodes_to_show = _select_nodes(transcript, live_nodes, earlier_nodes, record_range)
     else:
         nodes_to_show = record_scan.loose
-    live_lines = {node.number for node in live}
-    earlier_lines = {node.number for node in earlier}
-    fresh: list[Node] = []
-    places: dict[int, str] = {}
+    live_lines = {node.number for node in live_nodes}
+    earlier_lines = {node.number for node in earlier_nodes}
+    new_nodes: list[Node] = []
+    places_by_line: dict[int, str] = {}
     for node in nodes_to_show:
-        if known_ids & record_scan.ids_of(node.number):
+        if known_ids & record_scan.record_ids(node.number):
             continue
-        fresh.append(node)
+        new_nodes.append(node)
         # records without links, or with a separate chain, are live
         if node.number in live_lines or not live_lines:
-            places[node.number] = LIVE
+            places_by_line[node.number] = LIVE
         elif node.number in earlier_lines:
-            places[node.number] = COMPACTED
+            places_by_line[node.number] = COMPACTED
         else:
-            places[node.number] = BRANCH
-    for node in fresh:
-        known_ids |= record_scan.ids_of(node.number)
+            places_by_line[node.number] = BRANCH
+    for node in new_nodes:
+        known_ids |= record_scan.record_ids(node.number)
     return ExportConversation(
         path=session.path,
-        rows=tuple(fresh),
-        turns={turn.line: turn for turn in observer.turns if turn.number},
-        places=places,
+        nodes=tuple(new_nodes),
+        turns_by_line={turn.line: turn for turn in observer.turns if turn.number},
+        places_by_line=places_by_line,
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
-        damaged=len(transcript.bad_lines),
-        taken_over=len(nodes_to_show) - len(fresh),
+        damaged_line_count=len(transcript.bad_lines),
+        repeated_record_count=len(nodes_to_show) - len(new_nodes),
     )
 
 
-def _nodes_in_range(
-    transcript: Transcript, live: Sequence[Node], earlier: Sequence[Node], record_range: str
+def _select_nodes(
+    transcript: Transcript,
+    live_nodes: Sequence[Node],
+    earlier_nodes: Sequence[Node],
+    record_range: str,
 ) -> list[Node]:
     """Return the linked records in a range, each line once.
 
-    ``earlier`` are the records before the compactions.
+    ``earlier_nodes`` are the records before the compactions.
     """
-    if not live:
+    if not live_nodes:
         # a sub-agent's own file is a single chain, in which all records are marked as a side chain
         nodes = transcript.nodes
     elif record_range == ALL_RECORDS:
         nodes = [node for node in transcript.nodes if not node.sidechain]
     elif record_range == LIVE_ONLY:
-        nodes = list(live)
+        nodes = list(live_nodes)
     else:
-        nodes = [*earlier, *live]
-    shown: dict[int, Node] = {}
+        nodes = [*earlier_nodes, *live_nodes]
+    shown_nodes: dict[int, Node] = {}
     for node in nodes:
         if not node.copied or record_range == LIVE_ONLY:
-            shown[node.number] = node
-    return list(shown.values())
+            shown_nodes[node.number] = node
+    return list(shown_nodes.values())
 
 
 class _RecordScan:
@@ -131,32 +132,38 @@ class _RecordScan:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
             if has_content(record):
-                loose = Node(
+                unlinked_node = Node(
                     "", None, records.kind(record), line.number, line.offset, len(line.raw)
                 )
-                loose.calls = tuple(filter(None, map(records.call_id, records.calls(record))))
-                loose.results = tuple(records.answered_calls(record))
-                self.loose.append(loose)
+                unlinked_node.calls = tuple(
+                    filter(None, map(records.call_id, records.calls(record)))
+                )
+                unlinked_node.results = tuple(records.answered_calls(record))
+                self.loose.append(unlinked_node)
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
-    def ids_of(self, number: int) -> frozenset[str]:
+    def record_ids(self, number: int) -> frozenset[str]:
         """Return the uuids of the record in a line: its own uuid, and the uuid of the record that it copies."""
         return self._ids.get(number, frozenset())
 
 
-def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
+def _find_dropped_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
     """Yield the records that each compaction dropped, from the last compaction to the first.
 
     Each tuple is in the order of the conversation.
     """
     chain: Sequence[Node] = transcript.chain
-    for _ in range(MAX_COMPACTIONS):
-        first = chain[0] if chain else None
-        if first is None or first.parent is not None or not (first.boundary or first.summary):
+    for _ in range(MAX_SHOWN_COMPACTIONS):
+        first_node = chain[0] if chain else None
+        if (
+            first_node is None
+            or first_node.parent is not None
+            or not (first_node.boundary or first_node.summary)
+        ):
             return
-        last = transcript.before(first)
-        if last is None or last.number >= first.number:
+        last_node = transcript.before(first_node)
+        if last_node is None or last_node.number >= first_node.number:
             return
-        chain = chain_ending_at(transcript.nodes, last)
+        chain = chain_ending_at(transcript.nodes, last_node)
         yield linearize_chain(chain).nodes

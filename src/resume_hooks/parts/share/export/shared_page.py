@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.derive.imports.plan import is_web_page
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.parts.share.export import HTML, TEXT_LIMIT
+from resume_hooks.parts.share.export import HTML, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.page import CARRIED_NOTICE
 from resume_hooks.parts.share.export.parts import CarriedSession, EndPart
@@ -32,7 +32,11 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
 
 PAGE_OPTIONS = DocumentOptions(
-    HTML, redact=True, thoughts=True, what=CONVERSATION, limit=TEXT_LIMIT
+    HTML,
+    redact=True,
+    with_thinking=True,
+    record_range=CONVERSATION,
+    max_text_characters=MAX_TEXT_CHARACTERS,
 )
 """The page shows all records that led to the session's end."""
 
@@ -44,34 +48,36 @@ The page's text is escaped, so a conversation cannot contain this text.
 
 DATA_START = '">'
 BUNDLE_END = "</script>"
-REMEDY = "Ask for the file again, sent unchanged."
+RESEND_REMEDY = "Ask for the file again, sent unchanged."
 
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_SHA256_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _ROW_BYTES = 3 * 1024  # the number of bytes per row before the base64 encoding
-_GZIP_FORMAT = 31  # zlib's ``wbits`` value for the gzip format
+_GZIP_WINDOW_BITS = 31  # zlib's ``wbits`` value for the gzip format
 
 
 class PackedBundle(NamedTuple):
-    """A session's compressed bundle in an unnamed file; ``size`` is in bytes, and ``taken`` counts removed content."""
+    """A session's compressed bundle in an unnamed file; ``redactor`` counts removed content."""
 
     stream: BinaryIO
     sha256: str
-    size: int
-    taken: BundleRedactor
+    byte_count: int
+    redactor: BundleRedactor
 
     def chunks(self, document: Document) -> Iterator[bytes]:
         """Yield the page of the same sessions, including the bundle.
 
         Raise the errors of ``Document.chunks``.
         """
-        end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
-        return document.chunks(CarriedSession(end, self._encoded_rows()))
+        end_part = EndPart(
+            dict(self.redactor.kinds), self.redactor.pictures, 0, self.redactor.folders
+        )
+        return document.chunks(CarriedSession(end_part, self._encoded_rows()))
 
     def _encoded_rows(self) -> Iterator[str]:
         yield f"{BUNDLE_START}{self.sha256}{DATA_START}\n"
         self.stream.seek(0)
-        while piece := self.stream.read(_ROW_BYTES):
-            yield f"{base64.b64encode(piece).decode()}\n"
+        while row_bytes := self.stream.read(_ROW_BYTES):
+            yield f"{base64.b64encode(row_bytes).decode()}\n"
         yield f"{BUNDLE_END}\n"
 
 
@@ -83,30 +89,30 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
     Raise SessionNotFound if a session cannot be read, and WriteFailed on a disk error.
     """
-    redactor = BundleRedactor(document.known or Redactor(), HomeFolders(where, document.folders))
-    sink = ChunkCounter()
+    redactor = BundleRedactor(document.redactor or Redactor(), HomeFolders(where, document.folders))
+    counter = ChunkCounter()
     with contextlib.ExitStack() as stack:
         try:
             stream = stack.enter_context(
                 tempfile.TemporaryFile(dir=make_private_folder(where.state, where))
             )
-            packer, bundle = (
-                zlib.compressobj(wbits=_GZIP_FORMAT),
+            compressor, bundle = (
+                zlib.compressobj(wbits=_GZIP_WINDOW_BITS),
                 export_bundle(document.sessions, where, redactor),
             )
-            stream.writelines(sink.pass_through(map(packer.compress, bundle)))
-            stream.writelines(sink.pass_through([packer.flush()]))
+            stream.writelines(counter.count_chunks(map(compressor.compress, bundle)))
+            stream.writelines(counter.count_chunks([compressor.flush()]))
             stream.flush()
         except OSError as error:
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, sink.written_file.sha256, sink.size, redactor)
+        yield PackedBundle(stream, counter.written_file.sha256, counter.size, redactor)
 
 
 @contextlib.contextmanager
-def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
+def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
     """Unpack the session in a page for the duration of the block.
 
     Any other file is returned unchanged.
@@ -124,27 +130,31 @@ def unpack_carried(staged: StagedFile, max_bytes: int, where: Where) -> Iterator
         start = page.rfind(BUNDLE_START.encode())
         if start < 0:
             if page.find(CARRIED_NOTICE.encode()) >= 0:
-                raise ImportFailed("This page was truncated: its session is missing", REMEDY)
+                raise ImportFailed("This page was truncated: its session is missing", RESEND_REMEDY)
             yield staged
             return
         with stage_chunks(
-            _packed_bytes_in(page, start + len(BUNDLE_START)), max_bytes, where
-        ) as inner:
-            yield inner
+            _read_packed_chunks(page, start + len(BUNDLE_START)), max_bytes, where
+        ) as inner_file:
+            yield inner_file
 
 
-def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
+def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
     """Yield the packed bundle in chunks. Raise ImportFailed if its digest does not match."""
     sha256, position = page[start : start + 64], start + 64 + len(DATA_START)
     end = page.find(BUNDLE_END.encode(), position)
     if (
-        not _DIGEST.fullmatch(sha256)
+        not _SHA256_DIGEST.fullmatch(sha256)
         or page[start + 64 : position] != DATA_START.encode()
         or end < 0
     ):
-        raise ImportFailed("This page was truncated or changed: its session can't be read", REMEDY)
+        raise ImportFailed(
+            "This page was truncated or changed: its session can't be read", RESEND_REMEDY
+        )
     if measure_chunks(_decode_rows(page, position, end)).sha256 != sha256.decode():
-        raise ImportFailed("This page was changed: its session is not the shared one", REMEDY)
+        raise ImportFailed(
+            "This page was changed: its session is not the shared one", RESEND_REMEDY
+        )
     yield from _decode_rows(page, position, end)
 
 
@@ -156,10 +166,14 @@ def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
     remainder = b""
     try:
         for position in range(start, end, PIECE):
-            letters = remainder + b"".join(page[position : min(position + PIECE, end)].split())
-            decodable = len(letters) // 4 * 4
-            remainder = letters[decodable:]
-            yield base64.b64decode(letters[:decodable], validate=True)
+            base64_letters = remainder + b"".join(
+                page[position : min(position + PIECE, end)].split()
+            )
+            decodable_count = len(base64_letters) // 4 * 4
+            remainder = base64_letters[decodable_count:]
+            yield base64.b64decode(base64_letters[:decodable_count], validate=True)
         yield base64.b64decode(remainder, validate=True)
     except binascii.Error as error:
-        raise ImportFailed("This page was changed: its session can't be read", REMEDY) from error
+        raise ImportFailed(
+            "This page was changed: its session can't be read", RESEND_REMEDY
+        ) from error

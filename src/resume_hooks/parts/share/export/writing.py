@@ -16,7 +16,7 @@ from resume_hooks.storage.state_file import discard_temporary, sync_folder, temp
 class WrittenFile(NamedTuple):
     """The size and digest of a written file."""
 
-    size: int
+    byte_count: int
     sha256: str
 
 
@@ -27,7 +27,7 @@ class ChunkCounter:
         self.size = 0
         self._digest = hashlib.sha256()
 
-    def pass_through(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def count_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the chunks unchanged."""
         for chunk in chunks:
             self.size += len(chunk)
@@ -42,10 +42,10 @@ class ChunkCounter:
 
 def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
     """Return the size and digest of chunks without writing them."""
-    sink = ChunkCounter()
-    for _ in sink.pass_through(chunks):
+    counter = ChunkCounter()
+    for _ in counter.count_chunks(chunks):
         pass
-    return sink.written_file
+    return counter.written_file
 
 
 def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
@@ -67,14 +67,16 @@ def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
     return state
 
 
-def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | None) -> WrittenFile:
-    """Write a document to ``path``, as a new file, or as a replacement for the file with the state ``over``.
+def write_document(
+    path: str, chunks: Iterable[bytes], replaced_status: os.stat_result | None
+) -> WrittenFile:
+    """Write a document to ``path``, as a new file, or as a replacement for the file with the state ``replaced_status``.
 
     After WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()
 
-    def check(temporary: str) -> None:
+    def check_written_file(temporary: str) -> None:
         with open(temporary, "rb") as stream:
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER), b""))
         if read_back != counter.written_file:
@@ -83,13 +85,13 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
                 "Nothing was changed. Check the disk.",
             )
 
-    if over is None:
-        create_session(path, counter.pass_through(chunks), check)
+    if replaced_status is None:
+        create_session(path, counter.count_chunks(chunks), check_written_file)
         return counter.written_file
     beside = temporary_path(os.path.dirname(path))
     try:
-        create_session(beside, counter.pass_through(chunks), check)
-        if not is_same_state(file_state(path), over):
+        create_session(beside, counter.count_chunks(chunks), check_written_file)
+        if not is_same_state(file_state(path), replaced_status):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(beside, path)
         sync_folder(os.path.dirname(path))

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.parts.share.export import FORMATS, TEXT_LIMIT
+from resume_hooks.parts.share.export import FORMATS, MAX_TEXT_CHARACTERS
 from resume_hooks.storage.staging import MAX_BYTES
 
 
@@ -56,7 +56,7 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
     )
     max_chars: int = option(
         type=click.IntRange(0),
-        default=TEXT_LIMIT,
+        default=MAX_TEXT_CHARACTERS,
         show_default=True,
         help="Maximum of one text; 0 for no limit.",
     )

@@ -18,7 +18,7 @@ from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession,
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.share.export.shared_page import unpack_carried
+from resume_hooks.parts.share.export.shared_page import unpack_carried_bundle
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
@@ -26,7 +26,7 @@ from resume_hooks.sessions.project_folder import lock_session_creation
 from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_chunks
 from resume_hooks.system.text import format_count, plain_line
 
-STDIN = "-"
+STDIN_NAME = "-"
 UNVERIFIED_NOTE = "Its content is unverified: its author could write anything."
 BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
@@ -34,7 +34,7 @@ BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 def import_transcript(options: ImportOptions) -> None:
     """Create sessions from the source."""
     require_client(options)
-    if options.source == STDIN and options.start:
+    if options.source == STDIN_NAME and options.start:
         raise UsageError(
             "--start needs the terminal, and - is read from a pipe", "Leave --start out."
         )
@@ -47,15 +47,15 @@ def import_transcript(options: ImportOptions) -> None:
         if is_bundle(
             import_source.path
         ):  # the receipt describes the last session, because that is the exported one
-            imported, warnings = _import_bundle(import_source, bundle_options)
-            receipt = imported[-1].receipt
+            imported_sessions, warnings = _import_bundle(import_source, bundle_options)
+            receipt = imported_sessions[-1].receipt
             receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
-            bundle = {"imported": None, "bundle": imported}
+            bundle = {"imported": None, "bundle": imported_sessions}
             print_child(
                 options,
                 receipt,
                 bundle,
-                lambda: _bundle_text(import_source, imported, is_whole=options.whole),
+                lambda: _format_bundle(import_source, imported_sessions, is_whole=options.whole),
             )
             return
         if options.whole:
@@ -68,16 +68,16 @@ def import_transcript(options: ImportOptions) -> None:
         existing_id = None
     else:
         existing_id = import_plan.existing.session_id
-    details = {"imported": WithFields(import_plan, {"existing": existing_id}), "bundle": []}
+    extra_fields = {"imported": WithFields(import_plan, {"existing": existing_id}), "bundle": []}
     print_child(
         options,
         receipt,
-        details,
-        lambda: _import_text(import_plan, receipt, is_known=bool(existing_id)),
+        extra_fields,
+        lambda: _format_import(import_plan, receipt, existed_already=bool(existing_id)),
     )
 
 
-def bring_in(source: str, home: str) -> tuple[Receipt, str]:
+def import_file(source: str, home: str) -> tuple[Receipt, str]:
     """Answer ``questions.import_file``. The receipt for a bundle describes its last session."""
     bundle_options = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
     with _open_source(source, MAX_BYTES) as import_source:
@@ -101,7 +101,7 @@ def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     """Copy the source to a private file for the duration of the block."""
     if is_address(source):
         raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
-    if source == STDIN:
+    if source == STDIN_NAME:
         path = ""
     else:
         path = os.path.abspath(os.path.expanduser(source))
@@ -112,7 +112,7 @@ def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     chunks = file_chunks(path) if path else _read_stdin()
     with (
         stage_chunks(chunks, max_bytes, Where()) as staged,
-        unpack_carried(staged, max_bytes, Where()) as unpacked,
+        unpack_carried_bundle(staged, max_bytes, Where()) as unpacked,
     ):
         yield ImportSource(
             unpacked.path, path or "the standard input", unpacked.sha256, unpacked.size
@@ -129,8 +129,8 @@ def _read_stdin() -> Iterator[bytes]:
         ) from error
 
 
-def _import_text(import_plan: ImportPlan, receipt: Receipt, *, is_known: bool) -> str:
-    if is_known:
+def _format_import(import_plan: ImportPlan, receipt: Receipt, *, existed_already: bool) -> str:
+    if existed_already:
         return facts_table(
             [
                 (
@@ -145,13 +145,15 @@ def _import_text(import_plan: ImportPlan, receipt: Receipt, *, is_known: bool) -
             ]
         )
     if import_plan.damaged:
-        damaged = f", {import_plan.damaged:,} damaged"
+        damaged_phrase = f", {import_plan.damaged:,} damaged"
     else:
-        damaged = ""
+        damaged_phrase = ""
     if import_plan.hidden:
-        hidden = f"; {import_plan.hidden:,} of them visible to the model but not on the screen"
+        hidden_phrase = (
+            f"; {import_plan.hidden:,} of them visible to the model but not on the screen"
+        )
     else:
-        hidden = ""
+        hidden_phrase = ""
     return facts_table(
         [
             ("imported" if receipt.written else "would import", receipt.title),
@@ -162,7 +164,7 @@ def _import_text(import_plan: ImportPlan, receipt: Receipt, *, is_known: bool) -
                 "took over",
                 (
                     f"{format_count(import_plan.records, 'record')} of "
-                    f"{format_count(import_plan.lines, 'line')}{damaged}{hidden}"
+                    f"{format_count(import_plan.lines, 'line')}{damaged_phrase}{hidden_phrase}"
                 ),
             ),
             ("tokens", f"about {receipt.tokens_after:,}"),
@@ -181,32 +183,38 @@ def _import_bundle(
     import_source: ImportSource, bundle_options: BundleOptions
 ) -> tuple[list[ImportedSession], list[str]]:
     """Import all sessions of a bundle, and return them with notes about the bundle."""
-    with unpack_bundle(import_source.path, Where()) as packed:
-        imported = import_sessions(packed, import_source.name, bundle_options, Where())
-        damaged = sum(session.sums.damaged for session in packed)
-        missing_files = sum(session.sums.left_out + session.refused for session in packed)
-    if damaged:
-        notes = [f"{format_count(damaged, 'damaged line')} left out: a bundle can't contain them."]
+    with unpack_bundle(import_source.path, Where()) as bundled_sessions:
+        imported_sessions = import_sessions(
+            bundled_sessions, import_source.name, bundle_options, Where()
+        )
+        damaged_count = sum(session.sums.damaged for session in bundled_sessions)
+        missing_file_count = sum(
+            session.sums.left_out + session.refused for session in bundled_sessions
+        )
+    if damaged_count:
+        notes = [
+            f"{format_count(damaged_count, 'damaged line')} left out: a bundle can't contain them."
+        ]
     else:
         notes = []
     notes += (
-        [f"{format_count(missing_files, 'file')} of the sessions could not be imported."]
-        if missing_files
+        [f"{format_count(missing_file_count, 'file')} of the sessions could not be imported."]
+        if missing_file_count
         else []
     )
-    return imported, notes + ([BACKUPS_NOTE] if bundle_options.whole else [])
+    return imported_sessions, notes + ([BACKUPS_NOTE] if bundle_options.whole else [])
 
 
-def _bundle_text(
-    import_source: ImportSource, imported: list[ImportedSession], *, is_whole: bool
+def _format_bundle(
+    import_source: ImportSource, imported_sessions: list[ImportedSession], *, is_whole: bool
 ) -> str:
-    last = imported[-1].receipt
-    if any(session.receipt.written for session in imported):
+    last = imported_sessions[-1].receipt
+    if any(session.receipt.written for session in imported_sessions):
         action = "brought in"
     else:
         action = "would bring in"
     rows = []
-    for session in imported:
+    for session in imported_sessions:
         rows.append(
             (
                 "known" if session.existing else action,
@@ -214,20 +222,20 @@ def _bundle_text(
             )
         )
     if is_whole:
-        extent = "complete, with their files"
+        extent_phrase = "complete, with their files"
     else:
-        extent = "only their conversations (--whole for your own bundles)"
-    checked = sum(len(session.receipt.checks) for session in imported)
+        extent_phrase = "only their conversations (--whole for your own bundles)"
+    check_count = sum(len(session.receipt.checks) for session in imported_sessions)
     return facts_table(
         [
             *rows,
             ("from", plain_line(import_source.name)),
-            ("taken over", extent),
+            ("taken over", extent_phrase),
             ("at home in", last.folder),
-            ("checks", f"{checked} passed" if last.written else "not run: nothing was written"),
+            ("checks", f"{check_count} passed" if last.written else "not run: nothing was written"),
             *(
                 [("in Claude Code", last.in_client), ("in a shell", last.shell)]
-                if imported[-1].session_id
+                if imported_sessions[-1].session_id
                 else []
             ),
         ]

@@ -15,10 +15,10 @@ from resume_hooks.parts.share.export.writing import (
 )
 from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import (
-    export_receipt,
-    left_out_text,
-    lineage_or_alone,
-    output_path,
+    build_receipt,
+    format_removed_secrets,
+    resolve_output_path,
+    select_sessions,
 )
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import repository_root
@@ -35,57 +35,57 @@ REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit
 
 def share_session(options: ShareOptions) -> None:
     """Show the counts of removed content, ask for confirmation, and write the file."""
-    asks = options.asks("Sharing")
+    is_asking = options.asks("Sharing")
     session = options.locate_session()
-    sessions, warnings = lineage_or_alone(session, options)
-    trimmed = read_trimmed(session)
-    if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
+    sessions, warnings = select_sessions(session, options)
+    trimmed_session = read_trimmed(session)
+    if (trimmed_session.trimmed or trimmed_session.undone) and len(sessions) == 1:
         warnings = [
             *warnings,
             TRIMMED_NOTE.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
         ]
-    with scan_progress(session.path, quiet=options.as_json) as watching:
-        document = Document(sessions, PAGE_OPTIONS, options.where, watching)
-    path = output_path(options.output, document.name)
-    over = check_replaceable(path, force=options.force)
+    with scan_progress(session.path, quiet=options.as_json) as progress_observers:
+        document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
+    path = resolve_output_path(options.output, document.name)
+    replaced_status = check_replaceable(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
-        if asks:
-            print_text(facts_table(_removed_counts(bundle)))
-        agreed = options.confirm_write(f"Write that to {path}?", is_asking=asks)
-        if agreed:
-            written = write_document(path, bundle.chunks(document), over)
+        if is_asking:
+            print_text(facts_table(_count_removed_content(bundle)))
+        is_confirmed = options.confirm_write(f"Write that to {path}?", is_asking=is_asking)
+        if is_confirmed:
+            written_file = write_document(path, bundle.chunks(document), replaced_status)
         else:
-            written = measure_chunks(bundle.chunks(document))
-    if agreed and (root := repository_root(os.path.dirname(path))):
-        warnings = [*warnings, REPOSITORY_NOTE.format(root=root)]
-    data = export_receipt(document, path, written, is_written=agreed) | {
-        "redacted": dict(bundle.taken.kinds),
-        "folders": bundle.taken.folders,
-        "images": bundle.taken.pictures,
-        "packed": bundle.size,
+            written_file = measure_chunks(bundle.chunks(document))
+    if is_confirmed and (repository := repository_root(os.path.dirname(path))):
+        warnings = [*warnings, REPOSITORY_NOTE.format(root=repository)]
+    receipt_data = build_receipt(document, path, written_file, is_written=is_confirmed) | {
+        "redacted": dict(bundle.redactor.kinds),
+        "folders": bundle.redactor.folders,
+        "images": bundle.redactor.pictures,
+        "packed": bundle.byte_count,
     }
     facts: list[tuple[str, object]] = [
-        ("file" if agreed else "would be", path),
+        ("file" if is_confirmed else "would be", path),
         (
             "size",
-            f"{format_bytes(written.size)}, of it {format_bytes(bundle.size)} the session, packed",
+            f"{format_bytes(written_file.byte_count)}, of it {format_bytes(bundle.byte_count)} the session, packed",
         ),
-        *([] if asks else _removed_counts(bundle)),
+        *([] if is_asking else _count_removed_content(bundle)),
         ("to read it", "open it in a browser"),
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
         ),  # for the recipient's shell
     ]
-    last = "" if agreed else "\n\nNothing was written."
-    options.emit(data, lambda: facts_table(facts) + last, warnings)
+    closing_text = "" if is_confirmed else "\n\nNothing was written."
+    options.emit(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
 
 
-def _removed_counts(bundle: PackedBundle) -> list[tuple[str, object]]:
+def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
     """Return the counts of removed content, never the content itself."""
-    redactor = bundle.taken
+    redactor = bundle.redactor
     rows: list[tuple[str, object]] = [
-        ("secrets", left_out_text(dict(redactor.kinds))),
+        ("secrets", format_removed_secrets(dict(redactor.kinds))),
         ("home folders", f"{format_count(redactor.folders, 'place')}, shown as ~"),
     ]
     return rows + (

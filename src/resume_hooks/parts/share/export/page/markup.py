@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from resume_hooks.system.text import remove_escape_sequences
 
-_HIDDEN_CHARACTERS = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -28,17 +28,17 @@ class Html(str):
     __slots__ = ()
 
 
-def show_hidden(text: str) -> str:
+def show_control_characters(text: str) -> str:
     """Return a text with visible characters only: colour codes are removed, other control characters spelled out."""
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
+    return _CONTROL_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
     """Return a text as markup that is safe as content and in double-quoted attributes."""
     if isinstance(text, Html):
         return text
-    return Html(html.escape(show_hidden(text), quote=True))
+    return Html(html.escape(show_control_characters(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
@@ -46,7 +46,7 @@ def join_markup(parts: Iterable[str]) -> Html:
     return Html("".join([escape_html(part) for part in parts]))
 
 
-def start_tag(name: str, /, **attributes: str | bool) -> Html:
+def build_start_tag(name: str, /, **attributes: str | bool) -> Html:
     """Return a start tag. In attribute names, a trailing underscore is removed and other underscores become hyphens.
 
     An attribute with the value True has no value in the tag; one with the value False is omitted.
@@ -60,9 +60,9 @@ def start_tag(name: str, /, **attributes: str | bool) -> Html:
     return Html(f"<{name}{''.join(words)}>")
 
 
-def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
+def build_element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """Return an element with its content."""
-    start = start_tag(name, **attributes)
+    opening_tag = build_start_tag(name, **attributes)
     if name in _VOID_ELEMENTS:
-        return start
-    return Html(f"{start}{join_markup(content)}</{name}>")
+        return opening_tag
+    return Html(f"{opening_tag}{join_markup(content)}</{name}>")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.parts.share.export.page.markup import (
     Html,
-    element,
+    build_element,
+    build_start_tag,
     escape_html,
     join_markup,
-    show_hidden,
-    start_tag,
+    show_control_characters,
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MOST_CHARACTERS, MOST_LINES, LONGEST_LINE = 8_000, 300, 400
+MAX_COLOURED_CHARACTERS, MAX_COLOURED_LINES, MAX_COLOURED_LINE_CHARACTERS = 8_000, 300, 400
 """The maximum number of characters, of lines, and of characters per line in coloured code.
 
 Some lexers are slow on longer texts. For example, a long run of one character can take seconds.
 """
 
-LANGUAGES = {
+LEXERS_BY_LANGUAGE = {
     "bash": "bash", "c": "c", "console": "bash", "cpp": "cpp", "css": "css", "diff": "diff", "go": "go",
     "html": "html", "ini": "ini", "java": "java", "javascript": "javascript", "js": "javascript", "json": "json",
     "jsx": "javascript", "py": "python", "python": "python", "rs": "rust", "rust": "rust", "sh": "bash",
@@ -66,17 +66,14 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The image types that only contain pixels, but no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-MOST_COMPARED = (
-    # the maximum number of lines per side to compare; in a longer text, every line counts as
-    # changed
-    400
-)
+# The maximum number of lines per side to compare; in a longer text, every line counts as changed.
+MAX_COMPARED_LINES = 400
 CONTEXT_LINES = 3  # the number of unchanged lines shown before and after a change
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MOST_PROSE = 30_000  # a text with more characters is shown as typed, not as Markdown
+MAX_PROSE_CHARACTERS = 30_000  # a text with more characters is shown as typed, not as Markdown
 
-ELEMENTS = {
+ELEMENTS_BY_TAG = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
@@ -86,46 +83,46 @@ ELEMENTS = {
 _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
-def code_markup(text: str, language: str = "", about: str = "") -> Html:
+def build_code_markup(text: str, language: str = "", description: str = "") -> Html:
     """Return a code box; ``language`` is a fence's language, which may be any text."""
-    coloured = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
-    return element(
+    coloured_code = _colour_code(text, LEXERS_BY_LANGUAGE.get(language.strip().lower(), ""))
+    return build_element(
         "div",
-        element("pre", element("code", coloured), tabindex="0"),
+        build_element("pre", build_element("code", coloured_code), tabindex="0"),
         class_="code",
-        data_about=about or False,
+        data_about=description or False,
     )
 
 
-def language_of(path: str) -> str:
+def find_language(path: str) -> str:
     """Return a file's language by its extension, or ``""`` if it is unknown."""
     return os.path.splitext(path)[1][1:].lower()
 
 
 def _colour_code(text: str, lexer_name: str) -> str:
-    if not lexer_name or not text or len(text) > MOST_CHARACTERS:
+    if not lexer_name or not text or len(text) > MAX_COLOURED_CHARACTERS:
         return text
     lines = text.split("\n")
-    if len(lines) > MOST_LINES or max(map(len, lines)) > LONGEST_LINE:
+    if len(lines) > MAX_COLOURED_LINES or max(map(len, lines)) > MAX_COLOURED_LINE_CHARACTERS:
         return text
     # Pygments takes 30 ms to import, and is only needed for a page with code.
     from pygments.lexers import get_lexer_by_name
 
     lexer = get_lexer_by_name(lexer_name)
     parts: list[str] = []
-    for _, kind, text_of_token in lexer.get_tokens_unprocessed(show_hidden(text)):
+    for _, kind, text_of_token in lexer.get_tokens_unprocessed(show_control_characters(text)):
         name = next(
             (name for beginning, name in TOKEN_CLASSES if str(kind).startswith(beginning)), ""
         )
         parts.append(
-            element("span", text_of_token, class_=name)
+            build_element("span", text_of_token, class_=name)
             if name and text_of_token.strip()
             else text_of_token
         )
     return join_markup(parts)
 
 
-def picture_markup(picture: MediaPart) -> Html:
+def build_picture_markup(picture: MediaPart) -> Html:
     """Return an image, or its description."""
     if (
         picture.kind == IMAGE
@@ -133,37 +130,41 @@ def picture_markup(picture: MediaPart) -> Html:
         and _BASE64.fullmatch(picture.data)
     ):
         source = Html(f"data:{picture.media_type};base64,{picture.data}")
-        return element("p", element("img", src=source, alt=picture.about, loading="lazy"))
-    return element("p", f"[{picture.about}]", class_="note")
+        return build_element(
+            "p", build_element("img", src=source, alt=picture.description, loading="lazy")
+        )
+    return build_element("p", f"[{picture.description}]", class_="note")
 
 
-def difference_markup(old: str, new: str) -> Html:
+def build_difference_markup(old: str, new: str) -> Html:
     """Return the difference between two texts."""
-    rows = [element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
+    rows = [build_element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
                     class_=f"d-{kind}")
             for kind, line in _compare_lines(old, new)]  # fmt: skip
-    return element(
-        "div", element("pre", element("code", join_markup(rows)), tabindex="0"), class_="code diff"
+    return build_element(
+        "div",
+        build_element("pre", build_element("code", join_markup(rows)), tabindex="0"),
+        class_="code diff",
     )
 
 
-def count_changed_lines(old: str, new: str) -> tuple[int, int]:
+def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
     """Return the numbers of removed and added lines."""
-    kinds = [kind for kind, _ in _compare_lines(old, new)]
+    kinds = [kind for kind, _ in _compare_lines(old_text, new_text)]
     return kinds.count("del"), kinds.count("ins")
 
 
 @lru_cache(maxsize=8)  # cached, because a call first needs the counts and then the lines
 def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
     return tuple(
-        _rows_of_difference(
+        _compute_difference_rows(
             *(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))
         )
     )
 
 
-def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    if max(len(old), len(new)) > MOST_COMPARED or not old:
+def _compute_difference_rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    if max(len(old), len(new)) > MAX_COMPARED_LINES or not old:
         yield from (("del", line) for line in old)
         yield from (("ins", line) for line in new)
         return
@@ -179,25 +180,27 @@ def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, s
                 yield from (("ins", line) for line in new[c:d])
 
 
-def prose_markup(text: str) -> Html:
+def build_prose_markup(text: str) -> Html:
     """Return a text as rendered Markdown."""
-    if len(text) > MOST_PROSE:
-        return verbatim_markup(text)
-    return element(
+    if len(text) > MAX_PROSE_CHARACTERS:
+        return build_verbatim_markup(text)
+    return build_element(
         "div",
-        Html("".join(_markup_of_tokens(_prose_parser().parse(show_hidden(text))))),
+        Html(
+            "".join(_build_token_markup(_build_prose_parser().parse(show_control_characters(text))))
+        ),
         class_="prose",
         dir="auto",
     )
 
 
-def verbatim_markup(text: str) -> Html:
+def build_verbatim_markup(text: str) -> Html:
     """Return a text as typed."""
-    return element("div", text, class_="typed", dir="auto")
+    return build_element("div", text, class_="typed", dir="auto")
 
 
 @cache
-def _prose_parser() -> MarkdownIt:
+def _build_prose_parser() -> MarkdownIt:
     # markdown-it takes 40 ms to import, and is only needed for a page.
     from markdown_it import MarkdownIt
 
@@ -205,16 +208,18 @@ def _prose_parser() -> MarkdownIt:
     return parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
 
 
-def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
+def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
     """Return the markup of tokens; an unknown token becomes its text."""
     parts: list[Html] = []
     for token in tokens:
         if token.type == "inline":
-            parts += _markup_of_tokens(token.children or [])
+            parts += _build_token_markup(token.children or [])
         elif token.type in {"fence", "code_block"}:
-            parts.append(code_markup(token.content.removesuffix("\n"), token.info.split(" ")[0]))
+            parts.append(
+                build_code_markup(token.content.removesuffix("\n"), token.info.split(" ")[0])
+            )
         elif token.type == "code_inline":
-            parts.append(element("code", token.content))
+            parts.append(build_element("code", token.content))
         elif token.type == "link_open":  # a link to any other target gets no href
             target = str(token.attrGet("href") or "")
             attributes = {
@@ -223,36 +228,38 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
                 "target": "_blank",
                 "title": target,
             }
-            parts.append(start_tag("a", **attributes if _ALLOWED_LINK.fullmatch(target) else {}))
+            parts.append(
+                build_start_tag("a", **attributes if _ALLOWED_LINK.fullmatch(target) else {})
+            )
         elif token.type == "link_close":
             parts.append(Html("</a>"))
         elif token.tag in {"br", "hr"}:
-            parts.append(element(token.tag))
+            parts.append(build_element(token.tag))
         elif token.type == "softbreak":
             parts.append(Html("\n"))
-        elif token.nesting and token.tag in ELEMENTS:
-            parts.append(_element_of_token(token))
+        elif token.nesting and token.tag in ELEMENTS_BY_TAG:
+            parts.append(_build_token_element(token))
         else:
             parts.append(escape_html(token.content))
     return parts
 
 
-def _element_of_token(token: Token) -> Html:
-    name = ELEMENTS[token.tag]
+def _build_token_element(token: Token) -> Html:
+    name = ELEMENTS_BY_TAG[token.tag]
     if token.hidden:  # a paragraph in a tight list
         return Html("\n")
     if token.nesting < 0:
-        end = "</table></div>" if name == "table" else f"</{name}>"
+        end_tag = "</table></div>" if name == "table" else f"</{name}>"
         if token.block:
-            return Html(f"{end}\n")
-        return Html(end)
-    start = str(token.attrGet("start") or "")
-    align = str(token.attrGet("style") or "").partition(":")[2]
-    tag = start_tag(
+            return Html(f"{end_tag}\n")
+        return Html(end_tag)
+    start_number = str(token.attrGet("start") or "")
+    alignment = str(token.attrGet("style") or "").partition(":")[2]
+    opening_tag = build_start_tag(
         name,
-        start=start if start.isdecimal() and len(start) < 9 else False,
-        class_=align if align in {"center", "right"} else False,
+        start=start_number if start_number.isdecimal() and len(start_number) < 9 else False,
+        class_=alignment if alignment in {"center", "right"} else False,
     )
     if name == "table":
-        return Html(f'<div class="wide" tabindex="0">{tag}')
-    return tag
+        return Html(f'<div class="wide" tabindex="0">{opening_tag}')
+    return opening_tag
