@@ -104,7 +104,9 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         rng = random.Random(1)
         for count in (1, 2, 3):
             asked = [rng.sample(words, count) for _ in range(ASKED)]
-            spans = [_timed(functools.partial(search_team, said, db, most=10)) for said in asked]
+            spans = [
+                _timed(functools.partial(search_team, said, db, max_hits=10)) for said in asked
+            ]
             percentiles(f"search of {count} words, ms, texts read", spans)
             _looked_up(db.connection, asked)
         _naive(root, backlog, words, rng)

@@ -108,7 +108,7 @@ TRIGGERS: Dict[
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "copies:check_copies", "giants"),
-    "team": ("team", "answers:check", "clipboard"),
+    "team": ("team", "answers:check_pushes", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
 """Checks of doctor: the part, the function, the check that follows it."""
@@ -209,7 +209,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "team",
             ("--team",),
             "Ask the team's server for ancestors that this machine lacks.",
-            "verbs.team_answer:team_lineage",
+            "verbs.team_answer:read_team_lineage",
             True,
         )
     ],
@@ -256,7 +256,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "line_of_trim_help": [("smart_trim", "lane:line_of_trim_help")],
     "notes_after_delete": [
         ("marks", "state:remove_mark_after_delete"),
-        ("team", "answers:after_delete"),
+        ("team", "answers:queue_deleted_session"),
     ],
     "homes_of_session": [("moved", "find_moved_repo:homes_of_session")],
     "note_on_session": [("moved", "copies:copies_note")],
@@ -264,11 +264,11 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "line_of_new_folder": [("moved", "rehome:line_of_new_folder")],
     "note_on_other_sessions": [("moved", "rehome:note_on_other_sessions")],
     "import_file": [("share", "verbs.import_:import_file")],
-    "notes_after_scrub": [("team", "answers:after_scrub")],
-    "line_at_start": [("team", "team_file:unpushed")],
-    "work_after_start": [("team", "answers:after_start")],
+    "notes_after_scrub": [("team", "answers:queue_scrubbed_sessions")],
+    "line_at_start": [("team", "team_file:report_push_failure")],
+    "work_after_start": [("team", "answers:push_unsent_sessions")],
     "push_after_turn": [("team", "background:main")],
-    "needs_driver": [("team", "team_file:joined_team")],
+    "needs_driver": [("team", "team_file:read_team")],
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
     "files_beside_handoff": [("documents", "requested_files:files_beside_handoff")],

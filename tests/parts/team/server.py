@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from resume_hooks.parts.team.connect import schema_sql
+from resume_hooks.parts.team.connect import read_schema_sql
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 """A connection of a test's own, by which it sees everything as it is."""
@@ -84,7 +84,7 @@ class Server:
         with psycopg.connect(
             host=str(self.folder), port=self.port, user="admin", dbname="template_team"
         ) as db:
-            db.execute(schema_sql().encode())
+            db.execute(read_schema_sql().encode())
         with self.superuser("postgres") as db:
             db.execute("grant rh_member to alice, bob, mallory")
 

@@ -53,7 +53,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     before = scans()
     with connect_to_team("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
-            search_team(words_asked, db, most=1)
+            search_team(words_asked, db, max_hits=1)
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
@@ -81,7 +81,7 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
             "\x00prompt naïve 日本語",
         ):
             assert all(query.count("'") % 2 == 0 for query in build_queries(parse_query([words])))
-            search_team([words], db, most=3)
+            search_team([words], db, max_hits=3)
 
 
 def test_a_phrase_is_sought_in_every_turn_with_its_words(
@@ -103,15 +103,16 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
         )
     sent(alice, written(alice, talk))
     with connect_to_team("alice") as db:
-        (found,), searched = search_team(['"go test ./..."'], db, most=10)
+        (found,), searched = search_team(['"go test ./..."'], db, max_hits=10)
         assert (found.reference.rpartition(":")[2], searched) == ("0", 0)
         assert (
-            search_team(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
+            search_team(['"go test ./..." rule'], db, max_hits=10).hits[0].reference
+            == found.reference
         )
-        monkeypatch.setattr(finding, "_READ_TURNS", 100)
-        given_up = search_team(['"go test ./..."'], db, most=10)
+        monkeypatch.setattr(finding, "_MAX_READ_TURNS", 100)
+        given_up = search_team(['"go test ./..."'], db, max_hits=10)
     assert given_up.hits == []
-    assert 100 <= given_up.searched < 200
+    assert 100 <= given_up.searched_turn_count < 200
     asked = build_queries(parse_query(['"go test" rule']))
     assert len(asked) == 2
     assert "rul" not in asked[1]
@@ -178,14 +179,14 @@ def test_no_row_of_a_members_breaks_a_search(
     sent(alice, written(alice))
     sent(mallory, written(mallory, session=session_id(5)))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+        db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
     part = root.execute(
         "select p.id from team.part p join team.session s on s.id = p.session where owner <> 2"
     )
     root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
     with connect_to_team("alice") as db:
-        hits = search_team(["prompt"], db, most=10).hits
-        phrase = search_team(['"prompt 2"'], db, most=10).hits
+        hits = search_team(["prompt"], db, max_hits=10).hits
+        phrase = search_team(['"prompt 2"'], db, max_hits=10).hits
     assert {hit.session_id for hit in hits if hit.mine} == {SESSION}
     assert [hit.session_id for hit in phrase if hit.mine] == [SESSION]
     assert not any("\x1b" in hit.title for hit in hits)
@@ -201,13 +202,15 @@ def test_a_page_of_damaged_turns_hides_nothing(
     ]
     sent(mallory, written(mallory, turns, session_id(5)))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+        db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
     root.execute(
         "update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)"
     )
     with connect_to_team("alice") as db:
-        assert {hit.session_id for hit in search_team(["prompt"], db, most=10).hits} == {SESSION}
-        assert db.refused >= 50
+        assert {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits} == {
+            SESSION
+        }
+        assert db.refused_row_count >= 50
         assert db.notes
 
 
@@ -226,8 +229,8 @@ def test_lying_turns_hide_nothing(
     sent(alice, written(alice))
     _lie(mallory, root, turns, at)
     with connect_to_team("alice") as db:
-        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, most=10).hits}
-        assert db.refused >= 50
+        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
+        assert db.refused_row_count >= 50
         assert db.notes
 
 
@@ -237,7 +240,7 @@ def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: 
     for number in range(5, 9):
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
     with connect_to_team("alice") as db:
-        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, most=10).hits}
+        assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
 
 
 def test_a_piece_of_lines_alone_takes_nobodys_time(
@@ -247,20 +250,22 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
     sent(alice, written(alice))
     body = b"\n" * 500_000
     lines = 0
-    read = turn_reading._HitReader._texts
+    read = turn_reading._HitBuilder._read_texts
 
     def counting(
-        reader: turn_reading._HitReader, given: list[bytes], number: int, *, subagent: bool
+        reader: turn_reading._HitBuilder, given: list[bytes], number: int, *, is_subagent: bool
     ) -> object:
         nonlocal lines
         lines += len(given)
-        return read(reader, given, number, subagent=subagent)
+        return read(reader, given, number, is_subagent=is_subagent)
 
-    monkeypatch.setattr(turn_reading._HitReader, "_texts", counting)
+    monkeypatch.setattr(turn_reading._HitBuilder, "_read_texts", counting)
     _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
     with connect_to_team("alice") as db:
-        assert {hit.session_id for hit in search_team(["prompt"], db, most=10).hits} == {SESSION}
-        assert db.refused >= 40
+        assert {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits} == {
+            SESSION
+        }
+        assert db.refused_row_count >= 40
     assert lines < 400_000
 
 
@@ -292,17 +297,17 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
     sent(alice, written(alice))
     sent(bob, written(bob, session=session_id(4)))
     with connect_to_team("bob") as db:
-        db.run("select team.share(%s, 't', '', null)", (session_id(4),))
+        db.run_statement("select team.share(%s, 't', '', null)", (session_id(4),))
     said = [user("prompt 2: it is settled", uuid=f"u{number}", ts=number) for number in range(150)]
     _forge(mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)])
     with connect_to_team("alice") as db:
         for words, most in ((["prompt"], 10), (["prompt"], 100), (['"prompt 2"'], 10)):
-            hits = search_team(words, db, most=most).hits
+            hits = search_team(words, db, max_hits=most).hits
             assert {hit.owner for hit in hits} == {"alice", "bob", "mallory"}, words
             assert len(hits) <= most
-        assert search_team(["prompt"], db, most=1).hits[0].mine
+        assert search_team(["prompt"], db, max_hits=1).hits[0].mine
     with connect_to_team("bob") as db:
-        assert len(search_team(["settled"], db, most=40).hits) == 40, (
+        assert len(search_team(["settled"], db, max_hits=40).hits) == 40, (
             "where nobody else said it, there are as many as asked"
         )
 
@@ -317,11 +322,11 @@ def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, st
         "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
     )
     with connect_to_team(member.team.service) as db, db.transaction():
-        db.run(
+        db.run_statement(
             f"select team.append({begun}, '', 0, '', %s, %s, %s, %s, 'r', '{{}}', %s, {times}, %s)",
             (session_id(5), member.team.machine, *piece, places, words),
         )
-        db.run("select team.share(%s, 't', '', null)", (session_id(5),))
+        db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
 
 
 def _lie(
@@ -331,7 +336,7 @@ def _lie(
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
     sent(member, written(member, said, session))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (session,))
+        db.run_statement("select team.share(%s, 't', '', null)", (session,))
     lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
     hers = (
         " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id "
@@ -353,9 +358,9 @@ def test_nobody_stands_before_ones_own_sessions(
     )
     root.execute("analyze team.session")
     with connect_to_team("alice") as db:
-        assert [each.session_id for each in list_team_sessions(db, mine=True)] == [SESSION]
+        assert [each.session_id for each in list_team_sessions(db, only_own=True)] == [SESSION]
         assert SESSION in {each.session_id for each in list_team_sessions(db)}
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
             assert find_team_session(words, db).session_id == SESSION
-        assert find_team_session("parser", db, mine=True).session_id == SESSION
+        assert find_team_session("parser", db, only_own=True).session_id == SESSION
         assert sharing.forget_on_server(SESSION, db, alice.where) == 1

@@ -117,14 +117,14 @@ def test_a_team_that_is_sent_nothing_is_told_once(
         assert (done.returncode, done.stderr) == (0, b"")
         return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
-    team_file.record_failure(("the server is away", "Wait."), 3, where, at_once=False)
+    team_file.record_failure(("the server is away", "Wait."), 3, where, report_at_once=False)
     assert say("startup") == ""
-    team_file.record_failure(("no driver", "Install it."), 4, where, at_once=True)
+    team_file.record_failure(("no driver", "Install it."), 4, where, report_at_once=True)
     assert say("startup", "sdk-cli") == ""
     line = say("resume")
     assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
     assert "UTC: no driver; what to do: " in line
-    team_file.record_failure(("no driver", "Install it."), 5, where, at_once=True)
+    team_file.record_failure(("no driver", "Install it."), 5, where, report_at_once=True)
     assert say("startup") == ""
     team_file.record_push(where)
     assert team_file.read_failure(where) is None

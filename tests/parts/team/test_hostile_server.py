@@ -33,7 +33,7 @@ from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_file import Team, team_folder
+from resume_hooks.parts.team.team_file import Team, team_folder_path
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -150,9 +150,9 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
 
     return {
         "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
-        "search": lambda db: finding.search_team(["prompt"], db, most=10).hits,
+        "search": lambda db: finding.search_team(["prompt"], db, max_hits=10).hits,
         "pull": pull,
-        "gone": lambda db: fetching.drop_unreadable_copies(db, where),
+        "gone": lambda db: fetching.remove_unreadable_copies(db, where),
         "resume": resume,
         "forget": lambda db: sharing.forget_on_server(SESSION, db, where),
         "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
@@ -163,7 +163,7 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
             where,
             rescan=True,
         ),
-        "lineage": lambda db: ancestry.lineage_on_server(find_team_session(SESSION, db), db),
+        "lineage": lambda db: ancestry.fetch_server_lineage(find_team_session(SESSION, db), db),
     }
 
 
@@ -228,7 +228,7 @@ def test_the_stand_in_knows_what_was_prepared(home: ConfigHome) -> None:
     with served(
         home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
     ) as db:
-        told = [db.value(query, (), parse_text) for _ in range(20) for query in ours]
+        told = [db.fetch_value(query, (), parse_text) for _ in range(20) for query in ours]
     assert told == ["a", "b"] * 20
 
 
@@ -278,7 +278,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
     with served(home, answer) as db:
-        assert not finding.search_team(["nowhere"], db, most=10).hits
+        assert not finding.search_team(["nowhere"], db, max_hits=10).hits
     assert pages <= 400
 
 
@@ -347,7 +347,7 @@ def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> N
         "select gone from team.expire": [value],
         "\nselect s.id::text": [value, value, *GOOD["\nselect s.id::text"][2:]],
     }
-    pulled = Path(team_folder(home.where)) / "pulled"
+    pulled = Path(team_folder_path(home.where)) / "pulled"
     pulled.mkdir(parents=True)
     (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
 
@@ -377,13 +377,13 @@ def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
         row = good(query)
         return [row] if row else []
 
-    kept = Path(team_folder(home.where)) / "sessions" / other
-    copy = Path(team_folder(home.where)) / "pulled" / "9"
+    kept = Path(team_folder_path(home.where)) / "sessions" / other
+    copy = Path(team_folder_path(home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
     with served(home, answer) as db:
         assert sharing._remove_from_server([SESSION], 30, db, home.where) == []
-        assert fetching.drop_unreadable_copies(db, home.where) == []
+        assert fetching.remove_unreadable_copies(db, home.where) == []
     assert kept.is_dir()
     assert copy.is_dir()
 
@@ -410,7 +410,7 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("_MOST_FETCHED", "exceeds"), ("_FETCH_SECONDS", "too slowly")]
+    ("limit", "said"), [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")]
 )
 def test_a_session_is_fetched_within_bounds(
     home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
@@ -422,7 +422,7 @@ def test_a_session_is_fetched_within_bounds(
         served(home, lambda query: filter(None, [good(query)])) as db,
     ):
         fetching.pull_session(find_team_session(SESSION, db), db, home.where)
-    assert not list(Path(team_folder(home.where)).rglob("*.tmp"))
+    assert not list(Path(team_folder_path(home.where)).rglob("*.tmp"))
 
 
 def test_a_program_waits_for_no_answer_without_end(
@@ -436,7 +436,7 @@ def test_a_program_waits_for_no_answer_without_end(
         over.wait(20)
         return []
 
-    monkeypatch.setattr(connect, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.5)
     server = StandInServer(silent)
     store = PostgresSessionStore(server.service(Path(os.environ["PGSERVICEFILE"])))
     try:
@@ -495,9 +495,9 @@ from resume_hooks.derive.imports import bring_in
 with connect_to_team("stand-in") as db:
     list_team_sessions(db)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for act in (list_team_sessions, lambda db: finding.search_team(["prompt"], db, most=10),
+for act in (list_team_sessions, lambda db: finding.search_team(["prompt"], db, max_hits=10),
             lambda db: fetching.pull_session(find_team_session(sys.argv[1], db), db, Where()),
-            lambda db: fetching.drop_unreadable_copies(db, Where())):
+            lambda db: fetching.remove_unreadable_copies(db, Where())):
     try:
         with connect_to_team("stand-in") as db:
             act(db)

@@ -99,7 +99,7 @@ class Machines(RuleBasedStateMachine):
     def killed(self, where: str, after: int, before: bool) -> None:
         """A push that is killed before or after some call, or before it is remembered."""
         left = after
-        real = pushing._SessionPush._append
+        real = pushing._SessionPush._append_chunk
 
         def append(self: pushing._SessionPush, *given: object) -> object:
             nonlocal left
@@ -115,7 +115,7 @@ class Machines(RuleBasedStateMachine):
             raise _KilledError
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pushing._SessionPush, "_append", append)
+            patch.setattr(pushing._SessionPush, "_append_chunk", append)
             patch.setattr(pushing, "write_cursor", keep)
             try:
                 sent(self.machines[where], self.paths[where])
@@ -151,7 +151,7 @@ def test_any_interleaving(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
     """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
-    monkeypatch.setattr(pieces, "MOST_RAW", 700)
+    monkeypatch.setattr(pieces, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path
     server.services(Machines.database, tmp_path / "services.conf")

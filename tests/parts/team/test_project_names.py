@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.team.membership import project_name
+from resume_hooks.parts.team.membership import read_project_name
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_remote_without_what_lets_in(tmp_path: Path, remote: str, name: str) -
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     before, _, after = name.partition("…")
-    told = project_name(str(tmp_path))
+    told = read_project_name(str(tmp_path))
     assert told.startswith(before)
     assert told.endswith(after)
     assert "glpat" not in told
@@ -45,4 +45,4 @@ def test_a_long_remote_is_cut(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    assert project_name(str(tmp_path)).startswith("h.exampl")
+    assert read_project_name(str(tmp_path)).startswith("h.exampl")

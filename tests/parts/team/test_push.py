@@ -17,11 +17,15 @@ import pytest
 
 from resume_hooks.archive import data_rules
 from resume_hooks.parts.team import cursor, sharing
-from resume_hooks.parts.team.background import pushable_sessions
+from resume_hooks.parts.team.background import find_pushable_sessions
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.cursor import write_cursor
-from resume_hooks.parts.team.fetching import drop_unreadable_copies, pull_session, pulled_sessions
-from resume_hooks.parts.team.pushing import Pushed, is_behind, push_session
+from resume_hooks.parts.team.fetching import (
+    pull_session,
+    read_pulled_sessions,
+    remove_unreadable_copies,
+)
+from resume_hooks.parts.team.pushing import PushResult, has_unsent_data, push_session
 from resume_hooks.parts.team.sessions import find_team_session
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.known_secrets import Redactor
@@ -52,7 +56,7 @@ def written(machine: Machine, content: Sequence[Record] = TURNS, session: str = 
     return Path(write_session(machine.home.project(), session, content))
 
 
-def sent(machine: Machine, path: Path, **more: bool) -> Pushed:
+def sent(machine: Machine, path: Path, **more: bool) -> PushResult:
     """Push a session from a machine."""
     with connect_to_team(machine.team.service) as db:
         return push_session(session_file(str(path)), machine.team, db, machine.where, **more)
@@ -97,12 +101,12 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
     Without the cursor nothing is sent again either.
     """
     path = written(alice)
-    assert is_behind(session_file(str(path)), alice.where)
+    assert has_unsent_data(session_file(str(path)), alice.where)
     first = sent(alice, path)
     assert (first.result, first.records, first.title) == ("sent", len(TURNS), "Fix the parser")
-    assert not is_behind(session_file(str(path)), alice.where)
+    assert not has_unsent_data(session_file(str(path)), alice.where)
     append(path, user("and the lexer?", uuid="late", ts=500))
-    assert is_behind(session_file(str(path)), alice.where)
+    assert has_unsent_data(session_file(str(path)), alice.where)
     assert sent(alice, path).records == 1
     assert live(root) == {"laptop": clean(path)}
     write_cursor(SESSION, cursor.Cursor(), alice.where)
@@ -124,10 +128,10 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     path.write_bytes(whole[:-1])
     assert sent(alice, path).records == len(TURNS)
     assert live(root) == {"laptop": whole}
-    assert not is_behind(session_file(str(path)), alice.where)
+    assert not has_unsent_data(session_file(str(path)), alice.where)
     for more in (b"", b"\n"):
         path.write_bytes(whole[:-1] + more)
-        assert not is_behind(session_file(str(path)), alice.where)
+        assert not has_unsent_data(session_file(str(path)), alice.where)
         assert sent(alice, path).result == "unchanged"
         write_cursor(SESSION, cursor.Cursor(), alice.where)
         assert sent(alice, path).result == "unchanged"
@@ -258,16 +262,16 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
         copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == clean(path)
         assert sharing.forget_on_server(SESSION, db, alice.where) == 2
-        assert drop_unreadable_copies(db, desk.where) == [SESSION]
+        assert remove_unreadable_copies(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
-    assert pulled_sessions(desk.where) == {}
+    assert read_pulled_sessions(desk.where) == {}
     for table in ("session", "part", "chunk", "passage"):
         assert root.execute(f"select count(*) from team.{table}".encode()).fetchone() == (0,)
-    assert not is_behind(session_file(str(path)), alice.where)
+    assert not has_unsent_data(session_file(str(path)), alice.where)
     assert sent(alice, path).result == "forgotten"
-    assert is_behind(session_file(str(path)), desk.where)
+    assert has_unsent_data(session_file(str(path)), desk.where)
     assert sent(desk, path).result == "forgotten"
-    assert not is_behind(session_file(str(path)), desk.where)
+    assert not has_unsent_data(session_file(str(path)), desk.where)
 
 
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
@@ -361,7 +365,7 @@ def test_the_server_away_or_full(
     )
     with pytest.raises(TeamFailed, match="could not extend file") as failed:
         sent(alice, path)
-    assert (failed.value.state, failed.value.remedy) == ("53100", "The server's disk is full.")
+    assert (failed.value.sqlstate, failed.value.remedy) == ("53100", "The server's disk is full.")
     root.execute("drop trigger full_disk on team.chunk")
     assert sent(alice, path).result == "sent"
     assert live(root) == {"laptop": clean(path)}
@@ -373,4 +377,4 @@ def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
     data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
         sent(alice, path)
-    assert pushable_sessions(alice.team, alice.where) == []
+    assert find_pushable_sessions(alice.team, alice.where) == []

@@ -17,11 +17,11 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, translate_errors
 from resume_hooks.parts.team.cursor import Cursor, write_cursor
 from resume_hooks.parts.team.fetching import pull_session
-from resume_hooks.parts.team.finding import Scope, search_team
+from resume_hooks.parts.team.finding import SearchScope, search_team
 from resume_hooks.parts.team.membership import join_team
-from resume_hooks.parts.team.pushing import is_behind
+from resume_hooks.parts.team.pushing import has_unsent_data
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_file import joined_team
+from resume_hooks.parts.team.team_file import read_team
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
@@ -100,7 +100,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
             for (login,) in db.connection.execute("select distinct login::text from team.audit")
         } == {"mallory"}
         assert list_team_sessions(db) == []
-        assert search_team(["prompt"], db, most=10).hits == []
+        assert search_team(["prompt"], db, max_hits=10).hits == []
         assert sharing.forget_on_server(named_id(root), db, mallory.where) == 0
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
@@ -144,7 +144,7 @@ def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connect
     assert root.execute("select to_regclass('team.passage_201901')").fetchone() == (None,)
     now = f"team.passage_{datetime.now(UTC):%Y%m}"
     assert root.execute("select to_regclass(%s)::text", (now,)).fetchone() == (now,)
-    assert is_behind(session_file(str(secret)), alice.where) is False
+    assert has_unsent_data(session_file(str(secret)), alice.where) is False
 
 
 def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Connection) -> None:
@@ -172,7 +172,7 @@ def test_shared_and_withdrawn(
 
     def sees() -> tuple[int, int]:
         with connect_to_team("mallory") as db:
-            return len(list_team_sessions(db)), len(search_team(["prompt"], db, most=10).hits)
+            return len(list_team_sessions(db)), len(search_team(["prompt"], db, max_hits=10).hits)
 
     def shared(*whom: object) -> None:
         with connect_to_team("alice") as db:
@@ -188,9 +188,9 @@ def test_shared_and_withdrawn(
     with connect_to_team("mallory") as db:
         assert (
             list_team_sessions(db)[0].mine,
-            search_team(["prompt"], db, most=1).hits[0].mine,
+            search_team(["prompt"], db, max_hits=1).hits[0].mine,
         ) == (False, False)
-        assert search_team(["prompt"], db, Scope(mine=True), most=1).hits == []
+        assert search_team(["prompt"], db, SearchScope(only_own=True), max_hits=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
     assert sees() == (0, 0)
     shared("team")
@@ -236,7 +236,7 @@ def test_a_stranger_and_a_member_who_left(
             db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="has no team, or your role"):
         join_team(STRANGER, home.where)
-    assert joined_team(home.where) is None
+    assert read_team(home.where) is None
     root.execute("revoke rh_member from mallory")
     try:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
@@ -296,7 +296,7 @@ def test_the_systems_authorities_are_found(
 )  # fmt: skip
 def test_what_counts_as_this_machine(host: str, local: bool) -> None:
     """Its loopback and its sockets; no name that begins like one."""
-    assert connect._is_local(host) is local
+    assert connect._are_local_hosts(host) is local
 
 
 def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: Connection) -> None:
@@ -305,7 +305,7 @@ def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: C
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
     )
     with connect_to_team("admin") as db:
-        db.run("select team.retain(30)")
+        db.run_statement("select team.retain(30)")
     assert root.execute("select count(*) from team.session").fetchone() == (0,), (
         "it ended in 2026's first days"
     )
@@ -322,7 +322,7 @@ def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: 
     """A client's word for the end of a session may be no instant that retention reaches."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
-        db.run("select team.retain(30)")
+        db.run_statement("select team.retain(30)")
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
 
 

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.ancestry import extend_lineage, lineage_on_server
+from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.fetching import resume_team_session
 from resume_hooks.parts.team.finding import search_team
@@ -57,12 +57,12 @@ def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iter
             if request.param == "upgraded":
                 first.setattr(connect, "SCHEMA_VERSION", 1)
             with connect_to_team("admin", any_version=True) as db:
-                db.connection.execute(connect.schema_sql().encode())
+                db.connection.execute(connect.read_schema_sql().encode())
         with connect_to_team("alice", any_version=True) as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
         if request.param == "upgraded":
             with connect_to_team("admin", any_version=True) as db:
-                db.connection.execute(connect.schema_sql(1).encode())
+                db.connection.execute(connect.read_schema_sql(1).encode())
         with connect_to_team("mallory") as db:
             db.connection.execute("select team.enter(gen_random_uuid(), 'dark')")
         yield name
@@ -279,13 +279,13 @@ def test_a_member_is_kept_as_nobody_beside_him(carol: Machine, root: Connection)
             pytest.raises(TeamFailed, match="another role than that of carol"),
             connect_to_team("admin") as db,
         ):
-            db.run("select team.settle_member('carol', 'keep', 'spare')")
+            db.run_statement("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("update team.member set role = to_regrole('carol')::oid where login = 'carol'")
         with pytest.raises(TeamFailed, match="another role"), connect_to_team("admin") as db:
-            db.run("select team.settle_member('carol', 'keep', 'spare')")
+            db.run_statement("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("alter role carol rename to caroline")
         with connect_to_team("admin") as db:
-            db.run("select team.settle_member('carol', 'keep', 'caroline')")
+            db.run_statement("select team.settle_member('carol', 'keep', 'caroline')")
         assert one(root, "select count(*) from team.member where login = 'caroline'") == 1
     finally:
         root.execute("alter role caroline rename to carol; drop role spare")
@@ -296,18 +296,18 @@ def test_who_was_retired_does_not_come_back_by_himself(
 ) -> None:
     """His role is refused until the admin says that it is him again."""
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member('mallory', 'retire', '')")
+        db.run_statement("select team.settle_member('mallory', 'retire', '')")
     with (
         pytest.raises(TeamFailed, match="your role was retired") as refused,
         connect_to_team("mallory") as db,
     ):
-        db.run("select team.enter(gen_random_uuid(), 'back')")
+        db.run_statement("select team.enter(gen_random_uuid(), 'back')")
     assert "member keep" in refused.value.remedy
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
+        db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
     with connect_to_team("mallory") as db:
-        db.run("select team.enter(gen_random_uuid(), 'back')")
+        db.run_statement("select team.enter(gen_random_uuid(), 'back')")
 
 
 def test_what_was_given_is_nobodys_own_word(
@@ -315,11 +315,11 @@ def test_what_was_given_is_nobodys_own_word(
 ) -> None:
     """Its new owner may share and forget it, and goes on in it as in any stranger's."""
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member('carol', 'give', 'alice')")
+        db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     with connect_to_team("alice") as db:
         (session,) = list_team_sessions(db)
         assert (session.mine, session.given) == (True, True)
-        assert {hit.mine for hit in search_team(["prompt"], db, most=5).hits} == {False}
+        assert {hit.mine for hit in search_team(["prompt"], db, max_hits=5).hits} == {False}
         wish = BundleOptions(str(alice.home.root), whole=True, force=True, dry_run=True)
         came, notes = resume_team_session(session, wish, db, alice.where)
     assert came[0].session_id != session.session_id
@@ -331,7 +331,7 @@ def test_a_given_session_shares_nothing_of_ones_own(
 ) -> None:
     """One's own of the same id begins private, though the one that was given is the team's."""
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member('carol', 'give', 'alice')")
+        db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(one(root, "select session_id from team.session where given"))
     sent(alice, written(alice, session=given_id))
     with connect_to_team("alice") as db:
@@ -346,12 +346,12 @@ def test_ones_own_is_named_before_a_twin(
 ) -> None:
     """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member('carol', 'give', 'alice')")
+        db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(one(root, "select session_id from team.session where given"))
     sent(alice, written(alice, session=given_id))
     sent(mallory, written(mallory, session=given_id))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (given_id,))
+        db.run_statement("select team.share(%s, 't', '', null)", (given_id,))
     root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
     with connect_to_team("alice") as db:
         found = find_team_session(given_id, db)
@@ -369,7 +369,7 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str)
         written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name),
     )
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (name,))
+        db.run_statement("select team.share(%s, 't', '', null)", (name,))
     with connect_to_team("alice") as db:
         assert find_team_session(name, db).title == asked
         with pytest.raises(SessionNotFound):
@@ -387,7 +387,7 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
     sent(alice, written(alice, session=own))
     sent(mallory, written(mallory, session=twin))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (twin,))
+        db.run_statement("select team.share(%s, 't', '', null)", (twin,))
     with connect_to_team("alice") as db:
         assert find_team_session(SESSION[:8], db).session_id == own
         assert find_team_session(f"mallory:{SESSION[:8]}", db).session_id == twin
@@ -404,7 +404,7 @@ def test_a_strangers_session_is_no_child_of_ones_own(
         sent(desk, written(desk))
     sent(mallory, written(mallory, [custom_title("Payroll"), *conversation(2)]))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (SESSION,))
+        db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         came, notes = resume_team_session(
@@ -422,7 +422,7 @@ def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> Non
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     sent(mallory, written(mallory, [custom_title("Zebra"), *conversation(2), hidden]))
     with connect_to_team("mallory") as db:
-        db.run("select team.share(%s, 't', '', null)", (SESSION,))
+        db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         for _ in range(2):
@@ -441,13 +441,13 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
     sent(mallory, written(mallory, session=parent))
     for login, name in (("bob", child), ("mallory", parent)):
         with connect_to_team(login) as db:
-            db.run("select team.share(%s, 't', '', null)", (name,))
+            db.run_statement("select team.share(%s, 't', '', null)", (name,))
 
     def seen(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
         return [(row.session_id, row.status, row.owner) for row in rows]
 
     with connect_to_team("alice") as db:
-        assert seen(lineage_on_server(find_team_session(f"bob:{child}", db), db)) == [
+        assert seen(fetch_server_lineage(find_team_session(f"bob:{child}", db), db)) == [
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
@@ -465,7 +465,7 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
     with connect_to_team("bob") as db:
-        assert seen(lineage_on_server(find_team_session(child, db), db))[0] == (
+        assert seen(fetch_server_lineage(find_team_session(child, db), db))[0] == (
             parent,
             "team",
             "bob",
@@ -484,14 +484,16 @@ def test_who_is_let_back_changes_nothing_that_was_given(
     with connect_to_team("mallory") as db:
         sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member('mallory', 'give', 'alice')")
+        db.run_statement("select team.settle_member('mallory', 'give', 'alice')")
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
     with connect_to_team("admin") as db:
-        db.run("select team.settle_member(%s, 'keep', 'mallory')", (left,))
+        db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
     before = rows(root, "session")
     with connect_to_team("mallory") as db:
         told = (path.stem, mallory.team.machine, before[0][0])
-        db.run('select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told)
+        db.run_statement(
+            'select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told
+        )
     assert rows(root, "session")[: len(before)] == before
 
 
@@ -500,14 +502,14 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
     path = written(mallory)
     sent(mallory, path)
     with connect_to_team("mallory") as db, db.transaction():
-        db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
-        db.run(
+        db.run_statement("select team.share(%s, 'g', 'alice', null)", (path.stem,))
+        db.run_statement(
             "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
         )
         with connect_to_team("admin") as own:
-            own.run("set lock_timeout = '2s'")
+            own.run_statement("set lock_timeout = '2s'")
             for login in ("alice", "mallory"):
-                own.run("select team.settle_member(%s, 'retire', '')", (login,))
+                own.run_statement("select team.settle_member(%s, 'retire', '')", (login,))
 
 
 @pytest.mark.parametrize("act", ["retire", "give", "remove"])
@@ -523,19 +525,19 @@ def test_no_lock_keeps_a_member_in(
         "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
     )
     with connect_to_team(holder) as db:
-        db.run(project)
-        db.run(
+        db.run_statement(project)
+        db.run_statement(
             "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
             (held, held),
         )
     with connect_to_team(holder) as db, db.transaction():
-        db.run("select team.project_admit('host/mine', 'mallory', false)")
-        db.run(
+        db.run_statement("select team.project_admit('host/mine', 'mallory', false)")
+        db.run_statement(
             "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
             (held, held),
         )
         with connect_to_team("admin") as own:
-            own.run("set lock_timeout = '2s'")
+            own.run_statement("set lock_timeout = '2s'")
             settled(own, "mallory", act)
         told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
         assert told
@@ -546,7 +548,7 @@ def test_no_lock_keeps_a_member_in(
             connect_to_team("mallory") as again,
             connect.translate_errors(),
         ):
-            again.run("select team.required()")
+            again.run_statement("select team.required()")
     if not kept:
         return
     with connect_to_team("admin") as own:
@@ -562,7 +564,9 @@ def test_no_lock_keeps_a_member_in(
 
 def settled(db: Database, login: str, act: str) -> None:
     """Have the admin say what a member is from now on."""
-    db.run("select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else ""))
+    db.run_statement(
+        "select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else "")
+    )
 
 
 def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
@@ -573,12 +577,12 @@ def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Conne
         return [one(root, f"select last_value from team.{name}_id_seq") for name in names]
 
     with connect_to_team("alice") as db:
-        db.run("select team.project_add('host/mine')")
+        db.run_statement("select team.project_add('host/mine')")
     before = taken()
     for machine, login in ((alice, "alice"), (mallory, "mallory")):
         with connect_to_team(login) as db:
             for _ in range(3):
-                db.run(
+                db.run_statement(
                     "select team.project_add('host/mine'), team.enter(%s, 'again')",
                     (machine.team.machine,),
                 )
@@ -591,7 +595,7 @@ def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connec
     sent(alice, written(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
-            db.run("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
+            db.run_statement("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
     whoms = root.execute(
         "select detail->>'whom' from team.audit where act = 'share' order by id"
     ).fetchall()
@@ -604,7 +608,7 @@ def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection
     assert len(names) > 15
     for name in names:
         with pytest.raises(TeamFailed), connect_to_team("alice") as db, db.transaction():
-            db.run(f"lock table team.{name} in share mode nowait")
+            db.run_statement(f"lock table team.{name} in share mode nowait")
 
 
 def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
@@ -620,16 +624,16 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     root.execute(month.encode())
     root.execute(b"alter table team.passage_202001 owner to rh_owner")
     with connect_to_team("mallory") as db, db.transaction():
-        search_team(["prompt"], db, most=5)
-        db.run("select team.share(%s, 't', '', null)", (path.stem,))
+        search_team(["prompt"], db, max_hits=5)
+        db.run_statement("select team.share(%s, 't', '', null)", (path.stem,))
         with connect_to_team("admin") as own:
-            own.run("set lock_timeout = 0")
-            own.run("select team.retain(30)")
+            own.run_statement("set lock_timeout = 0")
+            own.run_statement("select team.retain(30)")
         with connect_to_team("alice") as other:
-            assert search_team(["prompt"], other, most=5).hits == []
+            assert search_team(["prompt"], other, max_hits=5).hits == []
     assert rows(root, "session") != []
     with connect_to_team("admin") as own:
-        own.run("select team.retain(30)")
+        own.run_statement("select team.retain(30)")
     assert rows(root, "session") == []
     assert one(root, "select to_regclass('team.passage_202001') is null")
 
@@ -641,16 +645,16 @@ def test_retention_passes_over_what_is_held(
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     sent(alice, written(alice))
     with connect_to_team("mallory") as db:
-        db.run(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
+        db.run_statement(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
     root.execute("update team.session set ended = '2020-01-01T00:00:00Z'")
     with connect_to_team("mallory") as db, db.transaction():
-        db.run(begin, (mallory.team.machine, "{}"))
+        db.run_statement(begin, (mallory.team.machine, "{}"))
         with connect_to_team("admin") as own:
-            own.run("set lock_timeout = 0; set statement_timeout = '10s'")
-            own.run("select team.retain(30)")
+            own.run_statement("set lock_timeout = 0; set statement_timeout = '10s'")
+            own.run_statement("select team.retain(30)")
     assert one(root, "select count(*) from team.session") == 50
     with connect_to_team("admin") as own:
-        own.run("select team.retain(30)")
+        own.run_statement("select team.retain(30)")
     assert rows(root, "session") == []
 
 
@@ -659,19 +663,19 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connect_to_team("mallory") as db, db.transaction():
-        search_team(["prompt"], db, most=5)
+        search_team(["prompt"], db, max_hits=5)
         assert sent(alice, written(alice)).result == "sent"
         with connect_to_team("admin") as own:
-            own.run("select team.retain(3000)")
+            own.run_statement("select team.retain(3000)")
     with connect_to_team("mallory") as db, db.transaction():
-        db.run(
+        db.run_statement(
             "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
         )
         with connect_to_team("alice") as other:
-            other.run("set lock_timeout = '2s'")
-            assert search_team(["prompt"], other, most=5).hits, "no push locks the words"
+            other.run_statement("set lock_timeout = '2s'")
+            assert search_team(["prompt"], other, max_hits=5).hits, "no push locks the words"
     with connect_to_team("admin") as own:
-        own.run("select team.retain(3000)")
+        own.run_statement("select team.retain(3000)")
     assert one(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connect_to_team("alice") as db:
@@ -684,13 +688,15 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
     """The lock under which a session is sent and forgotten is none that another member can take."""
     path = written(alice)
     with connect_to_team("mallory") as db:
-        db.run("select pg_advisory_lock(hashtextextended(%s, id)) from team.member", (path.stem,))
+        db.run_statement(
+            "select pg_advisory_lock(hashtextextended(%s, id)) from team.member", (path.stem,)
+        )
         for statement in (
             "lock table team.member in row share mode",
             "select 1 from team.member for update",
         ):
             with pytest.raises(TeamFailed), connect.translate_errors():
-                db.run(statement)
+                db.run_statement(statement)
         root.execute("alter role alice set lock_timeout = '2s'")
         try:
             assert sent(alice, path).result == "sent"

@@ -21,11 +21,11 @@ from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
-from resume_hooks.parts.team.membership import project_name
-from resume_hooks.parts.team.pushing import Pushed
+from resume_hooks.parts.team.membership import read_project_name
+from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
-from resume_hooks.parts.team.team_file import PUSH_MARK, joined_team, team_folder
-from resume_hooks.parts.team.verbs.team_answer import pushed_text
+from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, read_team, team_folder_path
+from resume_hooks.parts.team.verbs.team_answer import format_push_results
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -166,10 +166,10 @@ def test_a_push_that_can_t_run_is_told(
     laptop.team("join", "alice")
     told(laptop, git)
     laptop.team("projects", "add")
-    mark = Path(team_folder(laptop.where)) / PUSH_MARK
+    mark = Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE
     with monkeypatch.context() as patch:  # the venv was built anew, without it
         patch.setitem(sys.modules, "psycopg", None)
-        background.push_behind(laptop.where, lambda: False)
+        background.push_unsent(laptop.where, lambda: False)
     assert mark.stat().st_mtime > time.time() + 60, "tried again later"
     assert laptop.team("status")["failing"].startswith(
         "2 sessions wait to be pushed to the team since 20"
@@ -178,11 +178,11 @@ def test_a_push_that_can_t_run_is_told(
     with monkeypatch.context() as patch:
         patch.setattr(background, "push_session", failing_for(SESSION))
         os.utime(mark, (0, 0))
-        background.push_behind(laptop.where, lambda: False)
+        background.push_unsent(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
     assert laptop.team("status")["behind"] == 1, "the other one went all the same"
     os.utime(mark, (0, 0))
-    background.push_behind(laptop.where, lambda: False)
+    background.push_unsent(laptop.where, lambda: False)
     assert laptop.team("status")["failing"] == ""
 
 
@@ -222,18 +222,18 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
     told(laptop, git)
-    assert project_name(str(laptop.here)) == "example.com/acme/parser"
+    assert read_project_name(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.team("projects")["projects"] == []
-    assert not (Path(team_folder(laptop.where)) / PUSH_MARK).exists()
+    assert not (Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE).exists()
     assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
     assert laptop.team("status")["behind"] == 2
     would = laptop.team("push", "--all", "--dry-run")
     assert (would["written"], sum(each["records"] for each in would["pushed"])) == (False, 9)
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
-    background.push_behind(laptop.where, lambda: False)
+    background.push_unsent(laptop.where, lambda: False)
     status = laptop.team("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
-    os.unlink(Path(team_folder(laptop.where)) / "last")
+    os.unlink(Path(team_folder_path(laptop.where)) / "last")
     assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
@@ -352,7 +352,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert laptop.team("push", "--all")["gone"] == [SESSION]
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     laptop.team("leave")
-    assert joined_team(laptop.where) is None
+    assert read_team(laptop.where) is None
 
 
 def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
@@ -366,13 +366,13 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     bobs.team("join", "bob")
     key = "example.com/acme/parser"
     with connect.connect_to_team("bob") as db:
-        db.run("select team.project_add(%s)", (key,))
+        db.run_statement("select team.project_add(%s)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and can admit you to what is shared with it."
     ]
     laptop.team("push", CHILD)
     with connect.connect_to_team("bob") as db:
-        db.run("select team.project_admit(%s, 'alice', true)", (key,))
+        db.run_statement("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
     ]
@@ -397,7 +397,7 @@ def test_what_an_open_transaction_holds_is_said(
     bobs.team("projects", "add")
     bobs.team("push", "--all")
     with connect.connect_to_team("bob") as db, db.transaction():
-        db.run("select team.share(%s, 't', '', null)", (CHILD,))
+        db.run_statement("select team.share(%s, 't', '', null)", (CHILD,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
         r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* for '(bob \(left, \d+\))'.\n",
@@ -489,7 +489,7 @@ def test_upgrade(
     with monkeypatch.context() as patch:
         patch.setattr(connect, "SCHEMA_VERSION", 1)
         with connect.connect_to_team("admin", any_version=True) as old:
-            old.run(connect.schema_sql())
+            old.run_statement(connect.read_schema_sql())
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.team("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
@@ -525,7 +525,9 @@ def test_a_session_on_two_machines() -> None:
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:
     """They are counted in the row of the session, and their kinds stand below."""
     kinds = {f"kind-number-{number}": number for number in range(1, 60)}
-    text = pushed_text([Pushed(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], written=True)
+    text = format_push_results(
+        [PushResult(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], written=True
+    )
     assert max(map(len, text.splitlines())) <= 130
     assert "1,770" in text
     assert "59 kind-number-59" in text.replace("\n", " ")
@@ -560,6 +562,6 @@ def test_a_team_that_is_sent_nothing(
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()
     assert diagnosed(tmp_path).remedy.endswith("hooks/engine --install --team")
-    team_file.record_failure(("the server is away", "Wait."), 1, Where(), at_once=False)
+    team_file.record_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
     assert diagnosed(tmp_path).code == "team-failing"
     assert diagnosed(tmp_path).detail.startswith("1 session waits")

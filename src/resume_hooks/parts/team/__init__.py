@@ -3,9 +3,9 @@
 No code in this package runs before you join a team. Only ``connect`` imports ``psycopg``, when it
 opens a connection.
 
-Data is redacted on this machine, then cut into numbered pieces of whole lines. The words for the
-search come from the redacted lines. The server accepts a piece only with the digest of all previous
-pieces. So sending data twice changes nothing, and a rewritten file starts a new generation instead
+Data is redacted on this machine, then cut into numbered chunks of whole lines. The words for the
+search come from the redacted lines. The server accepts a chunk only with the digest of all previous
+chunks. So sending data twice changes nothing, and a rewritten file starts a new generation instead
 of a merge. The database itself decides who may read a row.
 """
 
@@ -27,7 +27,7 @@ PART = Part(
             "lineage",
             ("--team",),
             "Ask the team's server for ancestors that this machine lacks.",
-            "verbs.team_answer:team_lineage",
+            "verbs.team_answer:read_team_lineage",
         ),
         Option(
             "search",
@@ -36,14 +36,14 @@ PART = Part(
             "verbs.team_answer:answer_search",
         ),
     ),
-    checks=(Check("team", "answers:check", before="clipboard"),),
+    checks=(Check("team", "answers:check_pushes", before="clipboard"),),
     answers=(
-        Answer(questions.notes_after_delete, "answers:after_delete"),
-        Answer(questions.notes_after_scrub, "answers:after_scrub"),
-        Answer(questions.line_at_start, "team_file:unpushed"),
-        Answer(questions.work_after_start, "answers:after_start"),
+        Answer(questions.notes_after_delete, "answers:queue_deleted_session"),
+        Answer(questions.notes_after_scrub, "answers:queue_scrubbed_sessions"),
+        Answer(questions.line_at_start, "team_file:report_push_failure"),
+        Answer(questions.work_after_start, "answers:push_unsent_sessions"),
         Answer(questions.push_after_turn, "background:main"),
-        Answer(questions.needs_driver, "team_file:joined_team"),
+        Answer(questions.needs_driver, "team_file:read_team"),
         Answer(questions.session_store, "sdk_store:PostgresSessionStore"),
     ),
 )

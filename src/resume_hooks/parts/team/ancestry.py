@@ -6,14 +6,14 @@ revealed whether that ancestor was ever pushed.
 
 from __future__ import annotations
 
-from resume_hooks.parts.team.connect import stop_when_late
+from resume_hooks.parts.team.connect import suppress_late_answers
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import TeamSession, sessions_with_ids
+from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ancestor
 from resume_hooks.sessions.link_log import read_links
 
-REMOTE, PRIVATE = "team", "private"
+TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
 """The status of an ancestor that the server returned, or refused to return."""
 
 
@@ -21,27 +21,27 @@ def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> lis
     """Return a lineage, oldest first, with a missing ancestor replaced by ancestors from the server."""
     if not ancestors or ancestors[0].status != MISSING_STATUS or not ancestors[0].session_id:
         return ancestors
-    missing, child = ancestors[0].session_id, ancestors[1].session_id
-    owners = []
+    missing_id, child_id = ancestors[0].session_id, ancestors[1].session_id
+    owner_logins = []
     for link in read_links(where):
-        if (link.parent_id, link.child_id) == (missing, child):
-            owners.append(link.owner)
-    owner = next((owner for owner in reversed(owners) if owner), "")
+        if (link.parent_id, link.child_id) == (missing_id, child_id):
+            owner_logins.append(link.owner)
+    owner = next((owner for owner in reversed(owner_logins) if owner), "")
     return [
-        *_ancestors_on_server(missing, owner, db, {row.session_id for row in ancestors[1:]}),
+        *_fetch_ancestors(missing_id, owner, db, {row.session_id for row in ancestors[1:]}),
         *ancestors[1:],
     ]
 
 
-def lineage_on_server(session: TeamSession, db: Database) -> list[Ancestor]:
+def fetch_server_lineage(session: TeamSession, db: Database) -> list[Ancestor]:
     """Return the lineage of a session that exists only on the server, oldest first."""
     return [
-        *_ancestors_on_server(session.parent, session.owner, db, {session.session_id}),
-        _ancestor_row(session),
+        *_fetch_ancestors(session.parent, session.owner, db, {session.session_id}),
+        _build_ancestor(session),
     ]
 
 
-def _ancestors_on_server(
+def _fetch_ancestors(
     session_id: str, owner: str, db: Database, seen_ids: set[str]
 ) -> list[Ancestor]:
     """Return a session and its ancestors, oldest first; ``owner`` is the session's owner, or ``""`` for yourself.
@@ -50,27 +50,27 @@ def _ancestors_on_server(
     session under any id. If several machines have an ancestor, the newest copy is used.
     """
     rows: list[Ancestor] = []
-    with stop_when_late(db):
+    with suppress_late_answers(db):
         while (
             session_id
             and session_id not in seen_ids
             and len(rows) < MAX_GENERATIONS
-            and not db.is_late()
+            and not db.has_passed_deadline()
         ):
             seen_ids.add(session_id)
             if owner:
-                owner_sessions = sessions_with_ids(db, [session_id], owner=owner)
+                owner_sessions = fetch_sessions_by_id(db, [session_id], owner=owner)
             else:
                 owner_sessions = []
             own_sessions = []
-            for session in sessions_with_ids(db, [session_id], mine=True):
+            for session in fetch_sessions_by_id(db, [session_id], only_own=True):
                 if not session.given:
                     own_sessions.append(session)
             ancestor = next(iter([*owner_sessions, *own_sessions]), None)
-            unseen = Ancestor(
-                session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0
+            unseen_ancestor = Ancestor(
+                session_id, "", "", "unknown", "unknown", None, None, PRIVATE_SOURCE, "", "", 0
             )
-            rows.append(_ancestor_row(ancestor) if ancestor else unseen)
+            rows.append(_build_ancestor(ancestor) if ancestor else unseen_ancestor)
             if ancestor:
                 session_id, owner = (ancestor.parent, ancestor.owner)
             else:
@@ -78,12 +78,12 @@ def _ancestors_on_server(
     return rows[::-1]
 
 
-def _ancestor_row(session: TeamSession) -> Ancestor:
+def _build_ancestor(session: TeamSession) -> Ancestor:
     if session.parent:
-        derived = "trimmed" if session.kind == "trim" else "continued"
+        derivation = "trimmed" if session.kind == "trim" else "continued"
     else:
-        derived = "original"
+        derivation = "original"
     return Ancestor(
-        session.session_id, "", session.title, derived, session.kind or "original", None, session.parent or None,
-        REMOTE, session.created, session.ended, session.raw, session.owner, session.machine,
+        session.session_id, "", session.title, derivation, session.kind or "original", None, session.parent or None,
+        TEAM_SOURCE, session.created, session.ended, session.raw, session.owner, session.machine,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.team_file import PUSH_MARK, joined_team, team_folder
+from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, read_team, team_folder_path
 from resume_hooks.paths import Where
 from resume_hooks.system.text import format_count
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 
-def after_delete(session_id: str, where: Where) -> list[str]:
+def queue_deleted_session(session_id: str, where: Where) -> list[str]:
     """Queue a deleted session, so that the next push makes the server forget it, and return notes for the user."""
-    if joined_team(where) is None:
+    if read_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_forget
 
     return list(filter(None, [queue_forget(session_id, where)]))
 
 
-def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
+def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
     """Queue scrubbed sessions, so that the next push replaces the server's copies, and return notes for the user."""
-    if joined_team(where) is None:
+    if read_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import queue_replacement
 
@@ -41,33 +41,33 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
     ]
 
 
-def after_start(where: Where, is_over: Callable[[], bool]) -> None:
+def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """Push turns that are still unsent because of the pause between pushes or an unreachable server."""
-    if not os.path.exists(os.path.join(team_folder(where), PUSH_MARK)):
+    if not os.path.exists(os.path.join(team_folder_path(where), PUSH_MARK_FILE)):
         return
-    from resume_hooks.parts.team.background import push_behind
+    from resume_hooks.parts.team.background import push_unsent
 
-    push_behind(where, is_over, pause=0)
+    push_unsent(where, is_over, pause_seconds=0)
 
 
-def check(_: str) -> Finding:
+def check_pushes(_: str) -> Finding:
     """Return doctor's finding on whether pushes after turns can work. The server is not contacted."""
     from resume_hooks.maintenance.doctor import ok_finding, problem_finding
-    from resume_hooks.parts.team.connect import DRIVER, driver_remedy
+    from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
 
-    joined, failing = team_file.joined_team(Where()), team_file.read_failure(Where())
-    if joined is None:
+    team, failure = team_file.read_team(Where()), team_file.read_failure(Where())
+    if team is None:
         return ok_finding("none was joined", "none")
-    if failing:
-        return problem_finding(failing.sentence, failing.remedy, "failing")
-    if find_spec(DRIVER) is None:
+    if failure:
+        return problem_finding(failure.sentence, failure.remedy, "failing")
+    if find_spec(DRIVER_PACKAGE) is None:
         return problem_finding(
-            f"{DRIVER}, which speaks to the server of {joined.service}, is missing",
-            driver_remedy(),
+            f"{DRIVER_PACKAGE}, which speaks to the server of {team.service}, is missing",
+            format_driver_remedy(),
             "driver",
         )
-    pushes = (
-        f"turns' ends push {format_count(len(joined.projects), 'project')}, last push "
-        f"{team_file.last_push_text(Where())}"
+    push_summary = (
+        f"turns' ends push {format_count(len(team.projects), 'project')}, last push "
+        f"{team_file.format_last_push(Where())}"
     )
-    return ok_finding(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")
+    return ok_finding(f"{team.service} as {team.login}; {push_summary}; the server was not asked")

@@ -20,22 +20,22 @@ from resume_hooks.hooks import reply
 from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import DriverMissing, connect_to_team
-from resume_hooks.parts.team.cursor import pushed_ids, read_cursor
-from resume_hooks.parts.team.membership import project_name
-from resume_hooks.parts.team.pushing import is_behind, push_session
+from resume_hooks.parts.team.cursor import read_cursor, read_pushed_ids
+from resume_hooks.parts.team.membership import read_project_name
+from resume_hooks.parts.team.pushing import has_unsent_data, push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import (
-    expired_sessions,
+    find_expired_sessions,
     has_queued_forgets,
     remove_lost_sessions,
 )
 from resume_hooks.parts.team.team_file import (
-    PUSH_MARK,
+    PUSH_MARK_FILE,
     Team,
-    joined_team,
+    read_team,
     record_failure,
     record_push,
-    team_folder,
+    team_folder_path,
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -47,23 +47,23 @@ from resume_hooks.system import bug_log
 from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
-PUSH_PAUSE = 60
+PUSH_PAUSE_SECONDS = 60
 """The number of seconds between two pushes after turns."""
 
-RETRY_PAUSE = 15 * 60
+RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds until the next attempt if the server is unreachable."""
 
-PUSH_LIMIT = 240.0
+MAX_PUSH_SECONDS = 240.0
 """The number of seconds after which no other session is pushed."""
 
-PAUSES_AFTER_END = (1.0, 4.0, 10.0)
+END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
 """The number of seconds to wait before each push attempt after a session's end.
 
 At that time the client may still be writing its last records, or another push may be running.
 """
 
 
-def pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
+def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
     """Return the sessions to push, newest first: those of added projects, and those scrubbed since their last push.
 
     Return [] if the account's data rules forbid it.
@@ -71,89 +71,106 @@ def pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
     if data_rules.read_data_rules(where):
         return []
     is_added: dict[str, bool] = {}
-    sent_ids = pushed_ids(where)
+    pushed_session_ids = read_pushed_ids(where)
     return [
         session
         for session in locate.all_sessions(where)
         if _belongs_to_team(session, team, where, is_added)
-        or (session.session_id in sent_ids and read_cursor(session.session_id, where).drop)
+        or (
+            session.session_id in pushed_session_ids and read_cursor(session.session_id, where).drop
+        )
     ]
 
 
-def sessions_behind(team: Team, where: Where) -> list[SessionFile]:
+def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
     """Return the sessions whose data on the server is missing or incomplete, according to this machine's records."""
-    return [session for session in pushable_sessions(team, where) if is_behind(session, where)]
+    return [
+        session
+        for session in find_pushable_sessions(team, where)
+        if has_unsent_data(session, where)
+    ]
 
 
 def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
     """Return a sentence for each other agent with the number of its sessions that cannot be pushed."""
     is_added: dict[str, bool] = {}
-    counts = {}
+    counts_by_agent = {}
     for agent in list_other_agents(where):
         if agent.name in RESUMABLE_AGENTS:
-            counts[agent.label] = sum(
+            counts_by_agent[agent.label] = sum(
                 _belongs_to_team(session, team, where, is_added)
                 for session in agent.store.sessions()
             )
-    fork = "you can push a fork: resume-hooks fork SESSION --to claude"
+    fork_hint = "you can push a fork: resume-hooks fork SESSION --to claude"
     return [
-        f"{format_count(count, 'session')} of {label} stayed here; {fork}"
-        for label, count in counts.items()
+        f"{format_count(count, 'session')} of {label} stayed here; {fork_hint}"
+        for label, count in counts_by_agent.items()
         if count
     ]
 
 
-def push_behind(
-    where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PUSH_PAUSE
+def push_unsent(
+    where: Where,
+    is_over: Callable[[], bool],
+    only_session_id: str = "",
+    *,
+    pause_seconds: int = PUSH_PAUSE_SECONDS,
 ) -> None:
-    """Push all unsent sessions, or only the session ``only``, and record a failure.
+    """Push all unsent sessions, or only the session ``only_session_id``, and record a failure.
 
-    Do nothing if the last attempt was less than ``pause`` seconds ago, or if the server was
-    unreachable and the next attempt is not due yet. If ``pause`` is ``-RETRY_PAUSE``, neither
-    condition applies.
+    Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the server was
+    unreachable and the next attempt is not due yet. If ``pause_seconds`` is ``-RETRY_PAUSE``,
+    neither condition applies.
     """
-    team, mark = joined_team(where), os.path.join(team_folder(where), PUSH_MARK)
+    team, push_mark = read_team(where), os.path.join(team_folder_path(where), PUSH_MARK_FILE)
     with contextlib.suppress(ResumeHooksError, OSError):
         if (
             team is None
             or not team.projects
-            or -RETRY_PAUSE <= time.time() - os.stat(mark).st_mtime < pause
+            or -RETRY_PAUSE_SECONDS <= time.time() - os.stat(push_mark).st_mtime < pause_seconds
         ):
             return
-        behind = sessions_behind(team, where)
+        unsent_sessions = find_unsent_sessions(team, where)
         sessions = []
-        for session in behind:
-            if only in {"", session.session_id}:
+        for session in unsent_sessions:
+            if only_session_id in {"", session.session_id}:
                 sessions.append(session)
-        if not (sessions or has_queued_forgets(where) or (not only and expired_sessions(where)[0])):
+        if not (
+            sessions
+            or has_queued_forgets(where)
+            or (not only_session_id and find_expired_sessions(where)[0])
+        ):
             return  # the next push does not need to wait
-        os.utime(mark)
+        os.utime(push_mark)
         # imported here, because a push from the command line is 65 ms faster without it
-        from resume_hooks.parts.team.fetching import drop_unreadable_copies
+        from resume_hooks.parts.team.fetching import remove_unreadable_copies
 
         try:
             with connect_to_team(team.service) as db:
                 remove_lost_sessions(db, where)
-                drop_unreadable_copies(db, where)
-                _push_each(sessions, team, db, where, is_over)
+                remove_unreadable_copies(db, where)
+                _push_sessions(sessions, team, db, where, is_over)
             record_push(where)
         except Exception as error:  # noqa: BLE001 - a bug of ours, too: the scanner's stops a push, and nobody would know
-            later = time.time() + RETRY_PAUSE
-            os.utime(mark, (later, later))
+            retry_time = time.time() + RETRY_PAUSE_SECONDS
+            os.utime(push_mark, (retry_time, retry_time))
             if isinstance(error, ResumeHooksError):
-                reason, at_once = (error.message, error.remedy), isinstance(error, DriverMissing)
+                reason, report_at_once = (
+                    (error.message, error.remedy),
+                    isinstance(error, DriverMissing),
+                )
             else:
                 bug_log.log_bug("team push", __version__, error, where)
                 bug_text = f"a bug in resume-hooks stopped it ({type(error).__name__})"
-                reason, at_once = (bug_text, "Report it: resume-hooks doctor --bundle"), True
-            record_failure(reason, len(behind), where, at_once=at_once)
+                reason, report_at_once = (bug_text, "Report it: resume-hooks doctor --bundle"), True
+            record_failure(reason, len(unsent_sessions), where, report_at_once=report_at_once)
 
 
-def _push_each(
+def _push_sessions(
     sessions: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
 ) -> None:
     """Push each session. If a push fails, push the other sessions before raising the error."""
-    failed: Exception | None = None
+    last_error: Exception | None = None
     for session in sessions:
         if is_over():
             break
@@ -162,18 +179,18 @@ def _push_each(
         except SessionNotFound:
             continue
         except Exception as error:
-            if db.closed:
+            if db.is_closed:
                 raise
-            failed = error
-    if failed is not None:
-        raise failed
+            last_error = error
+    if last_error is not None:
+        raise last_error
 
 
-def check_model_may_search(where: Where) -> None:
+def check_model_search_allowed(where: Where) -> None:
     """Raise UsageError unless the user allows the model to search the team's server."""
-    allowed = settings.load_settings(where)["team_model_search"]
+    is_allowed = settings.load_settings(where)["team_model_search"]
     # The permission cannot be an environment variable, because a command line can set its own.
-    if allowed != ("on", "file"):
+    if is_allowed != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
             "Allow it in a terminal: resume-hooks config team_model_search on",
@@ -188,7 +205,7 @@ def _belongs_to_team(
     except SessionNotFound:
         return False
     if home not in is_added:
-        is_added[home] = project_name(home) in team.projects
+        is_added[home] = read_project_name(home) in team.projects
     return is_added[home]
 
 
@@ -206,22 +223,29 @@ def main() -> None:
         return
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
         os.nice(HOOK_NICENESS)
-    where, deadline = Where(), time.monotonic() + PUSH_LIMIT
+    where, deadline = Where(), time.monotonic() + MAX_PUSH_SECONDS
     if reply.text_field(event, "hook_event_name") == "SessionEnd":
-        for pause in PAUSES_AFTER_END:
+        for pause in END_RETRY_PAUSES_SECONDS:
             time.sleep(pause)
-            push_behind(
-                where, lambda: time.monotonic() > deadline, str(session_id), pause=-RETRY_PAUSE
+            push_unsent(
+                where,
+                lambda: time.monotonic() > deadline,
+                str(session_id),
+                pause_seconds=-RETRY_PAUSE_SECONDS,
             )
         return
-    waiting = os.path.join(team_file.team_folder(where), "waiting", str(session_id))
+    waiting_mark = os.path.join(team_file.team_folder_path(where), "waiting", str(session_id))
     pause = 0.0  # an unreachable server is not contacted before the next attempt is due
     with contextlib.suppress(OSError):
-        elapsed = time.time() - os.stat(os.path.join(team_folder(where), PUSH_MARK)).st_mtime
-        pause = PUSH_PAUSE - elapsed if 0 <= elapsed < PUSH_PAUSE else 0.0
+        elapsed = (
+            time.time() - os.stat(os.path.join(team_folder_path(where), PUSH_MARK_FILE)).st_mtime
+        )
+        pause = PUSH_PAUSE_SECONDS - elapsed if 0 <= elapsed < PUSH_PAUSE_SECONDS else 0.0
     # Another process is already waiting, and will also push this turn.
     with contextlib.suppress(SessionOpen):
         if pause:
-            with lock_folder(waiting, where, "Another process waits to push", "Could not wait in"):
+            with lock_folder(
+                waiting_mark, where, "Another process waits to push", "Could not wait in"
+            ):
                 time.sleep(pause)
-        push_behind(where, lambda: time.monotonic() > deadline, str(session_id))
+        push_unsent(where, lambda: time.monotonic() > deadline, str(session_id))

@@ -29,7 +29,7 @@ from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 if TYPE_CHECKING:
     import psycopg
 
-DRIVER = "psycopg"  # the name of the Python package
+DRIVER_PACKAGE = "psycopg"  # the name of the Python package
 
 SCHEMA_VERSION = 5
 """The version of the database schema that this release reads and writes.
@@ -37,17 +37,17 @@ SCHEMA_VERSION = 5
 For each version, a SQL file upgrades it to the next one.
 """
 
-OLDEST_SERVER = 150_000
+MIN_SERVER_VERSION = 150_000
 """The oldest supported server version, as a number in libpq's format."""
 
-NO_RIGHT, OTHER_ROLE, NO_SUCH_OBJECT, OTHER_GENERATION, FORGOTTEN = (
+NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, FORGOTTEN_STATE = (
     "42501",
     "RH403",
     "RH404",
     "RH409",
     "RH410",
 )
-SCRUBBED, EXPIRED = "RH411", "RH412"
+SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 """The SQLSTATEs that the database's functions raise to refuse a request.
 
 In this order they mean: missing rights, a role with the name of an earlier member, no such object,
@@ -64,17 +64,17 @@ _SETUP_REMEDIES = {
 }
 """The remedy for a problem in a team's setup, by words in the error messages of libpq, the server or pgbouncer."""
 
-_SERVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_CONNECT_SECONDS = 3
-_STATEMENT_SECONDS = 30
-_LIMIT_OPTIONS = f"-c statement_timeout={_STATEMENT_SECONDS}s -c lock_timeout=2s"
-_ANSWER_SECONDS = 60.0
+_SERVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_MAX_CONNECT_SECONDS = 3
+_MAX_STATEMENT_SECONDS = 30
+_TIMEOUT_OPTIONS = f"-c statement_timeout={_MAX_STATEMENT_SECONDS}s -c lock_timeout=2s"
+_MAX_ANSWER_SECONDS = 60.0
 """The maximum number of seconds to wait for an answer, because a server may ignore the statement timeout."""
 
-READ_SECONDS = 60.0
+MAX_READ_SECONDS = 60.0
 """The maximum number of seconds for all answers of a search or lineage, whose number the server decides."""
 
-_MOST_SHOWN = 300
+_MAX_MESSAGE_CHARACTERS = 300
 """The maximum number of characters shown of a server's error message."""
 
 _parse_version = parse_whole_number(0, 1_000_000)
@@ -83,26 +83,28 @@ _parse_version = parse_whole_number(0, 1_000_000)
 class TeamFailed(ResumeHooksError, code="team-failed"):
     """The team's database is unreachable, or it refused a request.
 
-    ``state`` is the SQLSTATE, or ``""`` if there is none.
+    ``sqlstate`` is the SQLSTATE, or ``""`` if there is none.
     """
 
     def __init__(self, message: str, remedy: str = "", state: str = "") -> None:
         super().__init__(message, remedy)
-        self.state = state
+        self.sqlstate = state
 
 
 class DriverMissing(TeamFailed):
     """The database driver is not installed for this Python."""
 
 
-def driver_remedy() -> str:
+def format_driver_remedy() -> str:
     """Return instructions for adding the driver to this Python. The plugin's venv must use its own installer."""
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
             f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} "
             "--install --team"
         )
-    return f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER}[binary]>=3.2'"
+    return (
+        f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER_PACKAGE}[binary]>=3.2'"
+    )
 
 
 def validate_service(text: str) -> str:
@@ -110,7 +112,7 @@ def validate_service(text: str) -> str:
 
     Raise UsageError for any other text, especially for a connection string with a password.
     """
-    if not _SERVICE.fullmatch(text):
+    if not _SERVICE_NAME.fullmatch(text):
         raise UsageError(
             "A team is named by a service of libpq, never by an address or a password",
             (
@@ -132,11 +134,11 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
     driver = _import_driver()
     with translate_errors():
         with limit_memory(), _hide_project_variables():
-            connection = _bounded_connection_class(driver).connect(
-                **_connection_options(service), autocommit=True
+            connection = _build_bounded_connection_class(driver).connect(
+                **_build_connection_options(service), autocommit=True
             )
         with connection:
-            if connection.info.server_version < OLDEST_SERVER:
+            if connection.info.server_version < MIN_SERVER_VERSION:
                 raise TeamFailed(
                     "The server is older than PostgreSQL 15",
                     "Use a newer server for the team's sessions.",
@@ -148,12 +150,12 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
 
 
 @contextlib.contextmanager
-def stop_when_late(db: Database) -> Iterator[None]:
+def suppress_late_answers(db: Database) -> Iterator[None]:
     """Suppress the error and close the connection if the time for all answers runs out. Earlier answers stay valid."""
     try:
         yield
     except TeamFailed:
-        if not db.is_late():
+        if not db.has_passed_deadline():
             raise
         db.close()
 
@@ -166,8 +168,8 @@ def _check_schema_version(db: Database) -> None:
             f"resume-hooks needs {SCHEMA_VERSION}"
         )
         raise TeamFailed(message, "An administrator runs: resume-hooks team init SERVICE --upgrade")
-    least = db.value("select least::text from team.about", (), _parse_version)
-    if least is None or least > SCHEMA_VERSION:
+    oldest_reader = db.fetch_value("select least::text from team.about", (), _parse_version)
+    if oldest_reader is None or oldest_reader > SCHEMA_VERSION:
         message = (
             f"The team's database has the newer schema version {version}, and this "
             f"resume-hooks supports {SCHEMA_VERSION}"
@@ -176,7 +178,7 @@ def _check_schema_version(db: Database) -> None:
 
 
 @functools.cache
-def _bounded_connection_class(driver: Any) -> Any:
+def _build_bounded_connection_class(driver: Any) -> Any:
     """Return a subclass of the driver's connection class that limits the time and memory of each answer.
 
     ``asked_by`` is the Database whose deadline for all answers also applies.
@@ -185,30 +187,30 @@ def _bounded_connection_class(driver: Any) -> Any:
     class BoundedConnection(driver.Connection):  # type: ignore[misc]
         asked_by: Database | None = None
 
-        def wait(self, gen: Any, *arguments: Any, **keywords: Any) -> Any:
-            end = time.monotonic() + _ANSWER_SECONDS
+        def wait(self, steps: Any, *arguments: Any, **keywords: Any) -> Any:
+            deadline = time.monotonic() + _MAX_ANSWER_SECONDS
             if self.asked_by is not None:
-                end = min(end, self.asked_by.end)
+                deadline = min(deadline, self.asked_by.end)
             with limit_memory():
-                return super().wait(_run_until(gen, end), *arguments, **keywords)
+                return super().wait(_run_until_deadline(steps, deadline), *arguments, **keywords)
 
     return BoundedConnection
 
 
-def _run_until(steps: Any, end: float) -> Any:
+def _run_until_deadline(steps: Any, deadline: float) -> Any:
     """Wait for an answer until the deadline. Raise TeamFailed if the deadline passes."""
     try:
         event = next(steps)
         while True:
-            ready = yield event
-            if time.monotonic() > end:
-                raise _timeout_error()
-            event = steps.send(ready)
+            readiness = yield event
+            if time.monotonic() > deadline:
+                raise _build_timeout_error()
+            event = steps.send(readiness)
     except StopIteration as ended:
         return ended.value
 
 
-def _timeout_error() -> TeamFailed:
+def _build_timeout_error() -> TeamFailed:
     return TeamFailed("The team's database does not answer", "Check the network and the server.")
 
 
@@ -220,13 +222,13 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
     driver = _import_driver()
     with translate_errors():
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(_MAX_ANSWER_SECONDS):
                 async with await driver.AsyncConnection.connect(
-                    **_connection_options(service), autocommit=True
+                    **_build_connection_options(service), autocommit=True
                 ) as connection:
                     yield connection
         except TimeoutError as error:
-            raise _timeout_error() from error
+            raise _build_timeout_error() from error
 
 
 @contextlib.contextmanager
@@ -245,10 +247,10 @@ def translate_errors() -> Iterator[None]:
 
 def read_schema_version(db: Database) -> int:
     """Return the version of the team schema. Raise TeamFailed if the database has none or we may not read it."""
-    return db.value("select version::text from team.about", (), _parse_version) or 0
+    return db.fetch_value("select version::text from team.about", (), _parse_version) or 0
 
 
-def schema_sql(version: int = 0) -> str:
+def read_schema_sql(version: int = 0) -> str:
     """Return the SQL that creates the team schema, or that upgrades it from the given version.
 
     An administrator can also run this SQL without this program.
@@ -256,8 +258,13 @@ def schema_sql(version: int = 0) -> str:
     import importlib.resources  # takes 10 ms to import, and is only needed by administrators
 
     folder = importlib.resources.files(__package__)
-    names = ("schema.sql", *(f"schema-{number}.sql" for number in range(2, SCHEMA_VERSION + 1)))
-    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names[version:])
+    file_names = (
+        "schema.sql",
+        *(f"schema-{number}.sql" for number in range(2, SCHEMA_VERSION + 1)),
+    )
+    return "".join(
+        folder.joinpath(name).read_text(encoding="utf-8") for name in file_names[version:]
+    )
 
 
 def _import_driver() -> Any:
@@ -265,7 +272,8 @@ def _import_driver() -> Any:
         import psycopg
     except ImportError as error:
         raise DriverMissing(
-            f"{DRIVER}, which speaks to the team's database, is not installed", driver_remedy()
+            f"{DRIVER_PACKAGE}, which speaks to the team's database, is not installed",
+            format_driver_remedy(),
         ) from error
     # The driver logs server messages without escaping them, and Python prints them if there is no
     # log handler.
@@ -273,16 +281,19 @@ def _import_driver() -> Any:
     return psycopg
 
 
-def _connection_options(service: str) -> dict[str, Any]:
+def _build_connection_options(service: str) -> dict[str, Any]:
     """Return a service's connection options. Over a network they require encryption and a verified certificate."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
         "service": validate_service(service),
-        "connect_timeout": _CONNECT_SECONDS,
+        "connect_timeout": _MAX_CONNECT_SECONDS,
         "application_name": "resume-hooks",
-        "options": f"{parameters.get('options', '')} {_LIMIT_OPTIONS}".strip(),
+        "options": f"{parameters.get('options', '')} {_TIMEOUT_OPTIONS}".strip(),
     }
-    if not (_is_local(parameters.get("host", "")) and _is_local(parameters.get("hostaddr", ""))):
+    if not (
+        _are_local_hosts(parameters.get("host", ""))
+        and _are_local_hosts(parameters.get("hostaddr", ""))
+    ):
         options["sslmode"] = "verify-full"
         root_certificate = os.path.expanduser("~/.postgresql/root.crt")
         if not parameters.get("sslrootcert") and not os.path.exists(root_certificate):
@@ -312,13 +323,13 @@ def _hide_project_variables() -> Iterator[None]:
 
     The password is not hidden, and neither are variables that name a file outside the project.
     """
-    projects = project_roots(os.environ)
+    project_folders = project_roots(os.environ)
     hidden_variables = {}
     for name, value in os.environ.items():
         if (
             name.startswith("PG")
             and name != "PGPASSWORD"
-            and not (name in _FILE_VARIABLES and is_outside_projects(value, projects))
+            and not (name in _FILE_VARIABLES and is_outside_projects(value, project_folders))
         ):
             hidden_variables[name] = value
     for name in hidden_variables:
@@ -350,23 +361,25 @@ def _read_service_parameters(service: str) -> dict[str, str]:
     """Return the connection parameters that libpq reads for a service from its files and the environment."""
     from psycopg import pq
 
-    previous = os.environ.get("PGSERVICE")
+    previous_service = os.environ.get("PGSERVICE")
     os.environ["PGSERVICE"] = service
     try:
         defaults = pq.Conninfo.get_defaults()
     finally:
         del os.environ["PGSERVICE"]
-        if previous is not None:
-            os.environ["PGSERVICE"] = previous
+        if previous_service is not None:
+            os.environ["PGSERVICE"] = previous_service
     return {option.keyword.decode(): option.val.decode() for option in defaults if option.val}
 
 
-def _is_local(hosts: str) -> bool:
+def _are_local_hosts(hosts: str) -> bool:
     """Check whether every host is this machine, that is, a socket's folder or a loopback address."""
-    return all(host.startswith(("/", "@")) or _is_loopback(host) for host in hosts.split(","))
+    return all(
+        host.startswith(("/", "@")) or _is_loopback_address(host) for host in hosts.split(",")
+    )
 
 
-def _is_loopback(host: str) -> bool:
+def _is_loopback_address(host: str) -> bool:
     if host in {"", "localhost"}:
         return True
     try:
@@ -377,36 +390,36 @@ def _is_loopback(host: str) -> bool:
 
 def _translate_error(error: Exception) -> TeamFailed:
     """Return a driver error as TeamFailed. The message contains no control characters and no values that were sent."""
-    state = getattr(error, "sqlstate", None) or ""
-    words = (
+    sqlstate = getattr(error, "sqlstate", None) or ""
+    driver_message = (
         getattr(getattr(error, "diag", None), "message_primary", None)
         or str(error).strip().partition("\n")[0]
     )
-    message = plain_line(words)[:_MOST_SHOWN]
-    if state in {"3F000", "42P01"} or (state == NO_RIGHT and "schema team" in message):
+    message = plain_line(driver_message)[:_MAX_MESSAGE_CHARACTERS]
+    if sqlstate in {"3F000", "42P01"} or (sqlstate == NO_RIGHT_STATE and "schema team" in message):
         return TeamFailed(
             "The database has no team, or your role is not one of its members",
             (
                 "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
                 "to YOUR_ROLE"
             ),
-            state,
+            sqlstate,
         )
     remedies = {
-        NO_RIGHT: "Only its owner can do that.",
-        OTHER_ROLE: (
+        NO_RIGHT_STATE: "Only its owner can do that.",
+        OTHER_ROLE_STATE: (
             "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"
         ),
-        NO_SUCH_OBJECT: "A member has joined before, and a session is pushed: resume-hooks team sessions",
-        FORGOTTEN: "A forgotten session is not sent again.",
+        NO_SUCH_OBJECT_STATE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
+        FORGOTTEN_STATE: "A forgotten session is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
         "55P03": "An open transaction holds a lock that this needs. Try again.",
         "57014": "The server took too long. Try again.",
         "53100": "The server's disk is full.",
     }
     remedy = next(
-        (remedy for words, remedy in _SETUP_REMEDIES.items() if words in message),
-        remedies.get(state, ""),
+        (remedy for driver_message, remedy in _SETUP_REMEDIES.items() if driver_message in message),
+        remedies.get(sqlstate, ""),
     )
-    return TeamFailed(f"The team's database: {message}", remedy, state)
+    return TeamFailed(f"The team's database: {message}", remedy, sqlstate)

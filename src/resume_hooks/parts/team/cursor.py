@@ -12,13 +12,13 @@ import zlib
 from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.team_file import team_folder
+from resume_hooks.parts.team.team_file import team_folder_path
 from resume_hooks.paths import Where, is_session_id, open_regular, read_json_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import read_bytes_before
 
-_VERSION = 1
-_FILE = "cursor.json"
+_CURSOR_VERSION = 1
+_CURSOR_FILE = "cursor.json"
 
 
 class FileProgress(NamedTuple):
@@ -26,9 +26,9 @@ class FileProgress(NamedTuple):
 
     inode: int
     offset: int
-    records: int
-    check: int
-    head: str
+    record_count: int
+    checksum: int
+    chain_digest: str
 
 
 class Cursor(NamedTuple):
@@ -44,45 +44,45 @@ class Cursor(NamedTuple):
     places: dict[str, FileProgress] = {}  # noqa: RUF012 - never changed, a new one takes its place
 
 
-def session_folder(session_id: str, where: Where) -> str:
+def cursor_folder(session_id: str, where: Where) -> str:
     """Return the folder of a session's progress file. Raise ValueError if the session id is invalid."""
     if not is_session_id(session_id):
         raise ValueError("That is not a session's id")
-    return os.path.join(_sessions_folder(where), session_id)
+    return os.path.join(_cursors_folder(where), session_id)
 
 
-def _sessions_folder(where: Where) -> str:
-    return os.path.join(team_folder(where), "sessions")
+def _cursors_folder(where: Where) -> str:
+    return os.path.join(team_folder_path(where), "sessions")
 
 
 def read_cursor(session_id: str, where: Where) -> Cursor:
     """Return the upload progress of a session, or an empty cursor if there is no record of it."""
-    row = read_json_object(os.path.join(session_folder(session_id, where), _FILE))
+    row = read_json_object(os.path.join(cursor_folder(session_id, where), _CURSOR_FILE))
     try:
-        if row["version"] != _VERSION:
+        if row["version"] != _CURSOR_VERSION:
             return Cursor()
-        places = {}
+        files = {}
         for name, fields in row["places"].items():
-            places[str(name)] = FileProgress(*fields)
-        return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
+            files[str(name)] = FileProgress(*fields)
+        return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), files)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Cursor()
 
 
-def pushed_ids(where: Where) -> set[str]:
+def read_pushed_ids(where: Where) -> set[str]:
     """Return the ids of the sessions that this machine has pushed completely or partly."""
     try:
-        return {name for name in os.listdir(_sessions_folder(where)) if is_session_id(name)}
+        return {name for name in os.listdir(_cursors_folder(where)) if is_session_id(name)}
     except OSError:
         return set()
 
 
 def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     """Record the progress of a session. Raise WriteFailed."""
-    path = os.path.join(session_folder(session_id, where), _FILE)
+    path = os.path.join(cursor_folder(session_id, where), _CURSOR_FILE)
     try:
         state_file.replace_state_file(
-            path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where
+            path, json.dumps({"version": _CURSOR_VERSION, **cursor._asdict()}).encode(), where
         )
     except OSError as error:
         raise WriteFailed(
@@ -91,30 +91,34 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
         ) from error
 
 
-def note_forgotten(session_id: str, where: Where) -> None:
+def record_forgotten_session(session_id: str, where: Where) -> None:
     """Record that the server will never accept a session again."""
-    removal.remove_if_possible(session_folder(session_id, where), where.state)
+    removal.remove_if_possible(cursor_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(_forgotten_mark(session_id, where), b"", where)
+        state_file.replace_state_file(_forgotten_mark_path(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
     """Check whether this machine has recorded that the server will never accept a session again."""
-    return os.path.exists(_forgotten_mark(session_id, where))
+    return os.path.exists(_forgotten_mark_path(session_id, where))
 
 
-def _forgotten_mark(session_id: str, where: Where) -> str:
-    return os.path.join(team_folder(where), "forgotten", session_id)
+def _forgotten_mark_path(session_id: str, where: Where) -> str:
+    return os.path.join(team_folder_path(where), "forgotten", session_id)
 
 
-def progress_at(path: str, offset: int, records: int, head: bytes) -> FileProgress:
+def measure_progress(
+    path: str, offset: int, record_count: int, chain_digest: bytes
+) -> FileProgress:
     """Return the progress after the first ``offset`` bytes of a file. Raise OSError."""
     with open_regular(path, follow=False) as stream:
-        check = zlib.crc32(read_bytes_before(stream, offset))
-        return FileProgress(os.fstat(stream.fileno()).st_ino, offset, records, check, head.hex())
+        checksum = zlib.crc32(read_bytes_before(stream, offset))
+        return FileProgress(
+            os.fstat(stream.fileno()).st_ino, offset, record_count, checksum, chain_digest.hex()
+        )
 
 
-def is_unchanged(progress: FileProgress, path: str) -> bool:
+def begins_with_uploaded_part(progress: FileProgress, path: str) -> bool:
     """Check whether a file still begins with its uploaded part.
 
     If the last uploaded line had no line feed, the line must still end at the same offset.
@@ -125,7 +129,7 @@ def is_unchanged(progress: FileProgress, path: str) -> bool:
         is_same = (
             status.st_ino == progress.inode
             and status.st_size >= progress.offset
-            and zlib.crc32(last_bytes) == progress.check
+            and zlib.crc32(last_bytes) == progress.checksum
         )
         return is_same and (
             last_bytes[-1:] in {b"", b"\n"} or stream.read(1) in {b"", b"\r", b"\n"}

@@ -2,7 +2,7 @@
 
 If the session is yours, the complete session and your own ancestors of it are restored in the
 chosen folder. If it is a colleague's, only the conversation is created, under a new id and marked
-as foreign. Each piece is verified against its digest, and all pieces against the chain of digests,
+as foreign. Each chunk is verified against its digest, and all chunks against the chain of digests,
 before anything is returned. The only names from the server in local paths are session ids and the
 fixed file names in a session's folder.
 """
@@ -23,20 +23,20 @@ from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed
-from resume_hooks.parts.team.cursor import Cursor, progress_at, write_cursor
+from resume_hooks.parts.team.cursor import Cursor, measure_progress, write_cursor
 from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.sessions import TeamSession, sessions_with_ids
+from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
 from resume_hooks.parts.team.stored_pieces import (
-    PIECE_FORMAT,
-    StoredPiece,
-    batch_pieces,
-    damaged_piece_error,
-    fetch_packed,
+    STORED_CHUNK_FORMAT,
+    StoredChunk,
+    batch_chunks,
+    build_damage_error,
     fetch_slices,
+    fetch_small_chunks,
     parse_part_name,
     unpack_lines,
 )
-from resume_hooks.parts.team.team_file import team_folder
+from resume_hooks.parts.team.team_file import team_folder_path
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.lineage import Family
@@ -48,15 +48,15 @@ from resume_hooks.system.text import format_count
 LINK_KIND = "team"
 """The kind of link from a session to the colleague's session that it was made from."""
 
-MOST_ANCESTORS = 50
+MAX_ANCESTORS = 50
 
-_MOST_FETCHED = 5 * MAX_BYTES
+_MAX_SESSION_BYTES = 5 * MAX_BYTES
 """The maximum total size of a session's files in bytes."""
 
-_FETCH_SECONDS = 600.0
+_MAX_FETCH_SECONDS = 600.0
 """The maximum number of seconds for a session, because the server decides the number of answers."""
 
-_PAGE_SIZE = 1_000
+_PIECES_PER_QUERY = 1_000
 _PULLED_FOLDER = "pulled"
 _ROWS_FILE = "rows.json"
 
@@ -66,23 +66,23 @@ class _FetchedFile(NamedTuple):
 
     name: str
     path: str
-    records: int
-    head: bytes
-    size: int
+    record_count: int
+    chain_digest: bytes
+    byte_count: int
     sha256: str
 
 
-class _ListedFile(NamedTuple):
+class _ServerFile(NamedTuple):
     """A session's file in the server's list."""
 
     row: int
     name: str
-    records: int
-    head: bytes
+    record_count: int
+    chain_digest: bytes
 
 
-_FILE_FORMAT = RowFormat(
-    _ListedFile, (rows.parse_row_number, parse_part_name, rows.parse_count, rows.parse_head)
+_SERVER_FILE_FORMAT = RowFormat(
+    _ServerFile, (rows.parse_row_number, parse_part_name, rows.parse_count, rows.parse_chain_digest)
 )
 
 
@@ -97,8 +97,10 @@ def resume_team_session(
     """
     if not team_session.mine or team_session.given:
         name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
-        with _unpack_session(team_session, db, where) as (packed, _):
-            imported = import_sessions([packed], name, options._replace(whole=False), where)
+        with _unpack_session(team_session, db, where) as (bundled_session, _):
+            imported_sessions = import_sessions(
+                [bundled_session], name, options._replace(whole=False), where
+            )
         if team_session.given:
             owner_text = "a member's who left"
         else:
@@ -106,48 +108,51 @@ def resume_team_session(
         notes = [
             f"It is {owner_text}: only the conversation was imported, and its words are unverified."
         ]
-        if imported[0].hidden:
+        if imported_sessions[0].hidden:
             notes.append(
-                f"The model sees {format_count(imported[0].hidden, 'record')} of it that the "
+                f"The model sees {format_count(imported_sessions[0].hidden, 'record')} of it that the "
                 "screen does not show."
             )
         if _is_own(team_session.session_id, db, where):
-            return imported, [
+            return imported_sessions, [
                 *notes,
                 "It is not linked to the original, because one of your sessions has that id.",
             ]
-        if not options.dry_run and not imported[0].existing:
+        if not options.dry_run and not imported_sessions[0].existing:
             with contextlib.suppress(OSError):
                 link = Link(
-                    imported[0].session_id,
+                    imported_sessions[0].session_id,
                     team_session.session_id,
                     LINK_KIND,
                     clock.now(),
                     owner=team_session.owner,
                 )
                 record_link(link, where)
-        return imported, notes
-    lineage, notes = _own_ancestors(team_session, db)
+        return imported_sessions, notes
+    lineage, notes = _fetch_own_ancestors(team_session, db)
     with contextlib.ExitStack() as stack:
-        fetched = []
+        fetched_files = []
         for session in lineage:
-            fetched.append(stack.enter_context(_unpack_session(session, db, where)))
-        imported = import_sessions(
-            [packed for packed, _ in fetched], team_session.title, options, where
+            fetched_files.append(stack.enter_context(_unpack_session(session, db, where)))
+        imported_sessions = import_sessions(
+            [bundled_session for bundled_session, _ in fetched_files],
+            team_session.title,
+            options,
+            where,
         )
         if not options.dry_run:
             for session, (_, parts), imported_session in zip(
-                lineage, fetched, imported, strict=True
+                lineage, fetched_files, imported_sessions, strict=True
             ):
                 if not imported_session.existing:
-                    _record_fetched(session, parts, imported_session, where)
-    return imported, notes
+                    _record_fetched_files(session, parts, imported_session, where)
+    return imported_sessions, notes
 
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
     """Check whether a session with this id on this or another machine is yours, so that its lineage is also yours."""
     own_sessions = []
-    for session in sessions_with_ids(db, [session_id], mine=True):
+    for session in fetch_sessions_by_id(db, [session_id], only_own=True):
         if not session.given:
             own_sessions.append(session)
     return bool(own_sessions) or Family(where).has_session(session_id)
@@ -155,15 +160,15 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
 
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     """Store a read-only copy of a session and return its path. Raise ImportFailed, WriteFailed or TeamFailed."""
-    folder = os.path.join(team_folder(where), _PULLED_FOLDER, str(team_session.row))
+    folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(team_session.row))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
-    with _unpack_session(team_session, db, where) as (packed, _):
+    with _unpack_session(team_session, db, where) as (bundled_session, _):
         try:
             make_private_folder(folder, where)
-            os.replace(packed.path, path)
-            pulled_rows = {**pulled_sessions(where), team_session.row: team_session.session_id}
+            os.replace(bundled_session.path, path)
+            pulled_rows = {**read_pulled_sessions(where), team_session.row: team_session.session_id}
             state_file.replace_state_file(
-                os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE),
+                os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE),
                 json.dumps(pulled_rows).encode(),
                 where,
             )
@@ -174,51 +179,53 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     return path
 
 
-def pulled_sessions(where: Where) -> dict[int, str]:
+def read_pulled_sessions(where: Where) -> dict[int, str]:
     """Return the session ids of the read-only copies, by the sessions' rows on the server."""
-    rows = read_json_object(os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE))
+    rows = read_json_object(os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
-def drop_unreadable_copies(db: Database, where: Where) -> list[str]:
+def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     """Remove the copies of sessions that were forgotten or are no longer shared with you.
 
     Return the ids of these sessions.
     """
-    pulled_rows = pulled_sessions(where)
+    pulled_rows = read_pulled_sessions(where)
     if not pulled_rows:
         return []
-    unreadable = db.rows(
+    unreadable_rows = db.fetch_rows(
         "select gone::text from team.gone(%s) gone",
         (list(pulled_rows),),
         RowFormat(int, (rows.parse_row_number,)),
     )
-    gone = sorted(
-        {row for row in unreadable if row in pulled_rows}
+    removed_rows = sorted(
+        {row for row in unreadable_rows if row in pulled_rows}
     )  # ignore rows that we did not request
-    for row in gone:
+    for row in removed_rows:
         removal.remove_if_possible(
-            os.path.join(team_folder(where), _PULLED_FOLDER, str(row)), where.state
+            os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row)), where.state
         )
-    if gone:
-        remaining = {}
+    if removed_rows:
+        remaining_rows = {}
         for row, name in pulled_rows.items():
-            if row not in gone:
-                remaining[row] = name
+            if row not in removed_rows:
+                remaining_rows[row] = name
         state_file.replace_state_file(
-            os.path.join(team_folder(where), _PULLED_FOLDER, _ROWS_FILE),
-            json.dumps(remaining).encode(),
+            os.path.join(team_folder_path(where), _PULLED_FOLDER, _ROWS_FILE),
+            json.dumps(remaining_rows).encode(),
             where,
         )
-    return [pulled_rows[row] for row in gone]
+    return [pulled_rows[row] for row in removed_rows]
 
 
-def _own_ancestors(team_session: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
+def _fetch_own_ancestors(
+    team_session: TeamSession, db: Database
+) -> tuple[list[TeamSession], list[str]]:
     """Return your own sessions from the first ancestor to the requested session, and a note on a missing ancestor."""
     lineage = [team_session]
-    while (parent := lineage[0].parent) and len(lineage) < MOST_ANCESTORS:
+    while (parent := lineage[0].parent) and len(lineage) < MAX_ANCESTORS:
         own_sessions = []
-        for session in sessions_with_ids(db, [parent], mine=True):
+        for session in fetch_sessions_by_id(db, [parent], only_own=True):
             if not session.given:
                 own_sessions.append(session)
         if not own_sessions:
@@ -231,19 +238,21 @@ def _own_ancestors(team_session: TeamSession, db: Database) -> tuple[list[TeamSe
     return lineage, []
 
 
-def _record_fetched(
+def _record_fetched_files(
     session: TeamSession, files: list[_FetchedFile], imported: ImportedSession, where: Where
 ) -> None:
     """Record the fetched part of a session as uploaded, so that only later lines are sent."""
-    file, places = imported.receipt.file, {}
+    file, progress_by_file = imported.receipt.file, {}
     with contextlib.suppress(OSError):  # If this fails, the next push sends everything again.
         for part in files:
             if part.name:
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
             else:
                 path = file
-            places[part.name] = progress_at(path, os.path.getsize(path), part.records, part.head)
-        write_cursor(imported.session_id, Cursor(0, session.row, places=places), where)
+            progress_by_file[part.name] = measure_progress(
+                path, os.path.getsize(path), part.record_count, part.chain_digest
+            )
+        write_cursor(imported.session_id, Cursor(0, session.row, places=progress_by_file), where)
 
 
 @contextlib.contextmanager
@@ -254,27 +263,37 @@ def _unpack_session(
     session_id, paths = session.session_id, list[str]()
     try:
         try:
-            parts = _fetch_files(session, db, where, paths)
+            fetched_files = _fetch_files(session, db, where, paths)
         except OSError as error:
             raise WriteFailed(
                 f"The session could not be stored: {error.strerror}", "Check free space."
             ) from error
-        main = next((part for part in parts if not part.name), None)
-        if main is None:
+        transcript = next(
+            (fetched_file for fetched_file in fetched_files if not fetched_file.name), None
+        )
+        if transcript is None:
             raise ImportFailed(
                 f"Of session {session_id} nothing was sent yet", "Push it from its machine."
             )
         if session.parent:
-            parent = (session.parent, session.kind)
+            parent_fields = (session.parent, session.kind)
         else:
-            parent = ("", "")
+            parent_fields = ("", "")
         head = Head(
-            session_id, session.title, session.folder, session.created, session.ended, *parent
+            session_id,
+            session.title,
+            session.folder,
+            session.created,
+            session.ended,
+            *parent_fields,
         )
-        attachments = [part for part in parts if part.name]
-        files = tuple((part.name, part.path) for part in attachments)
-        sums = Sums(main.records, main.sha256, 0, 0)
-        yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *attachments]
+        attachments = [fetched_file for fetched_file in fetched_files if fetched_file.name]
+        files = tuple((fetched_file.name, fetched_file.path) for fetched_file in attachments)
+        sums = Sums(transcript.record_count, transcript.sha256, 0, 0)
+        yield (
+            BundledSession(head, sums, transcript.path, transcript.byte_count, files, 0),
+            [transcript, *attachments],
+        )
     finally:
         for path in paths:
             state_file.discard_temporary(path)
@@ -284,12 +303,12 @@ class _FetchBudget:
     """The remaining bytes and time for one session. Damaged files also use them up."""
 
     def __init__(self) -> None:
-        self._room = _MOST_FETCHED
-        self._end = time.monotonic() + _FETCH_SECONDS
+        self._room = _MAX_SESSION_BYTES
+        self._end = time.monotonic() + _MAX_FETCH_SECONDS
 
-    def take(self, size: int) -> None:
+    def subtract(self, byte_count: int) -> None:
         """Subtract bytes from the remaining bytes. Raise TeamFailed if bytes or time run out."""
-        self._room -= size
+        self._room -= byte_count
         if self._room < 0:
             raise TeamFailed("The session on the server exceeds the size limit", "Who sent it?")
         if time.monotonic() > self._end:
@@ -306,7 +325,7 @@ def _fetch_files(
 
     Raise ImportFailed or OSError.
     """
-    folder = make_private_folder(team_folder(where), where)
+    folder = make_private_folder(team_folder_path(where), where)
     state_file.remove_stale_temporaries(folder)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
@@ -314,68 +333,81 @@ def _fetch_files(
     )
     files: list[_FetchedFile] = []
     budget = _FetchBudget()
-    for listed in db.rows(query, (session.row, MAX_FILES), _FILE_FORMAT):
+    for server_file in db.fetch_rows(query, (session.row, MAX_FILES), _SERVER_FILE_FORMAT):
         path = state_file.temporary_path(folder)
         paths.append(path)
         try:
-            part = _fetch_file(listed, path, budget, db)
+            part = _fetch_file(server_file, path, budget, db)
         except ImportFailed:
-            if not listed.name:
+            if not server_file.name:
                 raise
-            db.refused += 1
+            db.refused_row_count += 1
             continue
         files.append(part)
     return files
 
 
-def _fetch_file(listed: _ListedFile, path: str, budget: _FetchBudget, db: Database) -> _FetchedFile:
+def _fetch_file(
+    server_file: _ServerFile, path: str, budget: _FetchBudget, db: Database
+) -> _FetchedFile:
     """Download a file of a session. Raise ImportFailed or OSError."""
-    digest, lines, chain, size = hashlib.sha256(), 0, b"", 0
+    file_hash, record_count, chain_digest, byte_count = hashlib.sha256(), 0, b"", 0
     # any other text file is a single record
-    is_lined = not listed.name or listed.name.endswith(".jsonl")
+    has_lines = not server_file.name or server_file.name.endswith(".jsonl")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
-        for piece, slices in _fetch_pieces(listed, db):
-            if piece.first != lines or size + piece.raw > MAX_BYTES:
-                raise damaged_piece_error()
-            if is_lined and lines + piece.records > MAX_LINES:
+        for chunk, slices in _fetch_chunks(server_file, db):
+            if chunk.first_record != record_count or byte_count + chunk.raw_bytes > MAX_BYTES:
+                raise build_damage_error()
+            if has_lines and record_count + chunk.record_count > MAX_LINES:
                 raise ImportFailed(
                     f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
                 )
             line_count = 0
-            for body in unpack_lines(slices, piece.raw, piece.sha):
-                budget.take(len(body))
-                size += stream.write(body)
-                digest.update(body)
+            for body in unpack_lines(slices, chunk.raw_bytes, chunk.sha256):
+                budget.subtract(len(body))
+                byte_count += stream.write(body)
+                file_hash.update(body)
                 line_count += body.count(b"\n")
-            if is_lined and line_count != piece.records:
-                raise damaged_piece_error()
-            chain = hashlib.sha256(chain + piece.sha).digest()
-            lines += piece.records
-    if (lines, chain) != (listed.records, listed.head):
-        raise damaged_piece_error()
-    return _FetchedFile(listed.name, path, lines, chain, size, digest.hexdigest())
+            if has_lines and line_count != chunk.record_count:
+                raise build_damage_error()
+            chain_digest = hashlib.sha256(chain_digest + chunk.sha256).digest()
+            record_count += chunk.record_count
+    if (record_count, chain_digest) != (server_file.record_count, server_file.chain_digest):
+        raise build_damage_error()
+    return _FetchedFile(
+        server_file.name, path, record_count, chain_digest, byte_count, file_hash.hexdigest()
+    )
 
 
-def _fetch_pieces(
-    listed: _ListedFile, db: Database
-) -> Iterator[tuple[StoredPiece, Iterable[bytes]]]:
-    """Yield the pieces of a file in order, each with its packed bytes."""
+def _fetch_chunks(
+    server_file: _ServerFile, db: Database
+) -> Iterator[tuple[StoredChunk, Iterable[bytes]]]:
+    """Yield the chunks of a file in order, each with its packed bytes."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"
     )
-    start = 0
-    while start < listed.records:
-        pieces = db.rows(query, (listed.row, start, listed.records, _PAGE_SIZE), PIECE_FORMAT)
-        if not pieces:
+    first_record = 0
+    while first_record < server_file.record_count:
+        chunks = db.fetch_rows(
+            query,
+            (server_file.row, first_record, server_file.record_count, _PIECES_PER_QUERY),
+            STORED_CHUNK_FORMAT,
+        )
+        if not chunks:
             return
-        for batch in batch_pieces(pieces):
+        for batch in batch_chunks(chunks):
             if len(batch) == 1:
-                yield batch[0], fetch_slices(listed.row, batch[0].first, batch[0].stored, db)
+                yield (
+                    batch[0],
+                    fetch_slices(server_file.row, batch[0].first_record, batch[0].stored, db),
+                )
                 continue
-            data = fetch_packed([(listed.row, piece.first) for piece in batch], db)
-            for piece in batch:
-                yield piece, [data.get((listed.row, piece.first), b"")]
-        if pieces[-1].first + pieces[-1].records <= start:
-            return  # The server sent the same piece again.
-        start = pieces[-1].first + pieces[-1].records
+            packed_by_address = fetch_small_chunks(
+                [(server_file.row, chunk.first_record) for chunk in batch], db
+            )
+            for chunk in batch:
+                yield chunk, [packed_by_address.get((server_file.row, chunk.first_record), b"")]
+        if chunks[-1].first_record + chunks[-1].record_count <= first_record:
+            return  # The server sent the same chunk again.
+        first_record = chunks[-1].first_record + chunks[-1].record_count

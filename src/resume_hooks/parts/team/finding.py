@@ -14,31 +14,31 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
-from resume_hooks.parts.team.connect import stop_when_late
+from resume_hooks.parts.team.connect import suppress_late_answers
 from resume_hooks.parts.team.pieces import quote_word
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.turn_reading import (
     HITS_PER_READ,
-    FoundTurn,
+    MatchingTurn,
     TeamHit,
     TurnReader,
-    member_share,
-    share_among_members,
+    balance_members,
+    limit_per_member,
 )
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse_query
 
-_RANKED_TURNS = 50
+_MAX_RANKED_TURNS = 50
 """The maximum number of turns that the server ranks per query. Ranking long rows is slow, and fifty turns suffice."""
 
-_READ_TURNS = 1_000
+_MAX_READ_TURNS = 1_000
 """The maximum number of turns to read in search of a phrase. The server only finds the phrase's words."""
 
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 """The maximum number of pages to request, even if few texts contain the words that the server reports."""
 
-_SMALLEST_STEP = timedelta(microseconds=1)
-_CLOCK_SKEW = timedelta(days=1)
+_MIN_TIME_STEP = timedelta(microseconds=1)
+_MAX_CLOCK_SKEW = timedelta(days=1)
 """The maximum clock difference to another machine. Turns further in the future are not requested."""
 
 _FIND_QUERY = (
@@ -46,10 +46,10 @@ _FIND_QUERY = (
     " mine::text from team.find(%s::tsquery, %s::timestamptz, %s, %s, %s, %s::timestamptz, %s::name[])"
 )
 _TURN_FORMAT = RowFormat(
-    FoundTurn,
+    MatchingTurn,
     (
         columns.parse_row_number, columns.parse_row_number, columns.parse_count,
-        columns.parse_epoch, columns.parse_number, columns.parse_login,
+        columns.parse_epoch, columns.parse_finite_number, columns.parse_login,
         columns.parse_boolean,
     ),
 )  # fmt: skip
@@ -58,43 +58,43 @@ _TURN_FORMAT = RowFormat(
 class SearchResult(NamedTuple):
     """The result of a search.
 
-    If a search for a phrase did not read all turns, ``searched`` is the number of turns that it
-    read. Otherwise it is 0.
+    If a search for a phrase did not read all turns, ``searched_turn_count`` is the number of turns
+    that it read. Otherwise it is 0.
     """
 
     hits: list[TeamHit]
-    searched: int = 0
+    searched_turn_count: int = 0
 
 
-class Scope(NamedTuple):
+class SearchScope(NamedTuple):
     """The turns to search: since a time (ISO 8601), only your own, or those of a project.
 
     By default all turns are searched.
     """
 
-    since: str | None = None
-    mine: bool = False
+    start_time: str | None = None
+    only_own: bool = False
     project: str = ""
 
 
-ALL_TURNS = Scope()
+ALL_TURNS = SearchScope()
 
 
 def search_team(
-    words: Sequence[str], db: Database, scope: Scope = ALL_TURNS, *, most: int
+    words: Sequence[str], db: Database, scope: SearchScope = ALL_TURNS, *, max_hits: int
 ) -> SearchResult:
-    """Return the best ``most`` hits. Raise UsageError if the query has no searchable words."""
+    """Return the best ``max_hits`` hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
     queries = build_queries(query)
-    search = _Search(query, db, scope, most)
+    search = _Search(query, db, scope, max_hits)
     result = search.run(queries)
-    is_filled = len(result.hits) >= most and not any(hit.mine for hit in result.hits)
-    if scope.mine or not (search.is_used_up or is_filled) or db.is_late():
+    has_enough_hits = len(result.hits) >= max_hits and not any(hit.mine for hit in result.hits)
+    if scope.only_own or not (search.is_used_up or has_enough_hits) or db.has_passed_deadline():
         return result
-    own_result = _Search(query, db, scope._replace(mine=True), most).run(
+    own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
         queries[: search.asked]
     )  # the hits of others displaced your own hits
-    return result._replace(hits=_best_hits([*result.hits, *own_result.hits], most))
+    return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
 
 class _Search:
@@ -104,16 +104,16 @@ class _Search:
     may be more turns.
     """
 
-    def __init__(self, query: Query, db: Database, among: Scope, most: int) -> None:
-        self._db, self._among, self._most = db, among, most
+    def __init__(self, query: Query, db: Database, scope: SearchScope, max_hits: int) -> None:
+        self._db, self._scope, self._max_hits = db, scope, max_hits
         self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded))
         if self._has_phrases:
-            self._most_per_member = _READ_TURNS // 2
+            self._most_per_member = _MAX_READ_TURNS // 2
         else:
-            self._most_per_member = max(_RANKED_TURNS, most)
+            self._most_per_member = max(_MAX_RANKED_TURNS, max_hits)
         self._reader = TurnReader(query, db)
         self._known: set[tuple[int, int]] = set()
-        self._before = db.refused
+        self._before = db.refused_row_count
         self._more = False
         self.asked = 0
         self.is_used_up = False
@@ -122,84 +122,105 @@ class _Search:
         """Return the best hits of all queries. Hits of stricter queries come first."""
         hits: list[TeamHit] = []
         for query in queries:
-            if self._db.is_late():
+            if self._db.has_passed_deadline():
                 break
             self.asked += 1
-            answers: list[TeamHit] = []
-            with stop_when_late(self._db):
-                self._add_hits(query, answers)
-            hits = [*hits, *_best_hits(answers, self._most - len(hits))]
-            if len(hits) >= self._most or (not self._has_phrases and self._read >= self._most):
+            query_hits: list[TeamHit] = []
+            with suppress_late_answers(self._db):
+                self._add_hits(query, query_hits)
+            hits = [*hits, *_select_best_hits(query_hits, self._max_hits - len(hits))]
+            if len(hits) >= self._max_hits or (
+                not self._has_phrases and self._read_turn_count >= self._max_hits
+            ):
                 break
         return SearchResult(
-            _best_hits(hits, self._most),
-            len(self._known) if self._more and len(hits) < self._most else 0,
+            _select_best_hits(hits, self._max_hits),
+            len(self._known) if self._more and len(hits) < self._max_hits else 0,
         )
 
     @property
-    def _read(self) -> int:
+    def _read_turn_count(self) -> int:
         """The turns that were read. Unless the query has a phrase, only turns whose texts contain the words."""
-        return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
+        return len(self._known) - (
+            0 if self._has_phrases else self._db.refused_row_count - self._before
+        )
 
     def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
         """Append the hits of one query, newest turns first.
 
         A member who already has many turns is excluded from the next pages.
         """
-        until, turns = datetime.now(UTC) + _CLOCK_SKEW, Counter[str]()
-        for page in range(1, _MOST_PAGES + 1):
-            if _count_fairly_shared_hits(hits, self._most) >= self._most or self._db.is_late():
+        end_time, turn_counts = datetime.now(UTC) + _MAX_CLOCK_SKEW, Counter[str]()
+        for page in range(1, _MAX_PAGES + 1):
+            if (
+                _count_balanced_hits(hits, self._max_hits) >= self._max_hits
+                or self._db.has_passed_deadline()
+            ):
                 break
-            turns_before, is_page = self._fetch_page(
-                query, until, [login for login in turns if turns[login] >= self._most_per_member]
+            turns_before, is_full_page = self._fetch_page(
+                query,
+                end_time,
+                [login for login in turn_counts if turn_counts[login] >= self._most_per_member],
             )
-            turns.update(turn.owner for turn in turns_before if not turn.mine)
-            fresh = [
+            turn_counts.update(turn.owner for turn in turns_before if not turn.mine)
+            new_turns = [
                 turn
                 for turn in sorted(turns_before, key=lambda turn: -turn.rank)
                 if turn[1:3] not in self._known
             ]
-            self._known.update(turn[1:3] for turn in fresh)
-            looked_at = max(HITS_PER_READ, self._most)
-            hits += self._reader.hits(
-                share_among_members(fresh, looked_at), looked_at, is_exact=not self._has_phrases
+            self._known.update(turn[1:3] for turn in new_turns)
+            read_limit = max(HITS_PER_READ, self._max_hits)
+            hits += self._reader.read_hits(
+                balance_members(new_turns, read_limit), read_limit, is_exact=not self._has_phrases
             )
-            is_all = not (is_page and turns_before)
-            is_enough = self._read >= _READ_TURNS or page == _MOST_PAGES
-            self.is_used_up = self.is_used_up or (is_enough and not is_all)
-            self._more = self._has_phrases and not is_all and is_enough
-            if is_all or is_enough:
+            is_last_page = not (is_full_page and turns_before)
+            has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
+            self.is_used_up = self.is_used_up or (has_read_enough and not is_last_page)
+            self._more = self._has_phrases and not is_last_page and has_read_enough
+            if is_last_page or has_read_enough:
                 break
-            until = min(turn.at for turn in turns_before)
-            if fresh:
-                until += (
+            end_time = min(turn.start_time for turn in turns_before)
+            if new_turns:
+                end_time += (
                     # There may be more turns at this instant, so request it again. If the page had
                     # no new turn, the instant has too many turns, so skip it.
-                    _SMALLEST_STEP
+                    _MIN_TIME_STEP
                 )
 
     def _fetch_page(
-        self, query: str, until: datetime, excluded_owners: list[str]
-    ) -> tuple[list[FoundTurn], bool]:
-        """Return the turns before ``until``, and whether there may be older turns."""
-        since, mine, project = self._among
-        refused = self._db.refused
-        values = (query, since or "-infinity", _RANKED_TURNS, mine, project, until, excluded_owners)
-        turns = self._db.rows(_FIND_QUERY, values, _TURN_FORMAT)
-        turns_before = [turn for turn in turns if turn.at < until]
-        self._db.refused += len(turns) - len(turns_before)
-        return turns_before, len(turns_before) + self._db.refused - refused >= _RANKED_TURNS
+        self, query: str, end_time: datetime, excluded_owners: list[str]
+    ) -> tuple[list[MatchingTurn], bool]:
+        """Return the turns before ``end_time``, and whether there may be older turns."""
+        start_time, only_own, project = self._scope
+        refused_before = self._db.refused_row_count
+        values = (
+            query,
+            start_time or "-infinity",
+            _MAX_RANKED_TURNS,
+            only_own,
+            project,
+            end_time,
+            excluded_owners,
+        )
+        turns = self._db.fetch_rows(_FIND_QUERY, values, _TURN_FORMAT)
+        turns_before = [turn for turn in turns if turn.start_time < end_time]
+        self._db.refused_row_count += len(turns) - len(turns_before)
+        return turns_before, len(
+            turns_before
+        ) + self._db.refused_row_count - refused_before >= _MAX_RANKED_TURNS
 
 
-def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
-    """Return the ``most`` hits with the highest scores, with at most half of them from one member."""
-    best: dict[str, TeamHit] = {}
+def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
+    """Return the ``max_hits`` hits with the highest scores, with at most half of them from one member."""
+    hits_by_turn: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
-        best.setdefault(hit.reference, hit)  # the same turn from two machines
-    return sorted(share_among_members(best.values(), most)[:most], key=lambda hit: -hit.score)
+        hits_by_turn.setdefault(hit.reference, hit)  # the same turn from two machines
+    return sorted(
+        balance_members(hits_by_turn.values(), max_hits)[:max_hits], key=lambda hit: -hit.score
+    )
 
 
-def _count_fairly_shared_hits(hits: list[TeamHit], most: int) -> int:
+def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
     """Return the number of hits. For each other member, count at most one member's share."""
     own_references = {hit.reference for hit in hits if hit.mine}
     turns = set()
@@ -208,7 +229,7 @@ def _count_fairly_shared_hits(hits: list[TeamHit], most: int) -> int:
             turns.add((hit.owner, hit.reference))
     owner_counts = Counter(owner for owner, _ in turns)
     return len(own_references) + sum(
-        min(count, member_share(most)) for count in owner_counts.values()
+        min(count, limit_per_member(max_hits)) for count in owner_counts.values()
     )
 
 
@@ -218,17 +239,19 @@ def build_queries(query: Query) -> list[str]:
     Every variant requires all words of a phrase.
     """
     exclusions = "".join(
-        f" & !({_term_query(term, quoted_stem)})" for term in query.excluded if not term.is_phrase
+        f" & !({_build_term_query(term, quote_stem)})"
+        for term in query.excluded
+        if not term.is_phrase
     )
-    all_terms = [_term_query(term, quoted_stem) for term in query.terms]
+    all_terms = [_build_term_query(term, quote_stem) for term in query.terms]
     exact_terms = []
     for term in query.terms:
         if term.is_phrase:
-            exact_terms.append(_term_query(term, quoted_stem))
+            exact_terms.append(_build_term_query(term, quote_stem))
     prefix_terms = [
-        _term_query(term, lambda form: f"{quoted_stem(form)}:*") for term in query.terms
+        _build_term_query(term, lambda variant: f"{quote_stem(variant)}:*") for term in query.terms
     ]
-    forms = [
+    variants = [
         " & ".join(all_terms),
         *(
             [" & ".join(exact_terms)]
@@ -236,21 +259,21 @@ def build_queries(query: Query) -> list[str]:
             else [" | ".join(all_terms), " | ".join(prefix_terms)]
         ),
     ]
-    return [f"({form}){exclusions}" for form in dict.fromkeys(forms)]
+    return [f"({variant}){exclusions}" for variant in dict.fromkeys(variants)]
 
 
-def quoted_stem(form: str) -> str:
+def quote_stem(form: str) -> str:
     """Return the stem of a word as the server stores it."""
     return quote_word(stem(form))
 
 
-def _term_query(term: Term, word: Callable[[str], str]) -> str:
+def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
     """Return a query for a term. It requires all words of the term, each either whole or as its parts."""
     tokens = []
     for word_text, *parts in term.forms:
         if parts and not term.is_phrase:
-            in_parts = f" | ({' & '.join(map(word, parts))})"
+            parts_query = f" | ({' & '.join(map(quote_form, parts))})"
         else:
-            in_parts = ""
-        tokens.append(f"({word(word_text)}{in_parts})")
+            parts_query = ""
+        tokens.append(f"({quote_form(word_text)}{parts_query})")
     return f"({' & '.join(tokens)})"

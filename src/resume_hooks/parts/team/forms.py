@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import Bytes, FieldsLike, ReceiptForm, StrictModel
-from resume_hooks.parts.team.pushing import Pushed
+from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.turn_reading import TeamHit
 
@@ -47,7 +47,7 @@ class TeamForm(StrictModel):
     ]
     pushed: list[
         Annotated[
-            Pushed,
+            PushResult,
             FieldsLike(
                 result=(
                     "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), "

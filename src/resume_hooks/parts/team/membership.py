@@ -19,12 +19,12 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, validate_service
 from resume_hooks.parts.team.rows import parse_login
 from resume_hooks.parts.team.team_file import (
-    FILE,
-    PUSH_MARK,
-    VERSION,
+    PUSH_MARK_FILE,
+    TEAM_FILE,
+    TEAM_FILE_VERSION,
     Team,
-    joined_team,
-    team_folder,
+    read_team,
+    team_folder_path,
 )
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.redaction.texts import redact
@@ -32,8 +32,8 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.git_worktrees import common_git_folder
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 
-_LONGEST_CONFIG = 256 * 1024
-_LONGEST_REMOTE = 2_000
+_MAX_CONFIG_BYTES = 256 * 1024
+_MAX_REMOTE_CHARACTERS = 2_000
 """The maximum number of characters examined in a remote's address, because the regex takes quadratic time."""
 _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/])", re.DOTALL)
 """Matches the parts of an address that may contain a password or token: before the host and after the path."""
@@ -50,7 +50,7 @@ The scheme, user, password, port and file extension are not part of a project's 
 
 def require_team(where: Where) -> Team:
     """Return the joined team. Raise TeamFailed if no team was joined."""
-    team = joined_team(where)
+    team = read_team(where)
     if team is None:
         raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
     return team
@@ -58,33 +58,36 @@ def require_team(where: Where) -> Team:
 
 def join_team(service: str, where: Where, label: str = "") -> Team:
     """Join the team of a libpq service and record it. Raise TeamFailed, UsageError or WriteFailed."""
-    previous = joined_team(where)
-    machine = previous.machine if previous else str(uuid.uuid4())
+    previous_team = read_team(where)
+    machine = previous_team.machine if previous_team else str(uuid.uuid4())
     with connect_to_team(validate_service(service)) as db:
-        db.run("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
-        name = db.value("select session_user::text", (), parse_login) or ""
-    is_same = previous is not None and (previous.service, previous.login) == (service, name)
-    team = Team(service, name, machine, previous.projects if previous and is_same else ())
+        db.run_statement("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
+        name = db.fetch_value("select session_user::text", (), parse_login) or ""
+    is_same = previous_team is not None and (previous_team.service, previous_team.login) == (
+        service,
+        name,
+    )
+    team = Team(service, name, machine, previous_team.projects if previous_team and is_same else ())
     record_team(team, where)
     return team
 
 
 def record_team(team: Team, where: Where) -> None:
     """Record a team. Raise WriteFailed."""
-    row = {"version": VERSION, **team._asdict()}
+    row = {"version": TEAM_FILE_VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(
-            os.path.join(team_folder(where), FILE),
+            os.path.join(team_folder_path(where), TEAM_FILE),
             json.dumps(row, indent=2).encode() + b"\n",
             where,
         )
-        mark = os.path.join(team_folder(where), PUSH_MARK)
-        if team.projects and not os.path.exists(mark):
-            state_file.replace_state_file(mark, b"", where)
-            os.utime(mark, (0, 0))
+        push_mark = os.path.join(team_folder_path(where), PUSH_MARK_FILE)
+        if team.projects and not os.path.exists(push_mark):
+            state_file.replace_state_file(push_mark, b"", where)
+            os.utime(push_mark, (0, 0))
         elif not team.projects:
             with contextlib.suppress(FileNotFoundError):
-                removal.remove_file(mark, where.state)
+                removal.remove_file(push_mark, where.state)
     except OSError as error:
         raise WriteFailed(
             f"The team could not be recorded: {error.strerror}", "Check the state folder."
@@ -93,28 +96,28 @@ def record_team(team: Team, where: Where) -> None:
 
 def leave_team(where: Where) -> None:
     """Remove the team's local state, including fetched copies. The server keeps its data."""
-    removal.remove_if_possible(team_folder(where), where.state)
+    removal.remove_if_possible(team_folder_path(where), where.state)
 
 
-def project_name(cwd: str) -> str:
+def read_project_name(cwd: str) -> str:
     """Return a project's shared name: its remote without credentials, or ``local/`` and the name of its folder."""
-    git = common_git_folder(cwd) if cwd else ""
+    git_folder = common_git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
         config.read_string(
-            paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode(
+            paths.read_regular(os.path.join(git_folder, "config"), _MAX_CONFIG_BYTES).decode(
                 "utf-8", "replace"
             )
         )
-    remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
-    remote = remote.strip().strip('"')  # git quotes values that contain `#` or `;`
-    match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote))
-    if match and not remote.startswith(("/", ".", "file:")):
+    remote_url = (config.get('remote "origin"', "url", fallback="") or "")[:_MAX_REMOTE_CHARACTERS]
+    remote_url = remote_url.strip().strip('"')  # git quotes values that contain `#` or `;`
+    match = _REMOTE_ADDRESS.match(_CREDENTIALS.sub("", remote_url))
+    if match and not remote_url.startswith(("/", ".", "file:")):
         return collapse_line(
             redact(plain_line(replace_surrogates(f"{match[1].lower()}/{match[2]}")))[0], 300
         )
-    if os.path.basename(git) == ".git":
-        root = os.path.dirname(git)
+    if os.path.basename(git_folder) == ".git":
+        root = os.path.dirname(git_folder)
     else:
         root = canonical_path(cwd)
     return collapse_line(plain_line(replace_surrogates(f"local/{os.path.basename(root)}")), 300)

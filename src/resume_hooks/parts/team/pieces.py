@@ -1,4 +1,4 @@
-"""Prepare data for the upload: redact lines, cut them into numbered pieces, and collect the words of each turn.
+"""Prepare data for the upload: redact lines, cut them into numbered chunks, and collect the words of each turn.
 
 Images, documents and known secrets are removed from each line first. Words only come from these
 cleaned lines. If anything fails, the push of the session stops, so that no unredacted data is sent.
@@ -25,50 +25,53 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
-Redacted = NewType("Redacted", bytes)
-"""Bytes that ``clean_line`` has cleaned. Pieces accept no other type."""
+RedactedBytes = NewType("RedactedBytes", bytes)
+"""Bytes that ``clean_line`` has cleaned. Chunks accept no other type."""
 
-MOST_RAW = 256 * 1024
-"""The maximum size of a piece in bytes, without its last line."""
+MAX_CHUNK_BYTES = 256 * 1024
+"""The maximum size of a chunk in bytes, without its last line."""
 
-MOST_LINE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum size of a line in bytes. A longer line is replaced by a placeholder."""
 
-_MOST_LEXEMES = 400_000
-"""The maximum total length of a turn's words in a piece, because the size of a database row is limited."""
+_MAX_LEXEMES = 400_000
+"""The maximum total length of a turn's words in a chunk, because the size of a database row is limited."""
 
-_MOST_POSITIONS = 4
-_LAST_POSITION = 16_383
-_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_POSITIONS = 4
+_MAX_POSITION = 16_383
+_UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CleanRecord(NamedTuple):
-    """A cleaned line with its line end; ``end`` is the offset after the original line in the local file."""
+    """A cleaned line with its line end; ``end_offset`` is the offset after the original line in the local file."""
 
-    body: Redacted
-    end: int
+    body: RedactedBytes
+    end_offset: int
     secrets: list[Secret]
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a piece, starting at line ``record``."""
+    """The words of a turn in a chunk, starting at line ``first_line``."""
 
-    record: int
-    at: datetime
+    first_line: int
+    start_time: datetime
     words: str
 
 
-class LinePiece(NamedTuple):
-    """Complete lines of a file, starting at line ``first``; ``end`` is the offset after them in the local file."""
+class LineChunk(NamedTuple):
+    """Complete lines of a file, starting at line ``first_line``.
 
-    first: int
-    records: int
-    raw: int
-    sha: bytes
-    data: bytes
+    ``end_offset`` is the offset after them in the local file.
+    """
+
+    first_line: int
+    record_count: int
+    raw_bytes: int
+    sha256: bytes
+    compressed: bytes
     secrets: Counter[str]
-    passages: list[TurnWords]
-    end: int
+    turn_words: list[TurnWords]
+    end_offset: int
 
 
 def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
@@ -83,57 +86,64 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
         yield from _read_text_record(path, redactor) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
-        is_ended = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
+        starts_at_line = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
         stream.seek(offset)
         for line in read_lines(stream, offset):
             if line.torn and parse(line.body) is None:
                 return
-            if line.offset == offset and not is_ended and not line.raw.strip():
+            if line.offset == offset and not starts_at_line and not line.raw.strip():
                 continue  # the line feed after the last line that was sent
             body, secrets = clean_line(line.body, redactor)
-            yield CleanRecord(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
+            yield CleanRecord(RedactedBytes(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
-def clean_line(line: bytes, redactor: Redactor) -> tuple[Redacted, list[Secret]]:
+def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Secret]]:
     """Return a line without images, documents and secrets (including ``known`` secrets), and the removed secrets."""
-    body = normalize_json(line) if len(line) <= MOST_LINE else None
+    body = normalize_json(line) if len(line) <= MAX_LINE_BYTES else None
     if body is None:
-        return Redacted(make_stand_in(DAMAGED_KIND)), []
+        return RedactedBytes(make_stand_in(DAMAGED_KIND)), []
     clean, secrets = redactor.redact_line(_replace_media(body) if b"base64" in body else body)
-    return Redacted(clean), secrets
+    return RedactedBytes(clean), secrets
 
 
-def cut_pieces(
-    path: str, redactor: Redactor, first: int = 0, offset: int = 0
-) -> Iterator[LinePiece]:
-    """Yield the pieces of a file, starting at line ``first``, which begins at ``offset``.
+def cut_chunks(
+    path: str, redactor: Redactor, first_line: int = 0, offset: int = 0
+) -> Iterator[LineChunk]:
+    """Yield the chunks of a file, starting at line ``first_line``, which begins at ``offset``.
 
     Raise OSError.
     """
-    words, body, secrets, number, end = (
-        _WordCollector(path, first),
+    word_collector, body, secrets, line_number, end_offset = (
+        _WordCollector(path, first_line),
         bytearray(),
         Counter[str](),
-        first,
+        first_line,
         offset,
     )
 
-    def make_piece() -> LinePiece:
-        sha, data = hashlib.sha256(body).digest(), zlib.compress(body)
-        return LinePiece(
-            first, number - first, len(body), sha, data, secrets, words.passages(), end
+    def make_chunk() -> LineChunk:
+        sha256, compressed = hashlib.sha256(body).digest(), zlib.compress(body)
+        return LineChunk(
+            first_line,
+            line_number - first_line,
+            len(body),
+            sha256,
+            compressed,
+            secrets,
+            word_collector.pop_turn_words(),
+            end_offset,
         )
 
     for record in clean_records(path, redactor, offset):
-        words.take(record.body, number)
+        word_collector.add_line(record.body, line_number)
         body += record.body
         secrets.update(secret.kind for secret in record.secrets)
-        number, end = number + 1, record.end
-        if len(body) >= MOST_RAW:
-            yield make_piece()
-            first, body, secrets = number, bytearray(), Counter()
+        line_number, end_offset = line_number + 1, record.end_offset
+        if len(body) >= MAX_CHUNK_BYTES:
+            yield make_chunk()
+            first_line, body, secrets = line_number, bytearray(), Counter()
     if body:
-        yield make_piece()
+        yield make_chunk()
 
 
 def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
@@ -144,7 +154,7 @@ def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
         return
     clean, secrets = redactor.redact_and_list_secrets(text)
     if clean:
-        yield CleanRecord(Redacted(clean.encode()), len(raw), secrets)
+        yield CleanRecord(RedactedBytes(clean.encode()), len(raw), secrets)
 
 
 def _replace_media(body: bytes) -> bytes:
@@ -152,42 +162,42 @@ def _replace_media(body: bytes) -> bytes:
     record = parse(body)
     if record is None:
         return body
-    pending: list[Any] = [record]
+    pending_values: list[Any] = [record]
     is_changed = False
-    while pending:
-        value = pending.pop()
+    while pending_values:
+        value = pending_values.pop()
         entries = list(value.items() if isinstance(value, dict) else enumerate(value))
-        for key, inner in entries:
-            if (replacement := _media_replacement(key, inner, value)) is not None:
+        for key, inner_value in entries:
+            if (replacement := _build_media_placeholder(key, inner_value, value)) is not None:
                 value[key] = replacement
                 is_changed = True
-            elif isinstance(inner, (dict, list)):
-                pending.append(inner)
+            elif isinstance(inner_value, (dict, list)):
+                pending_values.append(inner_value)
     if is_changed:
         return encode_record(record)
     return body
 
 
-def _media_replacement(key: object, inner: object, holder: object) -> object:
+def _build_media_placeholder(key: object, inner_value: object, container: object) -> object:
     """Return the replacement for a value that contains the bytes of an image or document.
 
     Return None if no replacement is needed.
     """
     if (
-        isinstance(inner, dict)
-        and inner.get("type") in MEDIA
-        and isinstance(source := inner.get("source"), dict)
+        isinstance(inner_value, dict)
+        and inner_value.get("type") in MEDIA
+        and isinstance(source := inner_value.get("source"), dict)
     ):
         data = source.get("data")
         if source.get("type") == "base64" and isinstance(data, str):
             return {
                 "type": "text",
-                "text": f"[{inner['type']} left out: {len(data) * 3 // 4:,} bytes]",
+                "text": f"[{inner_value['type']} left out: {len(data) * 3 // 4:,} bytes]",
             }
-    encoded = key == "base64" or (
-        key == "data" and isinstance(holder, dict) and holder.get("type") == "base64"
+    is_encoded = key == "base64" or (
+        key == "data" and isinstance(container, dict) and container.get("type") == "base64"
     )
-    if encoded and isinstance(inner, str) and inner:
+    if is_encoded and isinstance(inner_value, str) and inner_value:
         return ""
     return None
 
@@ -199,20 +209,20 @@ class _WordCollector:
         self._subagent = "/subagents/" in path.replace("\\", "/")
         self._is_transcript = path.endswith(".jsonl")
         self._extractor = TextExtractor(subagent=self._subagent)
-        self._done: list[TurnWords] = []
-        self._places: dict[str, list[str]] = {}
+        self._finished_turns: list[TurnWords] = []
+        self._positions_by_word: dict[str, list[str]] = {}
         self._size = 0
         self._start = first
         self._at: datetime | None = None
-        self._last = _NO_TIME
+        self._last = _UNKNOWN_TIME
 
-    def take(self, body: Redacted, number: int) -> None:
+    def add_line(self, body: RedactedBytes, line_number: int) -> None:
         """Process a line."""
         record = parse(body) if self._is_transcript else {}
         if record is None:
             return
         if opens_turn(record, subagent=self._subagent):
-            self._close()
+            self._finish_turn()
         texts_of_record = (
             self._extractor.extract_texts(record)
             if self._is_transcript
@@ -221,41 +231,42 @@ class _WordCollector:
         if texts_of_record is None:
             return
         self._last = clock.parse_timestamp(record.get("timestamp")) or self._last
-        if not self._places:
-            self._start, self._at = number, self._last
-        position = str(min(number - self._start + 1, _LAST_POSITION))
+        if not self._positions_by_word:
+            self._start, self._at = line_number, self._last
+        position = str(min(line_number - self._start + 1, _MAX_POSITION))
         texts = (
             (texts_of_record.prompt, "A", False),
             (texts_of_record.reply, "B", False),
             (texts_of_record.input, "C", True),
             (texts_of_record.result, "D", True),
         )
-        for text, weight, numbered in texts:
+        for text, speaker_weight, has_numbers in texts:
             for word in (
-                index_words(text, has_line_numbers=numbered).decode("utf-8", "replace").split()
+                index_words(text, has_line_numbers=has_numbers).decode("utf-8", "replace").split()
             ):
-                if word not in self._places:
-                    if self._size > _MOST_LEXEMES:
+                if word not in self._positions_by_word:
+                    if self._size > _MAX_LEXEMES:
                         continue
-                    self._places[word] = []
+                    self._positions_by_word[word] = []
                     self._size += len(word) + 12
-                positions = self._places[word]
-                if len(positions) < _MOST_POSITIONS and position + weight not in positions:
-                    positions.append(position + weight)
+                positions = self._positions_by_word[word]
+                if len(positions) < _MAX_POSITIONS and position + speaker_weight not in positions:
+                    positions.append(position + speaker_weight)
 
-    def passages(self) -> list[TurnWords]:
+    def pop_turn_words(self) -> list[TurnWords]:
         """Return the passages since the last call. If a turn is unfinished, a new passage starts in it."""
-        self._close()
-        done, self._done = self._done, []
-        return done
+        self._finish_turn()
+        finished_turns, self._finished_turns = self._finished_turns, []
+        return finished_turns
 
-    def _close(self) -> None:
-        if self._places:
+    def _finish_turn(self) -> None:
+        if self._positions_by_word:
             text = " ".join(
-                f"{quote_word(word)}:{','.join(places)}" for word, places in self._places.items()
+                f"{quote_word(word)}:{','.join(positions)}"
+                for word, positions in self._positions_by_word.items()
             )
-            self._done.append(TurnWords(self._start, self._at or _NO_TIME, text))
-        self._places, self._size = {}, 0
+            self._finished_turns.append(TurnWords(self._start, self._at or _UNKNOWN_TIME, text))
+        self._positions_by_word, self._size = {}, 0
 
 
 def quote_word(word: str) -> str:

@@ -1,7 +1,7 @@
 """Push a session: send only the data that is not on the server yet.
 
-The server accepts a piece only with the digest of all previous pieces. A local cursor records the
-progress. If there is no cursor, or the file was rewritten, the server's pieces are compared with
+The server accepts a chunk only with the digest of all previous chunks. A local cursor records the
+progress. If there is no cursor, or the file was rewritten, the server's chunks are compared with
 the file. If they differ, a new generation begins. If the file is shorter than the server's copy,
 nothing is sent, and the result says so.
 """
@@ -21,27 +21,27 @@ from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import (
-    EXPIRED,
-    FORGOTTEN,
-    SCRUBBED,
+    EXPIRED_STATE,
+    FORGOTTEN_STATE,
+    SCRUBBED_STATE,
     TeamFailed,
     translate_errors,
 )
 from resume_hooks.parts.team.cursor import (
     Cursor,
     FileProgress,
+    begins_with_uploaded_part,
+    cursor_folder,
     is_forgotten,
-    is_unchanged,
-    note_forgotten,
-    progress_at,
+    measure_progress,
     read_cursor,
-    session_folder,
+    record_forgotten_session,
     write_cursor,
 )
-from resume_hooks.parts.team.membership import project_name
-from resume_hooks.parts.team.pieces import MOST_RAW, LinePiece, clean_records, cut_pieces
+from resume_hooks.parts.team.membership import read_project_name
+from resume_hooks.parts.team.pieces import MAX_CHUNK_BYTES, LineChunk, clean_records, cut_chunks
 from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.stored_pieces import MOST_STORED_BYTES, fetch_slices
+from resume_hooks.parts.team.stored_pieces import MAX_STORED_BYTES, fetch_slices
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import list_bundled_files
@@ -60,19 +60,19 @@ from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
-_BUSY = "Another command is sending this session"
+_BUSY_MESSAGE = "Another command is sending this session"
 _APPEND_QUERY = (
     "select records::text, head from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, "
     "%s, %s)"
 )
 
-_RESULT_OF_REFUSAL: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
-    FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
+_RESULTS_BY_SQLSTATE: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
+    FORGOTTEN_STATE: "forgotten", SCRUBBED_STATE: "scrubbed", EXPIRED_STATE: "expired"
 }  # fmt: skip
 """The results for sessions that the server refuses: permanently, from this machine, or because they are too old."""
 
 
-class Pushed(NamedTuple):
+class PushResult(NamedTuple):
     """The result of a push; ``secrets`` is the number of removed secrets by kind.
 
     ``records`` records with ``raw`` bytes were sent in ``pieces`` pieces, compressed to ``stored``
@@ -94,71 +94,72 @@ class Pushed(NamedTuple):
 class _ServerState(NamedTuple):
     """A file's state on the server: the number of records and the digest of all records."""
 
-    records: int
-    head: bytes
+    record_count: int
+    chain_digest: bytes
 
 
-class _SentPiece(NamedTuple):
-    """A piece on the server."""
+class _ServerChunk(NamedTuple):
+    """A chunk on the server."""
 
-    first: int
-    records: int
-    sha: bytes
-    head: bytes
+    first_line: int
+    record_count: int
+    sha256: bytes
+    chain_digest: bytes
 
 
-_STATE_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_head))
-_PIECE_FORMAT = RowFormat(
-    _SentPiece, (rows.parse_count, rows.parse_whole_number(1), rows.parse_digest, rows.parse_digest)
+_STATE_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_chain_digest))
+_CHUNK_FORMAT = RowFormat(
+    _ServerChunk,
+    (rows.parse_count, rows.parse_whole_number(1), rows.parse_digest, rows.parse_digest),
 )
 
 
-class _DivergedError(Exception):
+class _ContentDifferError(Exception):
     """The content on the server differs from the file."""
 
 
-class _ShorterError(Exception):
+class _FileShorterError(Exception):
     """The file is only a prefix of the content on the server."""
 
 
 def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
-) -> Pushed:
+) -> PushResult:
     """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
     if reason := data_rules.reason_against_copies(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
-    title = session_metadata(session, Family(where), where)["title"]
+    title = build_session_metadata(session, Family(where), where)["title"]
     try:
-        folder = session_folder(session.session_id, where)
-        with translate_errors(), lock_folder(folder, where, _BUSY, "Could not write to"):
-            return _SessionPush(session, team, db, where, rescan=rescan).run()
+        folder = cursor_folder(session.session_id, where)
+        with translate_errors(), lock_folder(folder, where, _BUSY_MESSAGE, "Could not write to"):
+            return _SessionPush(session, team, db, where, rescan=rescan).push()
     except TeamFailed as error:
-        if error.state not in _RESULT_OF_REFUSAL:
+        if error.sqlstate not in _RESULTS_BY_SQLSTATE:
             raise
-        if error.state == FORGOTTEN:
-            note_forgotten(session.session_id, where)
-        return Pushed(session.session_id, title, _RESULT_OF_REFUSAL[error.state])
-    except _ShorterError:
-        return Pushed(session.session_id, title, "shorter")
+        if error.sqlstate == FORGOTTEN_STATE:
+            record_forgotten_session(session.session_id, where)
+        return PushResult(session.session_id, title, _RESULTS_BY_SQLSTATE[error.sqlstate])
+    except _FileShorterError:
+        return PushResult(session.session_id, title, "shorter")
     except SessionOpen:
-        return Pushed(session.session_id, title, "busy")
+        return PushResult(session.session_id, title, "busy")
 
 
-def preview_push(session: SessionFile, where: Where) -> Pushed:
+def preview_push(session: SessionFile, where: Where) -> PushResult:
     """Return the data that the first push of a session would send, without a connection to the server."""
     counter = _PushCounter()
     redactor = find_secrets_in_sessions([session])
-    for _, path in files_to_push(session):
-        for piece in cut_pieces(path, redactor):
-            counter.add(piece)
-    return counter.pushed(
+    for _, path in list_files_to_push(session):
+        for chunk in cut_chunks(path, redactor):
+            counter.add_chunk(chunk)
+    return counter.build_result(
         session.session_id,
-        session_metadata(session, Family(where), where, redactor)["title"],
+        build_session_metadata(session, Family(where), where, redactor)["title"],
         "sent",
     )
 
 
-def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
+def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     """Return the files of a session to push, by their names on the server.
 
     The name of the transcript is ``""``.
@@ -172,7 +173,7 @@ def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     return [("", session.path), *attachments]
 
 
-def session_metadata(
+def build_session_metadata(
     session: SessionFile, family: Family, where: Where, redactor: Redactor | None = None
 ) -> dict[str, str]:
     """Return a session's metadata, without the secrets that ``redactor`` knows or finds.
@@ -189,7 +190,7 @@ def session_metadata(
     return {
         "title": clean(ends.title_by(redactor.redact)),
         "folder": clean(home),
-        "project": clean(project_name(home)),
+        "project": clean(read_project_name(home)),
         "created": clean(ends.created),
         "ended": clean(ends.ended),
         "parent": clean(parent.session_id) if parent else "",
@@ -197,17 +198,17 @@ def session_metadata(
     }
 
 
-def is_behind(session: SessionFile, where: Where) -> bool:
+def has_unsent_data(session: SessionFile, where: Where) -> bool:
     """Check whether a session has unsent data, according to this machine's records."""
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
     if not cursor.row or cursor.drop:
         return True
-    for name, path in files_to_push(session):
+    for name, path in list_files_to_push(session):
         progress = cursor.places.get(name)
         with contextlib.suppress(OSError):
-            if (progress and not is_unchanged(progress, path)) or any(
+            if (progress and not begins_with_uploaded_part(progress, path)) or any(
                 True for _ in clean_records(path, Redactor(), progress.offset if progress else 0)
             ):
                 return True
@@ -221,17 +222,17 @@ class _PushCounter:
         self.pieces = self.records = self.raw = self.stored = 0
         self.secrets: Counter[str] = Counter()
 
-    def add(self, piece: LinePiece) -> None:
-        """Count a piece."""
+    def add_chunk(self, chunk: LineChunk) -> None:
+        """Count a chunk."""
         self.pieces += 1
-        self.records += piece.records
-        self.raw += piece.raw
-        self.stored += len(piece.data)
-        self.secrets.update(piece.secrets)
+        self.records += chunk.record_count
+        self.raw += chunk.raw_bytes
+        self.stored += len(chunk.compressed)
+        self.secrets.update(chunk.secrets)
 
-    def pushed(self, session_id: str, title: str, result: Any) -> Pushed:
+    def build_result(self, session_id: str, title: str, result: Any) -> PushResult:
         """Return the result of the push."""
-        return Pushed(
+        return PushResult(
             session_id,
             title,
             result,
@@ -255,114 +256,132 @@ class _SessionPush:
         self._where = where
         self._rescan = rescan
         self._cursor = read_cursor(session.session_id, where)
-        self._known = self._find_secrets()
-        self._about = session_metadata(session, Family(where), where, self._known)
+        self._redactor = self._find_secrets()
+        self._metadata = build_session_metadata(session, Family(where), where, self._redactor)
         self._count = _PushCounter()
 
     def _find_secrets(self) -> Redactor:
         """Return a redactor with the secrets in the unsent data, and in the beginning and the end of the session."""
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
-        for name, path in files_to_push(self._session):
+        for name, path in list_files_to_push(self._session):
             progress = self._cursor.places.get(name)
             learn_file(
-                redactor, path, progress.offset if progress and is_unchanged(progress, path) else 0
+                redactor,
+                path,
+                progress.offset if progress and begins_with_uploaded_part(progress, path) else 0,
             )
         return redactor
 
-    def run(self) -> Pushed:
+    def push(self) -> PushResult:
         """Send the missing data."""
         cursor, result = self._cursor, "sent"
         if cursor.drop:
-            self._db.run(
+            self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
-        row = self._begin(0, drop=False)
+        row = self._begin_push(0, must_replace=False)
         if cursor.row in {0, row} and not (self._rescan or cursor.drop):
-            places = cursor.places
+            progress_by_file = cursor.places
         else:
-            places = {}
+            progress_by_file = {}
         try:
-            places = self._send(row, places)
-        except _DivergedError:
+            progress_by_file = self._send_files(row, progress_by_file)
+        except _ContentDifferError:
             result, self._count = "replaced", _PushCounter()
-            row = self._begin(row, drop=self._rescan or cursor.drop)
+            row = self._begin_push(row, must_replace=self._rescan or cursor.drop)
             try:
-                places = self._send(row, {})
-            except _DivergedError as error:
+                progress_by_file = self._send_files(row, {})
+            except _ContentDifferError as error:
                 raise TeamFailed(
                     f"Session {self._session.session_id} changed while it was sent",
                     "Push it again.",
                 ) from error
-        write_cursor(self._session.session_id, Cursor(row, cursor.base, places=places), self._where)
+        write_cursor(
+            self._session.session_id,
+            Cursor(row, cursor.base, places=progress_by_file),
+            self._where,
+        )
         if not self._count.pieces and result == "sent":
             result = "unchanged"
-        return self._count.pushed(self._session.session_id, self._about["title"], result)
+        return self._count.build_result(self._session.session_id, self._metadata["title"], result)
 
-    def _begin(self, previous_row: int, *, drop: bool) -> int:
-        base = self._cursor.base if not previous_row else 0
+    def _begin_push(self, previous_row: int, *, must_replace: bool) -> int:
+        continued_row = self._cursor.base if not previous_row else 0
         values = (
             self._session.session_id,
             self._team.machine,
-            json.dumps(self._about),
+            json.dumps(self._metadata),
             previous_row or None,
-            drop,
-            base or None,
+            must_replace,
+            continued_row or None,
         )
-        row = self._db.value(
+        row = self._db.fetch_value(
             "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_number
         )
         if row is None:
             raise TeamFailed("The team's database returned no row for the session", "Who runs it?")
         return row
 
-    def _send(self, row: int, places: dict[str, FileProgress]) -> dict[str, FileProgress]:
+    def _send_files(
+        self, row: int, progress_by_file: dict[str, FileProgress]
+    ) -> dict[str, FileProgress]:
         """Send the missing data of every file, and return the progress of each file."""
         if (
             self._cursor.drop and row == self._cursor.row
         ):  # This and earlier generations may contain scrubbed text.
-            raise _DivergedError
-        sent_places: dict[str, FileProgress] = {}
-        for name, path in files_to_push(self._session):
+            raise _ContentDifferError
+        new_progress: dict[str, FileProgress] = {}
+        for name, path in list_files_to_push(self._session):
             try:
-                progress = places.get(name)
-                if progress is None or not is_unchanged(progress, path):
+                progress = progress_by_file.get(name)
+                if progress is None or not begins_with_uploaded_part(progress, path):
                     progress = self._compare_with_server(row, name, path)
-                sent_places[name] = self._send_file(row, name, path, progress)
+                new_progress[name] = self._send_file(row, name, path, progress)
             except OSError as error:
                 if not name:
                     raise SessionNotFound(
                         f"{path} can't be read: {error.strerror}", "Was it just deleted?"
                     ) from error
-        return sent_places
+        return new_progress
 
     def _send_file(self, row: int, name: str, path: str, progress: FileProgress) -> FileProgress:
         while True:
-            records, offset, head = progress.records, progress.offset, bytes.fromhex(progress.head)
-            for piece in cut_pieces(path, self._known, records, offset):
-                answer = self._append(row, name, head, piece)
-                if answer != (records + piece.records, hashlib.sha256(head + piece.sha).digest()):
+            record_count, offset, chain_digest = (
+                progress.record_count,
+                progress.offset,
+                bytes.fromhex(progress.chain_digest),
+            )
+            for chunk in cut_chunks(path, self._redactor, record_count, offset):
+                answer = self._append_chunk(row, name, chain_digest, chunk)
+                if answer != (
+                    record_count + chunk.record_count,
+                    hashlib.sha256(chain_digest + chunk.sha256).digest(),
+                ):
                     break
-                self._count.add(piece)
-                (records, head), offset = answer, piece.end
+                self._count.add_chunk(chunk)
+                (record_count, chain_digest), offset = answer, chunk.end_offset
             else:
-                return progress_at(path, offset, records, head)
+                return measure_progress(path, offset, record_count, chain_digest)
             # Another process has sent data, or our cursor is outdated.
             progress = self._compare_with_server(row, name, path)
-            if progress.records <= records:
-                raise _DivergedError
+            if progress.record_count <= record_count:
+                raise _ContentDifferError
 
-    def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> _ServerState:
-        if piece.passages:
-            turns, times, words = zip(*piece.passages, strict=True)
+    def _append_chunk(
+        self, row: int, name: str, chain_digest: bytes, chunk: LineChunk
+    ) -> _ServerState:
+        if chunk.turn_words:
+            turn_lines, turn_times, turn_words = zip(*chunk.turn_words, strict=True)
         else:
-            turns, times, words = ((), (), ())
+            turn_lines, turn_times, turn_words = ((), (), ())
         values = (
-            row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, token_rules().version,
-            json.dumps(piece.secrets), list(turns), list(times), list(words),
+            row, name, chunk.first_line, chain_digest, chunk.record_count, chunk.raw_bytes,
+            chunk.sha256, chunk.compressed, token_rules().version,
+            json.dumps(chunk.secrets), list(turn_lines), list(turn_times), list(turn_words),
         )  # fmt: skip
-        state = self._db.row(_APPEND_QUERY, values, _STATE_FORMAT)
+        state = self._db.fetch_row(_APPEND_QUERY, values, _STATE_FORMAT)
         if state is None:
-            raise _DivergedError
+            raise _ContentDifferError
         return state
 
     def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
@@ -371,41 +390,53 @@ class _SessionPush:
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
-        learn_file(self._known, path)
-        ours, offset, number, head = clean_records(path, self._known), 0, 0, b""
-        for piece in self._db.rows(query, (row, name), _PIECE_FORMAT):
-            body, lines, end = bytearray(), 0, offset
-            for record in islice(ours, piece.records):
-                # Our pieces are never longer than this, whatever size the server reports.
-                if len(body) >= MOST_RAW:
-                    raise _DivergedError
+        learn_file(self._redactor, path)
+        local_records, offset, line_number, chain_digest = (
+            clean_records(path, self._redactor),
+            0,
+            0,
+            b"",
+        )
+        for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
+            body, line_count, end_offset = bytearray(), 0, offset
+            for record in islice(local_records, server_chunk.record_count):
+                # Our chunks are never longer than this, whatever size the server reports.
+                if len(body) >= MAX_CHUNK_BYTES:
+                    raise _ContentDifferError
                 body += record.body
-                lines, end = lines + 1, record.end
-            if lines < piece.records:
-                self._compare_rest(row, name, piece.first, bytes(body))
-            if piece.first != number or hashlib.sha256(body).digest() != piece.sha:
-                raise _DivergedError
-            number, offset, head = number + lines, end, piece.head
-        return FileProgress(0, offset, number, 0, head.hex())
+                line_count, end_offset = line_count + 1, record.end_offset
+            if line_count < server_chunk.record_count:
+                self._compare_remaining(row, name, server_chunk.first_line, bytes(body))
+            if (
+                server_chunk.first_line != line_number
+                or hashlib.sha256(body).digest() != server_chunk.sha256
+            ):
+                raise _ContentDifferError
+            line_number, offset, chain_digest = (
+                line_number + line_count,
+                end_offset,
+                server_chunk.chain_digest,
+            )
+        return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
-    def _compare_rest(self, row: int, name: str, first: int, body: bytes) -> None:
+    def _compare_remaining(self, row: int, name: str, first_line: int, body: bytes) -> None:
         """Raise the error for a file that is shorter than the server's copy: it was either truncated or changed."""
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        part = self._db.value(query, (row, name, first), rows.parse_row_number)
-        if part is None or not self._begins_with(body, part, first):
-            raise _DivergedError
+        part = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
+        if part is None or not self._begins_with(body, part, first_line):
+            raise _ContentDifferError
         if self._rescan or self._cursor.drop:
-            raise _DivergedError
-        raise _ShorterError
+            raise _ContentDifferError
+        raise _FileShorterError
 
-    def _begins_with(self, body: bytes, part: int, first: int) -> bool:
-        unpacking, content = zlib.decompressobj(), b""
+    def _begins_with(self, body: bytes, part_row: int, first_line: int) -> bool:
+        decompressor, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
-            for packed in fetch_slices(part, first, MOST_STORED_BYTES, self._db):
-                content += unpacking.decompress(packed, len(body) - len(content) or 1)
+            for packed_slice in fetch_slices(part_row, first_line, MAX_STORED_BYTES, self._db):
+                content += decompressor.decompress(packed_slice, len(body) - len(content) or 1)
                 if len(content) >= len(body):
                     break
         return content[: len(body)] == body

@@ -27,26 +27,26 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 if TYPE_CHECKING:
     import psycopg
 
-MOST_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes by which the process may grow while it waits for an answer.
 
 The largest expected answer has 10 MB.
 """
 
-MOST_ANSWER_ROWS = 50_000
+MAX_ANSWER_ROWS = 50_000
 """The maximum number of rows in an answer, because each row takes several times its size in memory.
 
-A file of 10 GB has 40,000 pieces.
+A file of 10 GB has 40,000 chunks.
 """
 
-MOST_TEXT_BYTES = 64 * 1024
+MAX_TEXT_BYTES = 64 * 1024
 """The maximum size of a text value in bytes. We never send a longer text."""
 
-MOST_NUMBER = 2**63 - 1
-DIGEST = 32
+MAX_NUMBER = 2**63 - 1
+DIGEST_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
-_DATA_PAGES = 5
+_DATA_PAGES_FIELD = 5
 """The index of the process's own writable pages in ``/proc/self/statm``."""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
@@ -62,23 +62,25 @@ Row = TypeVar("Row")
 class RowFormat(NamedTuple, Generic[Row]):
     """The format of a query's rows: the type of a parsed row, and a parser for each of its fields."""
 
-    make: Callable[..., Row]
-    columns: tuple[ColumnParser, ...]
+    row_type: Callable[..., Row]
+    column_parsers: tuple[ColumnParser, ...]
 
-    def read(self, values: Sequence[bytes | None]) -> Row:
+    def parse_row(self, values: Sequence[bytes | None]) -> Row:
         """Return a parsed row. Raise ValueError if a value is invalid."""
-        return self.make(*(parse(value) for parse, value in zip(self.columns, values, strict=True)))
+        return self.row_type(
+            *(parse(value) for parse, value in zip(self.column_parsers, values, strict=True))
+        )
 
 
 class Database:
-    """An open connection to a team's database; ``refused`` is the number of invalid rows that were left out.
+    """An open connection to a team's database; ``refused_row_count`` is the number of invalid rows that were left out.
 
     ``end`` is the deadline for all answers together, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
-        self.refused = 0
+        self.refused_row_count = 0
         self.end = math.inf
         self._was_late = False
 
@@ -86,13 +88,13 @@ class Database:
         """Set the deadline for all answers to the given number of seconds from now."""
         self.end = time.monotonic() + seconds
 
-    def is_late(self) -> bool:
+    def has_passed_deadline(self) -> bool:
         """Check whether the deadline has passed. If so, ``notes`` will report it."""
         self._was_late = self._was_late or time.monotonic() > self.end
         return self._was_late
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the connection is closed."""
         return self.connection.closed
 
@@ -104,11 +106,11 @@ class Database:
         """Run the block in a transaction."""
         return self.connection.transaction()
 
-    def run(self, statement: str, values: Sequence[object] = ()) -> None:
+    def run_statement(self, statement: str, values: Sequence[object] = ()) -> None:
         """Execute a statement without a result. Without values, it may contain several statements."""
         self.connection.execute(statement.encode(), values or None)
 
-    def rows(
+    def fetch_rows(
         self,
         query: str,
         values: Sequence[object] | Mapping[str, object],
@@ -117,27 +119,27 @@ class Database:
         """Return the valid rows of a query."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
-            valid_rows, refused = _parse_result(cursor.pgresult, row_format)
-        self.refused += refused
+            valid_rows, refused_count = _parse_result(cursor.pgresult, row_format)
+        self.refused_row_count += refused_count
         return valid_rows
 
-    def row(self, query: str, values: Sequence[object], row_format: RowFormat[Row]) -> Row | None:
+    def fetch_row(
+        self, query: str, values: Sequence[object], row_format: RowFormat[Row]
+    ) -> Row | None:
         """Return the first valid row of a query, or None."""
-        return next(iter(self.rows(query, values, row_format)), None)
+        return next(iter(self.fetch_rows(query, values, row_format)), None)
 
-    def value(
+    def fetch_value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
         """Return the single value of a query, or None if there is no row or the value is invalid."""
-        return self.row(query, values, RowFormat(_identity, (parse,)))
+        return self.fetch_row(query, values, RowFormat(_return_value, (parse,)))
 
     @property
     def notes(self) -> list[str]:
         """Notes for the user about invalid rows and about an exceeded deadline."""
-        refused_note = (
-            f"{format_count(self.refused, 'row')} from the server were invalid and were left out."
-        )
-        notes = [refused_note] if self.refused else []
+        refused_note = f"{format_count(self.refused_row_count, 'row')} from the server were invalid and were left out."
+        notes = [refused_note] if self.refused_row_count else []
         if self._was_late:
             return [*notes, _LATE_NOTE]
         return notes
@@ -158,25 +160,25 @@ async def read_rows_async(
 def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], int]:
     """Return the valid rows of a result, read with libpq's own functions, and the number of invalid rows."""
     rows: list[Row] = []
-    count = result.ntuples if result else 0
-    for number in range(min(count, MOST_ANSWER_ROWS)):
+    row_count = result.ntuples if result else 0
+    for row_number in range(min(row_count, MAX_ANSWER_ROWS)):
         try:
             rows.append(
-                row_format.read(
-                    [result.get_value(number, column) for column in range(result.nfields)]
+                row_format.parse_row(
+                    [result.get_value(row_number, column) for column in range(result.nfields)]
                 )
             )
         # Parsing a time can raise OverflowError or OSError.
         except (ValueError, OverflowError, OSError, RecursionError):
             continue
-    return rows, count - len(rows)
+    return rows, row_count - len(rows)
 
 
-def parse_whole_number(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
+def parse_whole_number(minimum: int, maximum: int = MAX_NUMBER) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers in a range."""
 
     def parse(raw: bytes | None) -> int:
-        if raw is None or not _WHOLE_NUMBER.fullmatch(raw) or not least <= int(raw) <= most:
+        if raw is None or not _WHOLE_NUMBER.fullmatch(raw) or not minimum <= int(raw) <= maximum:
             raise ValueError
         return int(raw)
 
@@ -197,11 +199,11 @@ def parse_boolean(raw: bytes | None) -> bool:
 
 
 def parse_text(raw: bytes | None) -> str:
-    """Parse text of up to ``MOST_TEXT_BYTES`` bytes. It must never be shown on a screen or used in a path."""
+    """Parse text of up to ``MAX_TEXT_BYTES`` bytes. It must never be shown on a screen or used in a path."""
     return _decode_text(raw)
 
 
-def parse_number(raw: bytes | None) -> float:
+def parse_finite_number(raw: bytes | None) -> float:
     """Parse a finite number."""
     number = float(_decode_text(raw))
     if not math.isfinite(number):
@@ -248,11 +250,11 @@ def parse_logins(raw: bytes | None) -> tuple[str, ...]:
     return tuple(parse_login(name.encode()) for name in names)
 
 
-def parse_line(most: int) -> Callable[[bytes | None], str]:
-    """Return a parser for text to display: one line without control characters, cut to ``most`` characters."""
+def parse_line(max_characters: int) -> Callable[[bytes | None], str]:
+    """Return a parser for text to display: one line of at most ``max_characters``, without control characters."""
 
     def parse(raw: bytes | None) -> str:
-        return collapse_line(plain_line(_decode_text(raw)), most)
+        return collapse_line(plain_line(_decode_text(raw)), max_characters)
 
     return parse
 
@@ -262,21 +264,21 @@ def parse_folder(raw: bytes | None) -> str:
     return plain_line(_decode_text(raw))[:4096]
 
 
-def parse_instant(raw: bytes | None) -> str:
+def parse_timestamp(raw: bytes | None) -> str:
     """Parse a client's timestamp into the transcripts' format. Return ``""`` if it is invalid."""
     return clock.normalize_timestamp(_decode_text(raw))
 
 
 def parse_epoch(raw: bytes | None) -> datetime:
     """Parse a time of the server's clock in seconds since the epoch."""
-    return datetime.fromtimestamp(parse_number(raw), UTC)
+    return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
-def parse_word(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
+def parse_keyword(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
     """Return a parser for a fixed set of words, which returns the meaning of each word."""
 
     def parse(raw: bytes | None) -> str:
-        meaning = words.get(_decode_text(raw))
+        meaning = meanings.get(_decode_text(raw))
         if meaning is None:
             raise ValueError
         return meaning
@@ -284,39 +286,39 @@ def parse_word(words: Mapping[str, str]) -> Callable[[bytes | None], str]:
     return parse
 
 
-def parse_bytes(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
+def parse_bytes(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], bytes]:
     """Return a parser for bytes of a limited length."""
 
     def parse(raw: bytes | None) -> bytes:
-        if raw is None or not least <= len(raw) <= most:
+        if raw is None or not min_bytes <= len(raw) <= max_bytes:
             raise ValueError
         return raw
 
     return parse
 
 
-parse_digest = parse_bytes(DIGEST, DIGEST)
+parse_digest = parse_bytes(DIGEST_BYTES, DIGEST_BYTES)
 
 
-def parse_head(raw: bytes | None) -> bytes:
-    """Parse the digest of all previous data, which is empty for the first piece."""
-    if raw is None or len(raw) not in {0, DIGEST}:
+def parse_chain_digest(raw: bytes | None) -> bytes:
+    """Parse the digest of all previous data, which is empty for the first chunk."""
+    if raw is None or len(raw) not in {0, DIGEST_BYTES}:
         raise ValueError
     return raw
 
 
 def _decode_text(raw: bytes | None) -> str:
-    if raw is None or len(raw) > MOST_TEXT_BYTES:
+    if raw is None or len(raw) > MAX_TEXT_BYTES:
         raise ValueError
     return raw.decode()  # UnicodeDecodeError is a ValueError
 
 
-def _identity(value: Row) -> Row:
+def _return_value(value: Row) -> Row:
     return value
 
 
 @functools.cache
-def _initial_limits() -> tuple[int, int]:
+def _read_initial_limits() -> tuple[int, int]:
     """Return the limits from the start of the process, because concurrent threads would restore each other's limits."""
     import resource  # not on Windows
 
@@ -325,7 +327,7 @@ def _initial_limits() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def limit_memory() -> Iterator[None]:
-    """Limit the growth of the process to ``MOST_ANSWER_BYTES`` in the block, so that libpq aborts a larger answer.
+    """Limit the growth of the process to ``MAX_ANSWER_BYTES`` in the block, so that libpq aborts a larger answer.
 
     libpq trusts the message length that the server states, and buffers up to 2 GB before we see the
     answer.
@@ -334,17 +336,19 @@ def limit_memory() -> Iterator[None]:
         import resource  # not on Windows
 
         with open("/proc/self/statm", "rb") as stream:
-            now = int(stream.read().split()[_DATA_PAGES]) * os.sysconf("SC_PAGE_SIZE")
+            current_bytes = int(stream.read().split()[_DATA_PAGES_FIELD]) * os.sysconf(
+                "SC_PAGE_SIZE"
+            )
     except (ImportError, OSError, ValueError):
         yield
         return
-    soft, hard = _initial_limits()
+    soft_limit, hard_limit = _read_initial_limits()
     limits = []
-    for limit in (soft, hard, now + MOST_ANSWER_BYTES):
+    for limit in (soft_limit, hard_limit, current_bytes + MAX_ANSWER_BYTES):
         if limit != resource.RLIM_INFINITY:
             limits.append(limit)
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard_limit))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (soft_limit, hard_limit))

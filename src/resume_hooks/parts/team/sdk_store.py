@@ -24,27 +24,27 @@ Entry = dict[str, Any]
 Key = dict[str, Any]
 Row = TypeVar("Row")
 
-MOST_LOADED = 1024 * 1024 * 1024
+MAX_LOADED_BYTES = 1024 * 1024 * 1024
 """The maximum size of a session's entries in bytes of JSON."""
 
 
 class _StoredPart(NamedTuple):
     row: int
-    entries: int
+    entry_count: int
     summary: bytes
 
 
-class _Listed(NamedTuple):
+class _ListedTranscript(NamedTuple):
     name: str
     mtime: int
 
 
-class _Summary(NamedTuple):
+class _StoredSummary(NamedTuple):
     summary: bytes
     mtime: int
 
 
-_ANY_BYTES = rows.parse_bytes(MOST_LOADED)
+_ANY_BYTES = rows.parse_bytes(MAX_LOADED_BYTES)
 
 
 def _parse_optional_bytes(raw: bytes | None) -> bytes:
@@ -54,8 +54,8 @@ def _parse_optional_bytes(raw: bytes | None) -> bytes:
 _PART_FORMAT = RowFormat(
     _StoredPart, (rows.parse_row_number, rows.parse_count, _parse_optional_bytes)
 )
-_LISTED_FORMAT = RowFormat(_Listed, (rows.parse_text, rows.parse_count))
-_SUMMARY_FORMAT = RowFormat(_Summary, (_ANY_BYTES, rows.parse_count))
+_TRANSCRIPT_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
+_SUMMARY_FORMAT = RowFormat(_StoredSummary, (_ANY_BYTES, rows.parse_count))
 _BYTES_FORMAT = RowFormat(bytes, (_ANY_BYTES,))
 _TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
 
@@ -71,7 +71,7 @@ class PostgresSessionStore:
         if not entries:
             return
         async with connect_async(self._service) as db, db.transaction():
-            values = (*_main_key(key), key.get("subpath") or "")
+            values = (*_parse_main_key(key), key.get("subpath") or "")
             await db.execute(
                 (
                     "insert into team.sdk_part(project_key, session_id, subpath) values(%s, "
@@ -79,7 +79,7 @@ class PostgresSessionStore:
                 ),
                 values,
             )
-            parts = await _strict_rows(
+            parts = await _fetch_strict_rows(
                 db,
                 "select id::text, entries::text, summary from team.sdk_part"
                 " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s for update",
@@ -90,52 +90,57 @@ class PostgresSessionStore:
                 raise UsageError(
                     "The session was deleted while it was appended to", "Append again."
                 )
-            part, count, summary = parts[0]
+            part, entry_count, summary = parts[0]
             uuids = []
             for entry in entries:
                 if isinstance(entry.get("uuid"), str) and entry["uuid"]:
                     uuids.append(entry["uuid"])
-            answer = await _strict_rows(
+            answer = await _fetch_strict_rows(
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
                 (part, [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)]),
                 _BYTES_FORMAT,
             )
-            new = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
-            fresh = []
+            new_uuids = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
+            new_entries = []
             for entry in entries:
                 uuid = entry.get("uuid")
-                if not (isinstance(uuid, str) and uuid) or uuid in new:
-                    fresh.append(entry)
-                    new.discard(str(uuid))
-            if not fresh:
+                if not (isinstance(uuid, str) and uuid) or uuid in new_uuids:
+                    new_entries.append(entry)
+                    new_uuids.discard(str(uuid))
+            if not new_entries:
                 return
-            folded = None
+            folded_summary = None
             if not key.get("subpath"):
                 from claude_agent_sdk import fold_session_summary
 
                 known_summary = json.loads(summary) if summary else None
-                folded = json.dumps(fold_session_summary(known_summary, key, fresh)).encode()  # type: ignore[arg-type]
-            data = zlib.compress(b"\n".join(json.dumps(entry).encode() for entry in fresh))
-            await db.execute("insert into team.sdk_chunk values(%s, %s, %s)", (part, count, data))
+                fields = fold_session_summary(known_summary, key, new_entries)  # type: ignore[arg-type]
+                folded_summary = json.dumps(fields).encode()
+            compressed = zlib.compress(
+                b"\n".join(json.dumps(entry).encode() for entry in new_entries)
+            )
+            await db.execute(
+                "insert into team.sdk_chunk values(%s, %s, %s)", (part, entry_count, compressed)
+            )
             await db.execute(
                 "update team.sdk_part set entries = entries + %s, summary = coalesce(%s, summary),"
                 " mtime = greatest(mtime + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint) where id = %s",
-                (len(fresh), folded, part),
+                (len(new_entries), folded_summary, part),
             )
 
     async def load(self, key: Key) -> list[Entry] | None:
         """Return all entries in the order in which they were appended, or None if the session does not exist."""
-        pieces = await self._rows(
+        chunks = await self._fetch_rows(
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
-            (*_main_key(key), key.get("subpath") or ""),
+            (*_parse_main_key(key), key.get("subpath") or ""),
             _BYTES_FORMAT,
         )
-        if pieces:
-            return _unpack_entries(pieces)
+        if chunks:
+            return _unpack_entries(chunks)
         return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
@@ -144,7 +149,7 @@ class PostgresSessionStore:
             "select session_id, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = ''"
         )
-        rows = await self._rows(query, (project_key,), _LISTED_FORMAT)
+        rows = await self._fetch_rows(query, (project_key,), _TRANSCRIPT_FORMAT)
         sessions = []
         for row in rows:
             sessions.append({"session_id": row.name, "mtime": row.mtime})
@@ -156,7 +161,7 @@ class PostgresSessionStore:
             "select summary, mtime::text from team.sdk_part"
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
         )
-        rows = await self._rows(query, (project_key,), _SUMMARY_FORMAT)
+        rows = await self._fetch_rows(query, (project_key,), _SUMMARY_FORMAT)
         summaries = []
         for row in rows:
             summaries.append({**json.loads(row.summary), "mtime": row.mtime})
@@ -167,7 +172,7 @@ class PostgresSessionStore:
         subpath = key.get("subpath")
         async with connect_async(self._service) as db:
             await db.execute(
-                "select team.sdk_delete(%s, %s, %s)", (*_main_key(key), subpath or None)
+                "select team.sdk_delete(%s, %s, %s)", (*_parse_main_key(key), subpath or None)
             )
 
     async def list_subkeys(self, key: Key) -> list[str]:
@@ -176,49 +181,49 @@ class PostgresSessionStore:
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
         )
-        return await self._rows(query, _main_key(key), _TEXT_FORMAT)
+        return await self._fetch_rows(query, _parse_main_key(key), _TEXT_FORMAT)
 
-    async def _rows(
+    async def _fetch_rows(
         self, query: str, values: Sequence[object], row_format: RowFormat[Row]
     ) -> list[Row]:
         async with connect_async(self._service) as db:
-            return await _strict_rows(db, query, values, row_format)
+            return await _fetch_strict_rows(db, query, values, row_format)
 
 
-async def _strict_rows(
+async def _fetch_strict_rows(
     db: psycopg.AsyncConnection[Any],
     query: str,
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> list[Row]:
     """Return a query's rows. Raise TeamFailed if a row is invalid, because omitting it would change the session."""
-    valid_rows, refused = await rows.read_rows_async(db, query, values, row_format)
-    if refused:
-        raise _damaged_store()
+    valid_rows, refused_count = await rows.read_rows_async(db, query, values, row_format)
+    if refused_count:
+        raise _build_damage_error()
     return valid_rows
 
 
-def _unpack_entries(pieces: Iterable[bytes]) -> list[Entry]:
-    """Return the entries in the pieces. Raise TeamFailed if they are not JSON or exceed ``MOST_LOADED``."""
+def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
+    """Return the entries in the chunks. Raise TeamFailed if they are not JSON or exceed ``MAX_LOADED_BYTES``."""
     entries: list[Entry] = []
-    remaining = MOST_LOADED
-    for packed in pieces:
-        unpacking = zlib.decompressobj()
+    remaining_bytes = MAX_LOADED_BYTES
+    for packed_chunk in chunks:
+        decompressor = zlib.decompressobj()
         try:
-            body = unpacking.decompress(packed, remaining)
-            if not unpacking.eof:
-                raise _damaged_store()
+            body = decompressor.decompress(packed_chunk, remaining_bytes)
+            if not decompressor.eof:
+                raise _build_damage_error()
             for line in body.split(b"\n"):
                 entries.append(json.loads(line))
         except (zlib.error, ValueError, RecursionError) as error:
-            raise _damaged_store() from error
-        remaining = max(1, remaining - len(body))  # zlib treats 0 as unlimited
+            raise _build_damage_error() from error
+        remaining_bytes = max(1, remaining_bytes - len(body))  # zlib treats 0 as unlimited
     return entries
 
 
-def _damaged_store() -> TeamFailed:
+def _build_damage_error() -> TeamFailed:
     return TeamFailed("The team's database has damaged data for this session", "Who runs it?")
 
 
-def _main_key(key: Key) -> tuple[str, str]:
+def _parse_main_key(key: Key) -> tuple[str, str]:
     return str(key["project_key"]), str(key["session_id"])

@@ -20,10 +20,10 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 VISIBILITY = {"m": "private", "p": "project", "t": "team"}
 """The audience of a session, by the kind of its scope. A session can also be shared with single members."""
 
-MOST_LISTED = 10_000
+MAX_LISTED_SESSIONS = 10_000
 """The maximum number of listed sessions, counted separately for your own and those of others."""
 
-_MOST_CANDIDATES = 1_000
+_MAX_CANDIDATES = 1_000
 """The maximum number of candidates to query for a locator, counted separately for your own and those of others."""
 
 _QUERY = """
@@ -37,12 +37,12 @@ from team.session s join team.member m on m.id = s.owner join team.machine a on 
       and (x.until is null or x.until > now())) g on true
 where s.live
 """
-_WHERE_OWN = " and s.owner = (select team.me())"
-_WHERE_OTHERS = " and s.owner <> (select team.me())"
-_WHERE_OWNER = " and m.login = %(owner)s"
-_WHERE_ROWS = " and s.id = any(%(rows)s::bigint[])"
-_WHERE_IDS = " and s.session_id = any(%(ids)s::text[])"
-_WHERE_NAMED = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
+_OWN_CONDITION = " and s.owner = (select team.me())"
+_OTHERS_CONDITION = " and s.owner <> (select team.me())"
+_OWNER_CONDITION = " and m.login = %(owner)s"
+_ROWS_CONDITION = " and s.id = any(%(rows)s::bigint[])"
+_IDS_CONDITION = " and s.session_id = any(%(ids)s::text[])"
+_NAME_CONDITION = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
   or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
   or strpos(lower(s.title), lower(%(first)s)) > 0)"""
 _ORDER_BY_MATCH = """ order by m.login = %(front)s desc, s.session_id = any(%(words)s::text[]) desc,
@@ -51,7 +51,7 @@ _ORDER_BY_TIME = " order by s.pushed desc limit %(most)s"
 """Sort by the server's clock, so that a client cannot move its sessions to the front with a false time."""
 
 
-_SHORT_ID = 8
+_SHORT_ID_CHARACTERS = 8
 """The length of ids in lists. A shorter word in a locator may be part of a title."""
 
 _ANY_ID = "00000000-0000-0000-0000-000000000000"
@@ -87,7 +87,7 @@ class TeamSession(NamedTuple):
 
 
 def _parse_push_time(raw: bytes | None) -> str:
-    return clock.from_epoch(rows.parse_number(raw))
+    return clock.from_epoch(rows.parse_finite_number(raw))
 
 
 _SESSION_FORMAT = RowFormat(
@@ -95,72 +95,87 @@ _SESSION_FORMAT = RowFormat(
     (
         rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.parse_line(100),
         rows.parse_line(TITLE_LENGTH), rows.parse_folder,
-        rows.parse_line(300), rows.parse_instant, rows.parse_instant, rows.parse_session_id_or_none,
-        rows.parse_line(40), rows.parse_word(VISIBILITY),
+        rows.parse_line(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
+        rows.parse_line(40), rows.parse_keyword(VISIBILITY),
         rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,
     ),
 )  # fmt: skip
 
 
-def list_team_sessions(db: Database, *, mine: bool = False) -> list[TeamSession]:
-    """Return the sessions that you may see, newest first. With ``mine``, return only your own.
+def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSession]:
+    """Return the sessions that you may see, newest first. With ``only_own``, return only your own.
 
-    If there are more than ``MOST_LISTED``, only the most recently pushed ones are returned.
+    If there are more than ``MAX_LISTED_SESSIONS``, only the most recently pushed ones are returned.
     """
-    return _query_sessions(db, _ORDER_BY_TIME, {}, mine=mine, most=MOST_LISTED)
+    return _query_sessions(
+        db, _ORDER_BY_TIME, {}, only_own=only_own, max_sessions=MAX_LISTED_SESSIONS
+    )
 
 
-def sessions_with_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
+def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
     """Return the sessions with these row ids that you may see."""
-    return db.rows(
-        _QUERY + _WHERE_ROWS + _ORDER_BY_TIME,
-        {"rows": numbers, "most": len(numbers)},
+    return db.fetch_rows(
+        _QUERY + _ROWS_CONDITION + _ORDER_BY_TIME,
+        {"rows": row_ids, "most": len(row_ids)},
         _SESSION_FORMAT,
     )
 
 
-def sessions_with_ids(
-    db: Database, ids: list[str], *, mine: bool = False, owner: str = ""
+def fetch_sessions_by_id(
+    db: Database, session_ids: list[str], *, only_own: bool = False, owner: str = ""
 ) -> list[TeamSession]:
     """Return the sessions with these ids that you may see, newest first. With ``owner``, return only that member's.
 
     Several machines, and several members, may have a session with the same id.
     """
-    conditions = _WHERE_IDS + (_WHERE_OWNER if owner else "") + _ORDER_BY_TIME
+    conditions = _IDS_CONDITION + (_OWNER_CONDITION if owner else "") + _ORDER_BY_TIME
     matches = _query_sessions(
-        db, conditions, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_CANDIDATES
+        db,
+        conditions,
+        {"ids": session_ids, "owner": owner},
+        only_own=only_own,
+        max_sessions=_MAX_CANDIDATES,
     )
     return [session for session in matches if owner in {"", session.owner}]
 
 
-def find_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
-    """Return the session that a locator names. With ``mine``, search only your own sessions.
+def find_team_session(locator: str, db: Database, *, only_own: bool = False) -> TeamSession:
+    """Return the session that a locator names. With ``only_own``, search only your own sessions.
 
     Raise SessionNotFound or AmbiguousLocator.
     """
-    words = locator.strip()
-    front, _, rest = words.partition(":")
+    locator_text = locator.strip()
+    first_part, _, remaining_part = locator_text.partition(":")
     values = {
-        "words": [words, rest or words],
-        "first": words,
-        "last": rest or words,
-        "front": front.partition("@")[0],
+        "words": [locator_text, remaining_part or locator_text],
+        "first": locator_text,
+        "last": remaining_part or locator_text,
+        "front": first_part.partition("@")[0],
     }
     return choose_team_session(
         locator,
         _query_sessions(
-            db, _WHERE_NAMED + _ORDER_BY_MATCH, values, mine=mine, most=_MOST_CANDIDATES
+            db,
+            _NAME_CONDITION + _ORDER_BY_MATCH,
+            values,
+            only_own=only_own,
+            max_sessions=_MAX_CANDIDATES,
         ),
     )
 
 
 def _query_sessions(
-    db: Database, conditions: str, values: dict[str, Any], *, mine: bool = False, most: int
+    db: Database,
+    conditions: str,
+    values: dict[str, Any],
+    *,
+    only_own: bool = False,
+    max_sessions: int,
 ) -> list[TeamSession]:
     matches: list[TeamSession] = []
-    for owner_condition in [_WHERE_OWN] if mine else [_WHERE_OWN, _WHERE_OTHERS]:
-        matches += db.rows(
-            _QUERY + owner_condition + conditions, {**values, "most": most}, _SESSION_FORMAT
+    for owner_condition in [_OWN_CONDITION] if only_own else [_OWN_CONDITION, _OTHERS_CONDITION]:
+        matches += db.fetch_rows(
+            _QUERY + owner_condition + conditions, {**values, "most": max_sessions}, _SESSION_FORMAT
         )
     return sorted(matches, key=lambda session: (session.ended, session.pushed), reverse=True)
 
@@ -173,44 +188,52 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     chosen. If several members have a session with the same id, yours is preferred, and a current
     member's is preferred to a transferred one. Raise SessionNotFound or AmbiguousLocator.
     """
-    front, colon, rest = locator.strip().partition(":")
-    of_owner = [
+    first_part, colon, remaining_part = locator.strip().partition(":")
+    owner_sessions = [
         session
         for session in sessions
-        if front in {session.owner, f"{session.owner}@{session.machine}"}
+        if first_part in {session.owner, f"{session.owner}@{session.machine}"}
     ]
-    if colon and of_owner:
-        sessions, locator = of_owner, rest
-    words = locator.strip()
-    folded, is_long = words.casefold(), len(words) >= MIN_PREFIX_CHARACTERS
-    owner, _, name = words.rpartition(":")
-    is_id = len(name) >= (MIN_PREFIX_CHARACTERS if owner else _SHORT_ID) and is_session_id(
-        name + _ANY_ID[len(name) :]
-    )
+    if colon and owner_sessions:
+        sessions, locator = owner_sessions, remaining_part
+    locator_text = locator.strip()
+    folded_text, is_long = locator_text.casefold(), len(locator_text) >= MIN_PREFIX_CHARACTERS
+    owner, _, name = locator_text.rpartition(":")
+    is_id = len(name) >= (
+        MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
+    ) and is_session_id(name + _ANY_ID[len(name) :])
     # A session id, or a prefix of one, is never compared with titles.
-    by_title = [] if is_id else sessions
+    title_candidates = [] if is_id else sessions
     candidates = (
-        [session for session in sessions if session.session_id == words],
+        [session for session in sessions if session.session_id == locator_text],
         _prefer_own(
-            [session for session in sessions if is_long and session.session_id.startswith(words)]
+            [
+                session
+                for session in sessions
+                if is_long and session.session_id.startswith(locator_text)
+            ]
         ),
-        [session for session in by_title if session.title == words],
-        [session for session in by_title if folded and folded in session.title.casefold()],
+        [session for session in title_candidates if session.title == locator_text],
+        [
+            session
+            for session in title_candidates
+            if folded_text and folded_text in session.title.casefold()
+        ],
     )
     matches = sorted(
         next((group for group in candidates if group), []), key=lambda session: session.given
     )
     own_ids = {session.session_id for session in matches if session.mine}
     matches = [session for session in matches if session.mine or session.session_id not in own_ids]
-    chosen = {
+    newest_by_id = {
         (session.owner, session.session_id): session for session in reversed(matches)
     }  # keep the first session with each id
-    if not chosen:
+    if not newest_by_id:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
             "resume-hooks team sessions",
         )
-    if len(chosen) > 1:
+    if len(newest_by_id) > 1:
         raise AmbiguousLocator(
             locator,
             [
@@ -220,12 +243,12 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
                     "title": match.title,
                     "ended": match.ended,
                 }
-                for match in list(chosen.values())[::-1][:20]
+                for match in list(newest_by_id.values())[::-1][:20]
             ],
-            len(chosen),
+            len(newest_by_id),
             "Give owner:id, as listed.",
         )
-    return next(iter(chosen.values()))
+    return next(iter(newest_by_id.values()))
 
 
 def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:

@@ -13,43 +13,45 @@ from typing import NamedTuple
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed, translate_errors
 from resume_hooks.parts.team.cursor import (
-    note_forgotten,
-    pushed_ids,
+    cursor_folder,
     read_cursor,
-    session_folder,
+    read_pushed_ids,
+    record_forgotten_session,
     write_cursor,
 )
 from resume_hooks.parts.team.membership import require_team
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
-from resume_hooks.parts.team.team_file import joined_team, team_folder
+from resume_hooks.parts.team.team_file import read_team, team_folder_path
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import managed_retention
 
-_FORGET_FOLDER = "forget"
+_FORGET_QUEUE_FOLDER = "forget"
 """The folder with a file for each session that the server must forget at the next connection."""
 
-_ONLY_THIS_MACHINE = b"here"
+_ONLY_THIS_MACHINE_MARK = b"here"
 """The content of a session's file if the server must only remove the copy from this machine.
 
 Otherwise the server removes the copies from all your machines.
 """
 
 
-class ProjectReach(NamedTuple):
+class ProjectReaders(NamedTuple):
     """A project's owner, and the number of other members who can read sessions that are shared with the project."""
 
     owner: str
-    others: int
+    reader_count: int
 
 
-def read_project_reach(project: str, db: Database) -> ProjectReach | None:
+def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
     """Return the owner and readers of a project, or None if you are not in it. Raise TeamFailed."""
     query = "select login::text, others::text from team.project_reach(%s)"
-    return db.row(query, (project,), RowFormat(ProjectReach, (rows.parse_login, rows.parse_count)))
+    return db.fetch_row(
+        query, (project,), RowFormat(ProjectReaders, (rows.parse_login, rows.parse_count))
+    )
 
 
 def share_session(
@@ -59,12 +61,12 @@ def share_session(
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
         audience, ("g", audience)
     )
-    db.run("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
+    db.run_statement("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
 
 
 def unshare_session(session: TeamSession, db: Database) -> None:
     """Make a session private again. Raise TeamFailed."""
-    db.run("select team.share(%s, 'm', '', null)", (session.session_id,))
+    db.run_statement("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
 def forget_on_server(session_id: str, db: Database, where: Where) -> int:
@@ -72,9 +74,9 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
 
     Raise TeamFailed.
     """
-    copies = db.value("select team.forget(%s)::text", (session_id,), rows.parse_count)
-    note_forgotten(session_id, where)
-    return copies or 0
+    copy_count = db.fetch_value("select team.forget(%s)::text", (session_id,), rows.parse_count)
+    record_forgotten_session(session_id, where)
+    return copy_count or 0
 
 
 def queue_forget(session_id: str, where: Where) -> str:
@@ -83,14 +85,14 @@ def queue_forget(session_id: str, where: Where) -> str:
     Return a note for the user, or ``""`` if the session was never pushed.
     """
     if (
-        joined_team(where) is None
+        read_team(where) is None
         or not is_session_id(session_id)
         or not read_cursor(session_id, where).row
     ):
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(team_folder(where), _FORGET_FOLDER, session_id), b"", where
+            os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER, session_id), b"", where
         )
     return f"The team has it until the next push, or until: resume-hooks team forget {session_id}"
 
@@ -102,13 +104,13 @@ def queue_replacement(session_id: str, where: Where) -> str:
     removed.
     """
     cursor = read_cursor(session_id, where)
-    if joined_team(where) is None or not is_session_id(session_id) or not cursor.row:
+    if read_team(where) is None or not is_session_id(session_id) or not cursor.row:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(team_folder(where), _FORGET_FOLDER, session_id),
-                _ONLY_THIS_MACHINE,
+                os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER, session_id),
+                _ONLY_THIS_MACHINE_MARK,
                 where,
             )
     else:
@@ -121,14 +123,14 @@ def queue_replacement(session_id: str, where: Where) -> str:
 
 def has_queued_forgets(where: Where) -> bool:
     """Check whether there are queued sessions that the server must forget."""
-    return os.path.isdir(queue := os.path.join(team_folder(where), _FORGET_FOLDER)) and bool(
-        os.listdir(queue)
-    )
+    return os.path.isdir(
+        queue := os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
+    ) and bool(os.listdir(queue))
 
 
 def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     """Make the server forget the queued sessions, and return their ids."""
-    queue = os.path.join(team_folder(where), _FORGET_FOLDER)
+    queue = os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
     try:
         session_ids = []
         for name in sorted(os.listdir(queue)):
@@ -136,28 +138,28 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
                 session_ids.append(name)
     except OSError:
         return []
-    removed: list[str] = []
+    removed_ids: list[str] = []
     for session_id in session_ids:
-        note = os.path.join(queue, session_id)
+        queue_entry = os.path.join(queue, session_id)
         with contextlib.suppress(TeamFailed), translate_errors():
-            if read_regular(note, len(_ONLY_THIS_MACHINE)) == _ONLY_THIS_MACHINE:
-                removed += _remove_from_server([session_id], 0, db, where)
+            if read_regular(queue_entry, len(_ONLY_THIS_MACHINE_MARK)) == _ONLY_THIS_MACHINE_MARK:
+                removed_ids += _remove_from_server([session_id], 0, db, where)
             elif find_session(session_id, where) is None:  # otherwise the session was restored
                 forget_on_server(session_id, db, where)
-                removed.append(session_id)
-            removal.remove_if_possible(note, where.state)
-    return removed
+                removed_ids.append(session_id)
+            removal.remove_if_possible(queue_entry, where.state)
+    return removed_ids
 
 
 def remove_lost_sessions(db: Database, where: Where) -> list[str]:
     """Remove deleted, scrubbed and expired sessions from the server, and return their ids."""
     return [
         *forget_queued_sessions(db, where),
-        *_remove_from_server(*expired_sessions(where), db, where),
+        *_remove_from_server(*find_expired_sessions(where), db, where),
     ]
 
 
-def expired_sessions(where: Where) -> tuple[list[str], int]:
+def find_expired_sessions(where: Where) -> tuple[list[str], int]:
     """Return the pushed sessions that are no longer on this machine, and the employer's retention period in days."""
     days = managed_retention()[1]
     if not days:
@@ -165,7 +167,7 @@ def expired_sessions(where: Where) -> tuple[list[str], int]:
     local_ids = {session.session_id for session in all_sessions(where)} | {
         session.session_id for session in list_archived(where)
     }
-    return sorted(pushed_ids(where) - local_ids), days
+    return sorted(read_pushed_ids(where) - local_ids), days
 
 
 def _remove_from_server(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
@@ -176,14 +178,14 @@ def _remove_from_server(sessions: list[str], days: int, db: Database, where: Whe
     if not sessions:
         return []
     values = (sessions, require_team(where).machine, days)
-    expired = db.rows(
+    expired_ids = db.fetch_rows(
         "select gone from team.expire(%s, %s, %s) gone",
         values,
         RowFormat(str, (rows.parse_session_id,)),
     )
-    removed = [
-        session_id for session_id in expired if session_id in sessions
+    removed_ids = [
+        session_id for session_id in expired_ids if session_id in sessions
     ]  # ignore sessions that we did not ask about
-    for session_id in removed:
-        removal.remove_if_possible(session_folder(session_id, where), where.state)
-    return removed
+    for session_id in removed_ids:
+        removal.remove_if_possible(cursor_folder(session_id, where), where.state)
+    return removed_ids

@@ -1,6 +1,6 @@
-"""Fetch pieces of session files from the server in slices, decompress them and verify their digests.
+"""Fetch chunks of session files from the server in slices, decompress them and verify their digests.
 
-At most ``SLICE_BYTES`` bytes of a piece are in memory at a time, whatever size the server states.
+At most ``SLICE_BYTES`` bytes of a chunk are in memory at a time, whatever size the server states.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import NamedTuple, Protocol, TypeVar
 from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.pieces import MOST_LINE, MOST_RAW
+from resume_hooks.parts.team.pieces import MAX_CHUNK_BYTES, MAX_LINE_BYTES
 from resume_hooks.parts.team.rows import Database, RowFormat
 
 SLICE_BYTES = 1024 * 1024
 """The maximum number of bytes that are fetched or decompressed at a time."""
 
-MOST_STORED_BYTES = MOST_LINE + MOST_LINE // 1000 + MOST_RAW
-"""The maximum size of a piece on the server. Compression slightly enlarges incompressible data."""
+MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
+"""The maximum size of a chunk on the server. Compression slightly enlarges incompressible data."""
 
 
-class StoredPiece(NamedTuple):
-    """Complete lines of a file on the server: ``raw`` bytes, compressed to ``stored`` bytes."""
+class StoredChunk(NamedTuple):
+    """Complete lines of a file on the server: ``raw_bytes`` bytes, compressed to ``stored`` bytes."""
 
-    first: int
-    records: int
-    raw: int
-    sha: bytes
+    first_record: int
+    record_count: int
+    raw_bytes: int
+    sha256: bytes
     stored: int
 
 
@@ -44,19 +44,19 @@ def parse_part_name(raw: bytes | None) -> str:
     return name
 
 
-PIECE_FORMAT = RowFormat(
-    StoredPiece,
+STORED_CHUNK_FORMAT = RowFormat(
+    StoredChunk,
     (
         rows.parse_count,
         rows.parse_whole_number(1),
-        rows.parse_whole_number(1, MOST_RAW + MOST_LINE),
+        rows.parse_whole_number(1, MAX_CHUNK_BYTES + MAX_LINE_BYTES),
         rows.parse_digest,
-        rows.parse_whole_number(1, MOST_STORED_BYTES),
+        rows.parse_whole_number(1, MAX_STORED_BYTES),
     ),
 )
 
 
-class _Sized(Protocol):
+class _SizedChunk(Protocol):
     """An object that is stored on the server."""
 
     @property
@@ -64,90 +64,100 @@ class _Sized(Protocol):
         """The object's compressed size in bytes."""
 
 
-SomePacked = TypeVar("SomePacked", bound=_Sized)
+SomeSized = TypeVar("SomeSized", bound=_SizedChunk)
 
 
-def batch_pieces(pieces: Iterable[SomePacked]) -> Iterator[list[SomePacked]]:
-    """Yield pieces in order, in batches of at most ``SLICE_BYTES`` bytes. A larger piece gets its own batch."""
-    batch: list[SomePacked] = []
-    size = 0
-    for piece in pieces:
-        if batch and size + piece.stored > SLICE_BYTES:
+def batch_chunks(chunks: Iterable[SomeSized]) -> Iterator[list[SomeSized]]:
+    """Yield chunks in order, in batches of at most ``SLICE_BYTES`` bytes. A larger chunk gets its own batch."""
+    batch: list[SomeSized] = []
+    batch_bytes = 0
+    for chunk in chunks:
+        if batch and batch_bytes + chunk.stored > SLICE_BYTES:
             yield batch
-            batch, size = [], 0
-        batch.append(piece)
-        size += piece.stored
+            batch, batch_bytes = [], 0
+        batch.append(chunk)
+        batch_bytes += chunk.stored
     if batch:
         yield batch
 
 
-def fetch_packed(addresses: list[tuple[int, int]], db: Database) -> dict[tuple[int, int], bytes]:
-    """Return the compressed bytes of pieces of up to ``SLICE_BYTES`` bytes, by part and first record."""
+def fetch_small_chunks(
+    addresses: list[tuple[int, int]], db: Database
+) -> dict[tuple[int, int], bytes]:
+    """Return the compressed bytes of chunks of up to ``SLICE_BYTES`` bytes, by part and first record."""
     query = (
         "select c.part::text, c.first::text, substring(c.data for %s)"
         " from unnest(%s::bigint[], %s::int[]) q(part, first)"
         " join team.chunk c on c.part = q.part and c.first = q.first"
     )
-    values = (SLICE_BYTES, [part for part, _ in addresses], [first for _, first in addresses])
-    rows_of_pieces = db.rows(
+    values = (
+        SLICE_BYTES,
+        [part_row for part_row, _ in addresses],
+        [first_record for _, first_record in addresses],
+    )
+    rows_of_pieces = db.fetch_rows(
         query,
         values,
         RowFormat(
-            _PackedPiece, (rows.parse_row_number, rows.parse_count, rows.parse_bytes(SLICE_BYTES))
+            _PackedChunk, (rows.parse_row_number, rows.parse_count, rows.parse_bytes(SLICE_BYTES))
         ),
     )
-    return {(part, first): data for part, first, data in rows_of_pieces}
+    return {(part_row, first_record): data for part_row, first_record, data in rows_of_pieces}
 
 
-class _PackedPiece(NamedTuple):
-    part: int
-    first: int
+class _PackedChunk(NamedTuple):
+    part_row: int
+    first_record: int
     data: bytes
 
 
-def fetch_slices(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
-    """Yield the compressed bytes of a piece of any size, ``SLICE_BYTES`` bytes at a time.
+def fetch_slices(
+    part_row: int, first_record: int, stored_bytes: int, db: Database
+) -> Iterator[bytes]:
+    """Yield the compressed bytes of a chunk of any size, ``SLICE_BYTES`` bytes at a time.
 
     Raise ImportFailed if they end early.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
-    for start in range(0, stored, SLICE_BYTES):
-        data = db.value(
-            query, (start + 1, SLICE_BYTES, part, first), rows.parse_bytes(SLICE_BYTES, 1)
+    for start in range(0, stored_bytes, SLICE_BYTES):
+        data = db.fetch_value(
+            query,
+            (start + 1, SLICE_BYTES, part_row, first_record),
+            rows.parse_bytes(SLICE_BYTES, 1),
         )
         if data is None:
-            raise damaged_piece_error()
+            raise build_damage_error()
         yield data
 
 
-def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
-    """Yield the lines of a piece of ``raw`` bytes while its compressed bytes are fetched.
+def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iterator[bytes]:
+    """Yield the lines of a chunk of ``raw_bytes`` bytes while its compressed bytes are fetched.
 
     Raise ImportFailed if the lines do not match the digest.
 
     Consumers must expect this error even after the last line, because the digest is only known
     then.
     """
-    unpacking, digest, size = zlib.decompressobj(), hashlib.sha256(), 0
-    for packed in slices:
-        remaining = packed
-        while remaining:
+    decompressor, file_hash, byte_count = zlib.decompressobj(), hashlib.sha256(), 0
+    for packed_slice in slices:
+        remaining_bytes = packed_slice
+        while remaining_bytes:
             try:
-                body = unpacking.decompress(remaining, SLICE_BYTES)
+                body = decompressor.decompress(remaining_bytes, SLICE_BYTES)
             except zlib.error as error:
-                raise damaged_piece_error() from error
-            size += len(body)
-            if size > raw:
-                raise damaged_piece_error()
-            digest.update(body)
+                raise build_damage_error() from error
+            byte_count += len(body)
+            if byte_count > raw_bytes:
+                raise build_damage_error()
+            file_hash.update(body)
             yield body
-            remaining = unpacking.unconsumed_tail
-    if size != raw or not unpacking.eof or digest.digest() != sha:
-        raise damaged_piece_error()
+            remaining_bytes = decompressor.unconsumed_tail
+    if byte_count != raw_bytes or not decompressor.eof or file_hash.digest() != sha256:
+        raise build_damage_error()
 
 
-def damaged_piece_error() -> ImportFailed:
-    """Return an error that reports a damaged piece or an incomplete chain."""
+def build_damage_error() -> ImportFailed:
+    """Return an error that reports a damaged chunk or an incomplete chain."""
     return ImportFailed(
         "The server's copy of this session is damaged or incomplete",
         "Push it again, with --rescan.",

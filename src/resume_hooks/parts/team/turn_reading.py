@@ -1,6 +1,6 @@
 """Read the turns that the server found. A turn becomes a hit if its text confirms the match.
 
-Damaged or oversized pieces are left out and counted. The number of bytes read per member is
+Damaged or oversized chunks are left out and counted. The number of bytes read per member is
 limited, so that one member's sessions cannot prevent hits in those of others.
 """
 
@@ -15,12 +15,12 @@ from typing import NamedTuple, Protocol, TypeVar
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.sessions import TeamSession, sessions_with_rows
+from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_row
 from resume_hooks.parts.team.stored_pieces import (
     SLICE_BYTES,
-    batch_pieces,
-    fetch_packed,
+    batch_chunks,
     fetch_slices,
+    fetch_small_chunks,
     parse_part_name,
     unpack_lines,
 )
@@ -39,17 +39,17 @@ from resume_hooks.search.record_text import (
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
-SNIPPET_WIDTH = 260
+SNIPPET_CHARACTERS = 260
 HITS_PER_READ = 20
 """The number of turns whose texts are read together, so that turns with the words close together rank first."""
 
-_LARGEST_PIECE = 8 * 1024 * 1024
-"""The maximum decompressed size of a piece. A larger piece contains a line that nobody typed."""
+_MAX_CHUNK_BYTES = 8 * 1024 * 1024
+"""The maximum decompressed size of a chunk. A larger chunk contains a line that nobody typed."""
 
-_MOST_BYTES_PER_MEMBER = 64 * 1024 * 1024
-"""The maximum number of bytes read from one member's pieces per search, so that others also get time."""
+_MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
+"""The maximum number of bytes read from one member's chunks per search, so that others also get time."""
 
-_LEAST_LINE_BYTES = 200
+_MIN_AVERAGE_LINE_BYTES = 200
 """The number of bytes that even a shorter line counts as, because millions of empty lines would take minutes."""
 
 _LOCATION_QUERY = (
@@ -80,28 +80,28 @@ class TeamHit(NamedTuple):
     mine: bool
 
 
-class FoundTurn(NamedTuple):
+class MatchingTurn(NamedTuple):
     """A turn that the server found: its location, time and owner."""
 
-    session: int
-    part: int
-    record: int
-    at: datetime
+    session_row: int
+    part_row: int
+    record_number: int
+    start_time: datetime
     rank: float
     owner: str
     mine: bool
 
 
 class _TurnLocation(NamedTuple):
-    """The location of a turn: the file's name, and the first record, size and digest of its piece."""
+    """The location of a turn: the file's name, and the first record, size and digest of its chunk."""
 
-    part: int
-    record: int
-    name: str
-    first: int
-    records: int
-    raw: int
-    sha: bytes
+    part_row: int
+    record_number: int
+    file_name: str
+    first_record: int
+    record_count: int
+    raw_bytes: int
+    sha256: bytes
     stored: int
 
 
@@ -128,207 +128,250 @@ class _OwnedItem(Protocol):
         """Whether you are the owner."""
 
 
-SomeOwned = TypeVar("SomeOwned", bound=_OwnedItem)
+OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 
 
-def share_among_members(ordered: Iterable[SomeOwned], most: int) -> list[SomeOwned]:
-    """Return each member's best items first, starting with yours. These are at most half of ``most`` per member."""
-    counts = Counter[str]()
-    first, rest = list[SomeOwned](), list[SomeOwned]()
-    for item in ordered:
-        counts[item.owner] += 1
-        (first if counts[item.owner] <= member_share(most) else rest).append(item)
-    return [*sorted(first, key=lambda item: not item.mine), *rest]
+def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
+    """Return each member's best items first, starting with yours.
+
+    These are at most half of ``max_items`` per member.
+    """
+    counts_by_owner = Counter[str]()
+    preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
+    for item in sorted_items:
+        counts_by_owner[item.owner] += 1
+        if counts_by_owner[item.owner] <= limit_per_member(max_items):
+            preferred_items.append(item)
+        else:
+            other_items.append(item)
+    return [*sorted(preferred_items, key=lambda item: not item.mine), *other_items]
 
 
-def member_share(most: int) -> int:
-    """Return the maximum number of results from one member, out of ``most``, while others have results."""
-    return max(1, most // 2)
+def limit_per_member(max_items: int) -> int:
+    """Return the maximum number of results from one member, out of ``max_items``, while others have results."""
+    return max(1, max_items // 2)
 
 
 class TurnReader:
-    """Reads the turns that the server found, and counts the bytes read from each member's pieces."""
+    """Reads the turns that the server found, and counts the bytes read from each member's chunks."""
 
     def __init__(self, query: Query, db: Database) -> None:
-        self._shown = _HitReader(query)
+        self._shown = _HitBuilder(query)
         self._db = db
         self._read = Counter[str]()
 
-    def hits(self, rows: Sequence[FoundTurn], most: int, *, is_exact: bool) -> list[TeamHit]:
-        """Return up to ``most`` hits among turns that are sorted by rank.
+    def read_hits(
+        self, rows: Sequence[MatchingTurn], max_hits: int, *, is_exact: bool
+    ) -> list[TeamHit]:
+        """Return up to ``max_hits`` hits among turns that are sorted by rank.
 
         If ``is_exact`` is true, a turn without a hit counts as invalid, because the server's query
         was complete.
         """
         sessions = {}
-        for session in sessions_with_rows(self._db, [row.session for row in rows]):
+        for session in fetch_sessions_by_row(self._db, [row.session_row for row in rows]):
             sessions[session.row] = session
         hits: list[TeamHit] = []
-        remaining = [row for row in rows if row.session in sessions]
-        while remaining and len(hits) < most:
-            chunk, remaining = remaining[:HITS_PER_READ], remaining[HITS_PER_READ:]
-            refused = self._db.refused
+        remaining_rows = [row for row in rows if row.session_row in sessions]
+        while remaining_rows and len(hits) < max_hits:
+            chunk, remaining_rows = remaining_rows[:HITS_PER_READ], remaining_rows[HITS_PER_READ:]
+            refused_before = self._db.refused_row_count
             chunk_hits = self._read_hits(chunk, sessions)
             if is_exact:
-                self._db.refused = max(self._db.refused, refused + len(chunk) - len(chunk_hits))
+                self._db.refused_row_count = max(
+                    self._db.refused_row_count, refused_before + len(chunk) - len(chunk_hits)
+                )
             hits += chunk_hits
         return hits
 
-    def _read_hits(self, rows: list[FoundTurn], sessions: dict[int, TeamSession]) -> list[TeamHit]:
-        """Return the hits among some turns. Turns in the same piece are read together."""
-        values = [turn.part for turn in rows], [turn.record for turn in rows]
-        turns_by_place = {turn[1:3]: turn for turn in rows}
-        pieces: dict[tuple[int, int], list[_TurnLocation]] = {}
-        for location in self._db.rows(_LOCATION_QUERY, values, _LOCATION_FORMAT):
-            turn = turns_by_place.get(location[:2])
+    def _read_hits(
+        self, rows: list[MatchingTurn], sessions: dict[int, TeamSession]
+    ) -> list[TeamHit]:
+        """Return the hits among some turns. Turns in the same chunk are read together."""
+        values = [turn.part_row for turn in rows], [turn.record_number for turn in rows]
+        turns_by_location = {turn[1:3]: turn for turn in rows}
+        turns_by_chunk: dict[tuple[int, int], list[_TurnLocation]] = {}
+        for location in self._db.fetch_rows(_LOCATION_QUERY, values, _LOCATION_FORMAT):
+            turn = turns_by_location.get(location[:2])
             if (
                 turn is not None
-                and location.first <= location.record < location.first + location.records
+                and location.first_record
+                <= location.record_number
+                < location.first_record + location.record_count
             ):
-                pieces.setdefault((location.part, location.first), []).append(location)
-        readable = [
+                turns_by_chunk.setdefault((location.part_row, location.first_record), []).append(
+                    location
+                )
+        readable_chunks = [
             turns[0]
-            for turns in pieces.values()
-            if self._is_within_limits(turns[0], sessions[turns_by_place[turns[0][:2]].session])
+            for turns in turns_by_chunk.values()
+            if self._is_within_limits(
+                turns[0], sessions[turns_by_location[turns[0][:2]].session_row]
+            )
         ]
         hits: list[TeamHit] = []
-        for batch in batch_pieces(readable):
-            data = fetch_packed(
-                [(piece.part, piece.first) for piece in batch if piece.stored <= SLICE_BYTES],
+        for batch in batch_chunks(readable_chunks):
+            packed_by_address = fetch_small_chunks(
+                [
+                    (chunk.part_row, chunk.first_record)
+                    for chunk in batch
+                    if chunk.stored <= SLICE_BYTES
+                ],
                 self._db,
             )
-            for piece in batch:
-                turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
+            for chunk in batch:
+                turns, packed_chunk = (
+                    turns_by_chunk[chunk.part_row, chunk.first_record],
+                    packed_by_address.get((chunk.part_row, chunk.first_record)),
+                )
                 slices = (
-                    fetch_slices(piece.part, piece.first, piece.stored, self._db)
-                    if packed is None
-                    else [packed]
+                    fetch_slices(chunk.part_row, chunk.first_record, chunk.stored, self._db)
+                    if packed_chunk is None
+                    else [packed_chunk]
                 )
                 try:
-                    body = b"".join(unpack_lines(slices, piece.raw, piece.sha))
+                    body = b"".join(unpack_lines(slices, chunk.raw_bytes, chunk.sha256))
                 except ImportFailed:
-                    self._db.refused += len(turns)
+                    self._db.refused_row_count += len(turns)
                     continue
-                if not self._has_plausible_lines(body, sessions[turns_by_place[piece[:2]].session]):
-                    self._db.refused += len(turns)
+                if not self._has_plausible_lines(
+                    body, sessions[turns_by_location[chunk[:2]].session_row]
+                ):
+                    self._db.refused_row_count += len(turns)
                     continue
                 for location, lines in _split_turns(body, turns):
-                    turn = turns_by_place[location[:2]]
-                    hit = self._shown.hit(turn, location, lines, sessions[turn.session])
+                    turn = turns_by_location[location[:2]]
+                    hit = self._shown.build_hit(turn, location, lines, sessions[turn.session_row])
                     hits += [hit] if hit else []
         return hits
 
-    def _is_within_limits(self, piece: _TurnLocation, session: TeamSession) -> bool:
-        """Check whether a piece is within the limits. If it is not, count it as refused."""
-        self._read[session.owner] += piece.raw
-        may = (
-            piece.raw <= _LARGEST_PIECE
-            and piece.stored <= _LARGEST_PIECE
-            and self._read[session.owner] <= _MOST_BYTES_PER_MEMBER
+    def _is_within_limits(self, chunk: _TurnLocation, session: TeamSession) -> bool:
+        """Check whether a chunk is within the limits. If it is not, count it as refused."""
+        self._read[session.owner] += chunk.raw_bytes
+        is_within_limits = (
+            chunk.raw_bytes <= _MAX_CHUNK_BYTES
+            and chunk.stored <= _MAX_CHUNK_BYTES
+            and self._read[session.owner] <= _MAX_BYTES_PER_MEMBER
         )
-        self._db.refused += not may
-        return may
+        self._db.refused_row_count += not is_within_limits
+        return is_within_limits
 
     def _has_plausible_lines(self, body: bytes, session: TeamSession) -> bool:
-        """Check whether a piece has a plausible number of lines."""
-        self._read[session.owner] += max(0, body.count(b"\n") * _LEAST_LINE_BYTES - len(body))
-        return self._read[session.owner] <= _MOST_BYTES_PER_MEMBER
+        """Check whether a chunk has a plausible number of lines."""
+        self._read[session.owner] += max(0, body.count(b"\n") * _MIN_AVERAGE_LINE_BYTES - len(body))
+        return self._read[session.owner] <= _MAX_BYTES_PER_MEMBER
 
 
 def _split_turns(
     body: bytes, turns: list[_TurnLocation]
 ) -> Iterator[tuple[_TurnLocation, list[bytes]]]:
-    """Yield each turn of a piece with its lines. A turn ends at the beginning of the next turn."""
-    lines, starts = body.split(b"\n"), sorted({location.record for location in turns})
-    ends = dict(itertools.pairwise(starts))
+    """Yield each turn of a chunk with its lines. A turn ends at the beginning of the next turn."""
+    lines, turn_starts = body.split(b"\n"), sorted({location.record_number for location in turns})
+    turn_ends = dict(itertools.pairwise(turn_starts))
     for location in turns:
-        end = ends.get(location.record, location.first + len(lines))
-        yield location, lines[location.record - location.first : end - location.first]
+        end = turn_ends.get(location.record_number, location.first_record + len(lines))
+        yield (
+            location,
+            lines[location.record_number - location.first_record : end - location.first_record],
+        )
 
 
-class _HitReader:
+class _HitBuilder:
     """Creates hits from the texts of turns."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        marks = []
+        term_stems = []
         for term in query.terms:
-            marks.append(tuple(stem(forms[0]) for forms in term.forms if forms))
+            term_stems.append(tuple(stem(forms[0]) for forms in term.forms if forms))
         lookups = []
-        for term, mark in zip(query.terms, marks, strict=True):
+        for term, mark in zip(query.terms, term_stems, strict=True):
             lookups.append(Lookup(term, "word", (), mark, 1, 1.0, mark))
         self._marker = Marker(lookups)
         stems = []
-        for mark in marks:
+        for mark in term_stems:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
         # Every line must be read if the query excludes a phrase or if a word has several spellings.
-        sees_all = any(term.is_phrase for term in query.excluded) or not all(
+        must_read_every_line = any(term.is_phrase for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
-        self._needles = [] if sees_all else stems
+        self._needles = [] if must_read_every_line else stems
         self._phrases = [Phrase(term.text) for term in query.terms if term.is_phrase]
-        self._without = [Phrase(term.text) for term in query.excluded if term.is_phrase]
+        self._excluded_phrases = [Phrase(term.text) for term in query.excluded if term.is_phrase]
 
-    def hit(
-        self, turn: FoundTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
+    def build_hit(
+        self, turn: MatchingTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
     ) -> TeamHit | None:
         """Return a hit that shows a turn's best record, or None if the turn's lines do not contain the words."""
-        name = location.name
-        best: tuple[int, Snippet] | None = None
-        missing = set(range(len(self._phrases)))
+        name = location.file_name
+        best_snippet: tuple[int, Snippet] | None = None
+        missing_terms = set(range(len(self._phrases)))
         terms: set[int] = set()
-        for number, snippet, low in self._texts(
-            lines, turn.record, subagent=name.startswith("subagents/")
+        for line_number, snippet, lowercase_text in self._read_texts(
+            lines, turn.record_number, is_subagent=name.startswith("subagents/")
         ):
-            if any(phrase.find_in(low) >= 0 for phrase in self._without):
+            if any(phrase.find_in(lowercase_text) >= 0 for phrase in self._excluded_phrases):
                 return None
-            missing -= {
-                location for location in missing if self._phrases[location].find_in(low) >= 0
+            missing_terms -= {
+                location
+                for location in missing_terms
+                if self._phrases[location].find_in(lowercase_text) >= 0
             }
             terms |= snippet.terms
             if (
-                best is None
-                or len(snippet.terms) + snippet.nearness > len(best[1].terms) + best[1].nearness
+                best_snippet is None
+                or len(snippet.terms) + snippet.nearness
+                > len(best_snippet[1].terms) + best_snippet[1].nearness
             ):
-                best = (number, snippet)
-        if best is None or missing:
+                best_snippet = (line_number, snippet)
+        if best_snippet is None or missing_terms:
             return None
-        number, snippet = best
+        line_number, snippet = best_snippet
         if name.startswith("subagents/"):
             agent = f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}"
         else:
             agent = ""
         names = [term.name for term in self._query.terms]
         return TeamHit(
-            f"{session.owner}:{session.session_id}{agent}:{number}", session.session_id, session.owner, session.machine,
-            session.title, session.project, turn.at.isoformat(), snippet.text,
+            f"{session.owner}:{session.session_id}{agent}:{line_number}", session.session_id,
+            session.owner, session.machine, session.title, session.project, turn.start_time.isoformat(), snippet.text,
             tuple(term for location, term in enumerate(names) if location in terms),
             tuple(term for location, term in enumerate(names) if location not in terms),
             round(len(terms) + snippet.nearness + min(max(turn.rank, 0.0), 1.0) / 2, 3),
             session.mine and not session.given,
         )  # fmt: skip
 
-    def _texts(
-        self, lines: list[bytes], number: int, *, subagent: bool
+    def _read_texts(
+        self, lines: list[bytes], line_number: int, *, is_subagent: bool
     ) -> list[tuple[int, Snippet, str]]:
         """Return the records of a turn that have text: the line number, the snippet and the lower-case text."""
-        extractor, texts = TextExtractor(subagent=subagent), []
+        extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):
-            low = line.lower()  # JSON escapes and accents can only be compared after parsing.
-            plain = bool(self._needles) and low.isascii() and b"\\u" not in low
-            has_no_match = plain and not any(needle in low for needle in self._needles)
+            lowercase_line = (
+                line.lower()
+            )  # JSON escapes and accents can only be compared after parsing.
+            is_plain = (
+                bool(self._needles) and lowercase_line.isascii() and b"\\u" not in lowercase_line
+            )
+            has_no_match = is_plain and not any(
+                needle in lowercase_line for needle in self._needles
+            )
             if has_no_match and b'"user"' not in line:
                 continue
             record = records.parse(line)
             if record is None:
                 continue
-            if index and opens_turn(record, subagent=subagent):
+            if index and opens_turn(record, subagent=is_subagent):
                 break
             record_texts = None if has_no_match else extractor.extract_texts(record)
             if record_texts is not None:
                 text = display_text(join_record_texts(record_texts))
                 texts.append(
-                    (number + index, make_snippet(text, self._marker, SNIPPET_WIDTH), text.folded)
+                    (
+                        line_number + index,
+                        make_snippet(text, self._marker, SNIPPET_CHARACTERS),
+                        text.folded,
+                    )
                 )
         return texts

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.team.team_file import PUSH_MARK, team_folder
+from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, team_folder_path
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -73,7 +73,7 @@ def test_what_was_said_is_there_once_a_client_has_ended(
     team(home, "join", "alice")
     team(home, "projects", "add")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
-    pushes = Path(team_folder(Where(home.env())), PUSH_MARK)
+    pushes = Path(team_folder_path(Where(home.env())), PUSH_MARK_FILE)
     run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
     (printed,) = home.sessions()
     assert wait_until(lambda: is_whole(root, printed))

@@ -13,11 +13,11 @@ from resume_hooks.parts.team import membership, sharing, team_file
 from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import (
-    MOST_LISTED,
+    MAX_LISTED_SESSIONS,
     TeamSession,
+    fetch_sessions_by_row,
     find_team_session,
     list_team_sessions,
-    sessions_with_rows,
 )
 from resume_hooks.parts.team.verbs import (
     ForgetOptions,
@@ -31,10 +31,10 @@ from resume_hooks.parts.team.verbs import (
 )
 from resume_hooks.parts.team.verbs.team_answer import (
     answer_search,
+    build_push_notes,
+    format_push_results,
+    format_sessions,
     print_team_answer,
-    push_notes,
-    pushed_text,
-    sessions_text,
 )
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -43,7 +43,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-_MORE_NOTES = [
+_MORE_SESSIONS_NOTES = [
     "Only the latest are listed, there may be more. Every act also accepts the id or title of an older one."
 ]
 
@@ -59,32 +59,32 @@ def push(options: PushOptions) -> None:
     if options.everything and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
     if options.everything:
-        to_push = background.pushable_sessions(team, options.where)
+        to_push = background.find_pushable_sessions(team, options.where)
     else:
         to_push = []
         for locator in options.locators or [None]:
-            to_push.append(_pushable_session(locator, options.where))
-    removed: list[str] = []
+            to_push.append(_locate_pushable_session(locator, options.where))
+    removed_ids: list[str] = []
     if options.dry_run:
-        results = []
+        push_results = []
         for session in to_push:
-            results.append(pushing.preview_push(session, options.where))
+            push_results.append(pushing.preview_push(session, options.where))
     else:
         with connect_to_team(team.service) as db:
-            removed = sharing.remove_lost_sessions(db, options.where)
-            results = []
+            removed_ids = sharing.remove_lost_sessions(db, options.where)
+            push_results = []
             for each in to_push:
-                results.append(
+                push_results.append(
                     pushing.push_session(each, team, db, options.where, rescan=options.rescan)
                 )
         team_file.record_push(options.where)
-    data = {"pushed": results, "gone": removed, "written": not options.dry_run}
+    data = {"pushed": push_results, "gone": removed_ids, "written": not options.dry_run}
     notes = [
-        *push_notes(results),
+        *build_push_notes(push_results),
         *(background.unsupported_agent_notes(team, options.where) if options.everything else []),
     ]
     print_team_answer(
-        options, data, lambda: pushed_text(results, written=not options.dry_run), notes
+        options, data, lambda: format_push_results(push_results, written=not options.dry_run), notes
     )
 
 
@@ -94,7 +94,7 @@ def pull(options: PullOptions) -> None:
 
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:
-        removed = fetching.drop_unreadable_copies(db, options.where)
+        removed_ids = fetching.remove_unreadable_copies(db, options.where)
         if options.locator:
             to_pull = [find_team_session(options.locator, db)]
         else:
@@ -103,15 +103,15 @@ def pull(options: PullOptions) -> None:
         for session in to_pull:
             paths.append(fetching.pull_session(session, db, options.where))
     lines = [shell_command(f"outline {path}") for path in paths] + [
-        f"{session_id} is gone" for session_id in removed
+        f"{session_id} is gone" for session_id in removed_ids
     ]
-    data = {"files": paths, "gone": removed, "written": bool(paths or removed)}
-    whose = []
+    data = {"files": paths, "gone": removed_ids, "written": bool(paths or removed_ids)}
+    owner_notes = []
     for session in to_pull:
         if session.given:
-            whose.append("It belonged to a former member, and its words are unverified.")
+            owner_notes.append("It belonged to a former member, and its words are unverified.")
     print_team_answer(
-        options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes]
+        options, data, lambda: "\n".join(lines) or "Nothing to do.", [*owner_notes, *db.notes]
     )
 
 
@@ -119,14 +119,19 @@ def sessions(options: SessionsOptions) -> None:
     """Print the sessions that you may see."""
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:
-        listed = list_team_sessions(db, mine=options.mine)
-    notes = [*db.notes, *(_MORE_NOTES if len(listed) >= MOST_LISTED else [])]
-    print_team_answer(options, {"sessions": listed}, lambda: sessions_text(listed), notes)
+        team_sessions = list_team_sessions(db, only_own=options.mine)
+    notes = [
+        *db.notes,
+        *(_MORE_SESSIONS_NOTES if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
+    ]
+    print_team_answer(
+        options, {"sessions": team_sessions}, lambda: format_sessions(team_sessions), notes
+    )
 
 
 def search(options: SearchOptions) -> None:
     """Print the hits of a search in the team's sessions."""
-    answer_search(options, mine=options.mine)
+    answer_search(options, only_own=options.mine)
 
 
 def resume(options: ResumeOptions) -> None:
@@ -197,27 +202,29 @@ def unshare(options: UnshareOptions) -> None:
 
 def forget(options: ForgetOptions) -> None:
     """Ask for confirmation, then remove a session from the server."""
-    asks = options.asks("Forgetting")
+    is_asking = options.asks("Forgetting")
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:
-        session = find_team_session(options.locator, db, mine=True)
-        agreed = options.confirm_write(
-            f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=asks
+        session = find_team_session(options.locator, db, only_own=True)
+        is_confirmed = options.confirm_write(
+            f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=is_asking
         )
-        if agreed:
-            copies = sharing.forget_on_server(session.session_id, db, options.where)
+        if is_confirmed:
+            copy_count = sharing.forget_on_server(session.session_id, db, options.where)
         else:
-            copies = 0
-    if agreed:
-        text = f"Forgotten: {session.title}, of {format_count(copies, 'machine')}."
+            copy_count = 0
+    if is_confirmed:
+        text = f"Forgotten: {session.title}, of {format_count(copy_count, 'machine')}."
     else:
         text = "Nothing was forgotten."
     print_team_answer(
-        options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text
+        options,
+        {"sessions": [session], "copies": copy_count, "written": is_confirmed},
+        lambda: text,
     )
 
 
-def _pushable_session(locator: str | None, where: Where) -> SessionFile:
+def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
     """Return the session for a locator. Raise UsageError if it belongs to another agent."""
     session = locate_session(locator, where, foreign=bool(locator))
     require_complete(session)
@@ -227,19 +234,19 @@ def _pushable_session(locator: str | None, where: Where) -> SessionFile:
     return session
 
 
-def _reach_notes(project: str, login: str, db: Database) -> list[str]:
+def _build_reader_notes(project: str, login: str, db: Database) -> list[str]:
     """Return notes on the project's owner and its number of readers, or [] if you are not in the project."""
-    reach = sharing.read_project_reach(project, db)
-    if reach is None:
+    readers = sharing.fetch_project_readers(project, db)
+    if readers is None:
         return []
-    if reach.owner == login:
-        whose = "yours"
+    if readers.owner == login:
+        owner_text = "yours"
     else:
-        whose = f"{reach.owner}'s, who admits others"
+        owner_text = f"{readers.owner}'s, who admits others"
     return [
         (
-            f"With project: {project} is {whose}. It reaches "
-            f"{format_count(reach.others, 'member')} besides you now."
+            f"With project: {project} is {owner_text}. It reaches "
+            f"{format_count(readers.reader_count, 'member')} besides you now."
         )
     ]
 
@@ -251,17 +258,17 @@ def _change_own_session(
 ) -> None:
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:
-        session = find_team_session(options.locator, db, mine=True)
+        session = find_team_session(options.locator, db, only_own=True)
         if outcome == "with project":
-            notes = _reach_notes(session.project, team.login, db)
+            notes = _build_reader_notes(session.project, team.login, db)
         else:
             notes = []
         if not options.dry_run:
             change(db, session)
-            session = next(iter(sessions_with_rows(db, [session.row])), session)
-    verb = "would be" if options.dry_run else "is"
+            session = next(iter(fetch_sessions_by_row(db, [session.row])), session)
+    verb_phrase = "would be" if options.dry_run else "is"
     text = (
-        f"{session.title} ({session.session_id}) {verb} "
+        f"{session.title} ({session.session_id}) {verb_phrase} "
         f"{'' if 'again' in outcome else 'shared '}{outcome}."
     )
     print_team_answer(

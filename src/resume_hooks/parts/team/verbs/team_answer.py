@@ -23,10 +23,10 @@ from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import membership
-from resume_hooks.parts.team.connect import READ_SECONDS, connect_to_team
+from resume_hooks.parts.team.connect import MAX_READ_SECONDS, connect_to_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, find_team_session
-from resume_hooks.parts.team.team_file import Team, joined_team
+from resume_hooks.parts.team.team_file import Team, read_team
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model_shell
 from resume_hooks.system.processes import is_below_client
@@ -34,7 +34,7 @@ from resume_hooks.system.text import format_count, plain_line
 
 if TYPE_CHECKING:
     from resume_hooks.cli.verbs.sessions import LineageOptions
-    from resume_hooks.parts.team.pushing import Pushed
+    from resume_hooks.parts.team.pushing import PushResult
     from resume_hooks.parts.team.turn_reading import TeamHit
     from resume_hooks.sessions.lineage import Ancestor
 
@@ -45,31 +45,33 @@ EMPTY_ANSWER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = False) -> None:
+def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
     """Print the team's hits for the query of ``team search`` or ``search --team``."""
     refuse_unknown(options.words)
     from resume_hooks.parts.team import finding  # only needed for a search
 
     if options.since:
-        since = time_of_option(options.since).isoformat()
+        start_time = time_of_option(options.since).isoformat()
     else:
-        since = None
+        start_time = None
     if options.project:
-        project = membership.project_name(project_folder_of_option(options.project))
+        project = membership.read_project_name(project_folder_of_option(options.project))
     else:
         project = ""
     with connect_to_read(options) as db:
-        among = finding.Scope(since, mine, project)
-        hits, searched = finding.search_team(options.words, db, among, most=min(options.limit, 100))
-    older = (
-        f"Only the newest {searched:,} turns with these words were searched for the "
+        scope = finding.SearchScope(start_time, only_own, project)
+        hits, searched_count = finding.search_team(
+            options.words, db, scope, max_hits=min(options.limit, 100)
+        )
+    limit_note = (
+        f"Only the newest {searched_count:,} turns with these words were searched for the "
         "phrase. There are older ones."
     )
     print_team_answer(
         options,
         {"hits": hits},
-        lambda: _hits_text(hits),
-        [*([older] if searched else []), *db.notes],
+        lambda: _format_hits(hits),
+        [*([limit_note] if searched_count else []), *db.notes],
     )
 
 
@@ -84,19 +86,19 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         from resume_hooks.parts.team import background  # not needed for a search by the user
 
-        background.check_model_may_search(options.where)
+        background.check_model_search_allowed(options.where)
     with connect_to_team(membership.require_team(options.where).service) as db:
-        db.set_deadline(READ_SECONDS)
+        db.set_deadline(MAX_READ_SECONDS)
         yield db
 
 
-def team_lineage(
+def read_team_lineage(
     options: LineageOptions, read_local_lineage: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
     """Return the rows of ``lineage --team`` and notes. Ancestors that this machine lacks come from the server."""
     from resume_hooks.parts.team.ancestry import (
         extend_lineage,
-        lineage_on_server,
+        fetch_server_lineage,
     )  # only needed for a lineage
 
     with connect_to_read(options) as db:
@@ -105,11 +107,11 @@ def team_lineage(
         except SessionNotFound:
             if options.locator is None:
                 raise
-            return lineage_on_server(find_team_session(options.locator, db), db), db.notes
+            return fetch_server_lineage(find_team_session(options.locator, db), db), db.notes
         return extend_lineage(rows, db, options.where), db.notes
 
 
-def _hits_text(hits: Sequence[TeamHit]) -> str:
+def _format_hits(hits: Sequence[TeamHit]) -> str:
     """Return hits as text. Each has its session, its owner and a snippet."""
     lines = [f"{format_count(len(hits), 'hit')} in the team · {EVIDENCE_NOTE}"]
     for hit in hits:
@@ -132,7 +134,7 @@ def print_team_answer(
     warnings: Sequence[str] = (),
 ) -> None:
     """Print the answer of an action. The fields of other actions are empty."""
-    team: Team | None = joined_team(options.where)
+    team: Team | None = read_team(options.where)
     facts = {
         "act": options.verb,
         "service": team.service if team else "",
@@ -143,7 +145,7 @@ def print_team_answer(
     )
 
 
-def pushed_text(results: Sequence[Pushed], *, written: bool) -> str:
+def format_push_results(results: Sequence[PushResult], *, written: bool) -> str:
     """Return the results of a push as text, one line per session."""
     rows = [
         [result.title, result.result if written else "would send", f"{result.records:,}", f"{result.raw:,}",
@@ -162,28 +164,29 @@ def pushed_text(results: Sequence[Pushed], *, written: bool) -> str:
     return table
 
 
-def push_notes(results: Sequence[Pushed]) -> list[str]:
+def build_push_notes(results: Sequence[PushResult]) -> list[str]:
     """Return notes on sessions that the server refused."""
-    shorter = [result.title for result in results if result.result == "shorter"]
-    forgotten = [result.title for result in results if result.result == "forgotten"]
-    scrubbed = [result for result in results if result.result == "scrubbed"]
-    expired = [result.title for result in results if result.result == "expired"]
+    shorter_titles = [result.title for result in results if result.result == "shorter"]
+    forgotten_titles = [result.title for result in results if result.result == "forgotten"]
+    scrubbed_results = [result for result in results if result.result == "scrubbed"]
+    expired_titles = [result.title for result in results if result.result == "expired"]
     notes = [
         f"'{title}' is shorter here than on the server, which keeps the longer one."
-        for title in shorter
+        for title in shorter_titles
     ]
-    notes += [f"'{title}' was forgotten, and is not sent again." for title in forgotten]
+    notes += [f"'{title}' was forgotten, and is not sent again." for title in forgotten_titles]
     notes += [
         f"'{result.title}' was scrubbed on another machine. It is sent again after you scrub it here:"
         f" resume-hooks scrub {result.session_id} --in-place"
-        for result in scrubbed
+        for result in scrubbed_results
     ]
     return notes + [
-        f"'{title}' ended before the team's retention period, and is not sent." for title in expired
+        f"'{title}' ended before the team's retention period, and is not sent."
+        for title in expired_titles
     ]
 
 
-def sessions_text(sessions: Sequence[TeamSession]) -> str:
+def format_sessions(sessions: Sequence[TeamSession]) -> str:
     """Return the team's sessions as text, one line each."""
     rows = [
         [session.title, session.owner, session.machine, " + ".join([session.visible, *session.shared_with]),

@@ -11,8 +11,8 @@ from resume_hooks.parts.team import membership, rows, sharing, team_file
 from resume_hooks.parts.team.connect import (
     SCHEMA_VERSION,
     connect_to_team,
+    read_schema_sql,
     read_schema_version,
-    schema_sql,
     validate_service,
 )
 from resume_hooks.parts.team.verbs import (
@@ -26,7 +26,7 @@ from resume_hooks.parts.team.verbs import (
 from resume_hooks.parts.team.verbs.team_answer import print_team_answer
 from resume_hooks.system.text import format_count
 
-_HELD_QUERY = (
+_LOCKED_SESSIONS_QUERY = (
     "select detail->>'held', detail->>'as' from team.audit where login = session_user and act = %s"
     " order by id desc limit 1"
 )
@@ -38,10 +38,10 @@ def init(options: InitOptions) -> None:
     if options.upgrade:
         with connect_to_team(service, any_version=True) as db:
             version = read_schema_version(db)
-    sql = schema_sql(version)
+    sql = read_schema_sql(version)
     if sql and not options.sql:
         with connect_to_team(service, any_version=True) as db, db.transaction():
-            if not version and db.value(
+            if not version and db.fetch_value(
                 "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
             ):
                 raise UsageError(
@@ -49,7 +49,7 @@ def init(options: InitOptions) -> None:
                     f"Join it: resume-hooks team join {service}, or bring it up to date: "
                     f"resume-hooks team init {service} --upgrade",
                 )
-            db.run(sql)
+            db.run_statement(sql)
     if options.upgrade:
         with connect_to_team(
             service, any_version=options.sql
@@ -79,7 +79,7 @@ def projects(options: ProjectsOptions) -> None:
     """Add or remove a project if requested, and print the pushed projects."""
     team = membership.require_team(options.where)
     key, change, text = (
-        membership.project_name(project_folder_of_option(options.project)),
+        membership.read_project_name(project_folder_of_option(options.project)),
         options.change,
         "",
     )
@@ -88,7 +88,7 @@ def projects(options: ProjectsOptions) -> None:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
         with connect_to_team(team.service) as db:
-            db.run(
+            db.run_statement(
                 "select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit")
             )
         text = (
@@ -99,19 +99,21 @@ def projects(options: ProjectsOptions) -> None:
         other_projects = tuple(name for name in team.projects if name != key)
         if change == "add":
             with connect_to_team(team.service) as db:
-                first = db.value(
+                first_owner = db.fetch_value(
                     "select team.project_add(%s)::text", (key,), rows.parse_login_or_none
                 )
-                is_in = bool(first) and sharing.read_project_reach(key, db) is not None
-            if is_in:
+                is_member = bool(first_owner) and sharing.fetch_project_readers(key, db) is not None
+            if is_member:
                 notes = [
                     (
-                        f"{first} added {key} first, and admitted you. Members whom that owner admits read "
+                        f"{first_owner} added {key} first, and admitted you. Members whom that owner admits read "
                         "what you share with it."
                     )
                 ]
-            elif first:
-                notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
+            elif first_owner:
+                notes = [
+                    f"{first_owner} added {key} first, and can admit you to what is shared with it."
+                ]
         team = team._replace(projects=(*other_projects, key) if change == "add" else other_projects)
         membership.record_team(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed after turns."
@@ -127,47 +129,49 @@ def member(options: MemberOptions) -> None:
             "--to goes with give, which needs it, and with keep",
             "See: resume-hooks team member --help",
         )
-    asks = options.change != "keep" and options.asks("This")
+    is_asking = options.change != "keep" and options.asks("This")
     status_text = {
         "keep": "is",
         "retire": "is retired",
         "give": "is retired",
         "remove": "is removed",
     }[options.change]
-    agreed = options.confirm_write(f"{options.change.title()} {options.login}?", is_asking=asks)
+    is_confirmed = options.confirm_write(
+        f"{options.change.title()} {options.login}?", is_asking=is_asking
+    )
     text = "Nothing was changed."
-    if agreed:
+    if is_confirmed:
         with connect_to_team(membership.require_team(options.where).service) as db:
             values = (options.login, options.change, options.to)
-            count = db.value(
+            count = db.fetch_value(
                 "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
             )
-            held_sessions = db.row(
-                _HELD_QUERY,
+            held_sessions = db.fetch_row(
+                _LOCKED_SESSIONS_QUERY,
                 (options.change,),
-                rows.RowFormat(_HeldSessions, (rows.parse_count, rows.parse_login)),
+                rows.RowFormat(_LockedSessions, (rows.parse_count, rows.parse_login)),
             )
         text = f"{options.login} {status_text}"
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
         text += (
-            _open_transaction_text(held_sessions)
-            if held_sessions and held_sessions.sessions
+            _format_open_transaction(held_sessions)
+            if held_sessions and held_sessions.session_count
             else ""
         )
-    print_team_answer(options, {"written": agreed}, lambda: text)
+    print_team_answer(options, {"written": is_confirmed}, lambda: text)
 
 
-class _HeldSessions(NamedTuple):
+class _LockedSessions(NamedTuple):
     """The number of a former member's sessions that an open transaction still locks, and the member's new name."""
 
-    sessions: int
+    session_count: int
     login: str
 
 
-def _open_transaction_text(held_sessions: _HeldSessions) -> str:
+def _format_open_transaction(held_sessions: _LockedSessions) -> str:
     return (
-        f"\nAn open transaction holds {format_count(held_sessions.sessions, 'session')}: end it, and do the "
+        f"\nAn open transaction holds {format_count(held_sessions.session_count, 'session')}: end it, and do the "
         f"same for '{held_sessions.login}'."
     )
 
@@ -177,20 +181,20 @@ def status(options: StatusOptions) -> None:
     from resume_hooks.parts.team import background  # takes 80 ms to import
 
     team = membership.require_team(options.where)
-    waiting = background.sessions_behind(team, options.where)
-    failing = team_file.read_failure(options.where)
+    unsent_sessions = background.find_unsent_sessions(team, options.where)
+    failure = team_file.read_failure(options.where)
     data = {
         "projects": list(team.projects),
-        "behind": len(waiting),
-        "failing": failing.sentence if failing else "",
+        "behind": len(unsent_sessions),
+        "failing": failure.sentence if failure else "",
     }
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
-        ("behind", format_count(len(waiting), "session")),
-        ("last push", team_file.last_push_text(options.where)),
+        ("behind", format_count(len(unsent_sessions), "session")),
+        ("last push", team_file.format_last_push(options.where)),
     ]
-    facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
+    facts += [("not pushed", failure.sentence), ("remedy", failure.remedy)] if failure else []
     print_team_answer(options, data, lambda: facts_table(facts))
 
 
