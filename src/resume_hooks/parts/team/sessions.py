@@ -188,67 +188,63 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     chosen. If several members have a session with the same id, yours is preferred, and a current
     member's is preferred to a transferred one. Raise SessionNotFound or AmbiguousLocator.
     """
-    first_part, colon, remaining_part = locator.strip().partition(":")
-    owner_sessions = [
-        session
-        for session in sessions
-        if first_part in {session.owner, f"{session.owner}@{session.machine}"}
-    ]
-    if colon and owner_sessions:
-        sessions, locator = owner_sessions, remaining_part
-    locator_text = locator.strip()
-    folded_text, is_long = locator_text.casefold(), len(locator_text) >= MIN_PREFIX_CHARACTERS
-    owner, _, name = locator_text.rpartition(":")
-    is_id = len(name) >= (
-        MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
-    ) and is_session_id(name + _ANY_ID[len(name) :])
-    # A session id, or a prefix of one, is never compared with titles.
-    title_candidates = [] if is_id else sessions
-    candidates = (
-        [session for session in sessions if session.session_id == locator_text],
-        _prefer_own(
-            [
-                session
-                for session in sessions
-                if is_long and session.session_id.startswith(locator_text)
-            ]
-        ),
-        [session for session in title_candidates if session.title == locator_text],
-        [
-            session
-            for session in title_candidates
-            if folded_text and folded_text in session.title.casefold()
-        ],
-    )
-    matches = sorted(
-        next((group for group in candidates if group), []), key=lambda session: session.given
-    )
+    front, colon, rest = locator.strip().partition(":")
+    of_owner = []
+    for session in sessions:
+        if front in {session.owner, f"{session.owner}@{session.machine}"}:
+            of_owner.append(session)
+    if colon and of_owner:
+        sessions, locator = of_owner, rest
+    words = locator.strip()
+    matches = sorted(_sessions_named(words, sessions), key=lambda session: session.given)
     own_ids = {session.session_id for session in matches if session.mine}
-    matches = [session for session in matches if session.mine or session.session_id not in own_ids]
-    newest_by_id = {
-        (session.owner, session.session_id): session for session in reversed(matches)
-    }  # keep the first session with each id
-    if not newest_by_id:
+    chosen: dict[tuple[str, str], TeamSession] = {}
+    for session in reversed(matches):  # keep the first session with each id
+        if session.mine or session.session_id not in own_ids:
+            chosen[session.owner, session.session_id] = session
+    if not chosen:
         raise SessionNotFound(
             f"The team has no session '{collapse_line(plain_line(locator), 80)}' that you may see",
             "resume-hooks team sessions",
         )
-    if len(newest_by_id) > 1:
-        raise AmbiguousLocator(
-            locator,
-            [
+    if len(chosen) > 1:
+        listed: list[dict[str, object]] = []
+        for match in list(chosen.values())[::-1][:20]:
+            listed.append(
                 {
                     "session_id": match.session_id,
                     "locator": f"{match.owner}:{match.session_id}",
                     "title": match.title,
                     "ended": match.ended,
                 }
-                for match in list(newest_by_id.values())[::-1][:20]
-            ],
-            len(newest_by_id),
-            "Give owner:id, as listed.",
-        )
-    return next(iter(newest_by_id.values()))
+            )
+        raise AmbiguousLocator(locator, listed, len(chosen), "Give owner:id, as listed.")
+    return next(iter(chosen.values()))
+
+
+def _sessions_named(words: str, sessions: list[TeamSession]) -> list[TeamSession]:
+    """Return the sessions with an id, else those with a prefix of it, a title, or a part of a title."""
+    same_id = [session for session in sessions if session.session_id == words]
+    if same_id:
+        return same_id
+    if len(words) >= MIN_PREFIX_CHARACTERS:
+        same_prefix = [session for session in sessions if session.session_id.startswith(words)]
+        if same_prefix:
+            return _prefer_own(same_prefix)
+    if _is_id_or_prefix(words):  # it is never compared with titles
+        return []
+    same_title = [session for session in sessions if session.title == words]
+    if same_title:
+        return same_title
+    folded = words.casefold()
+    return [session for session in sessions if folded and folded in session.title.casefold()]
+
+
+def _is_id_or_prefix(words: str) -> bool:
+    """Check whether words are a session id, or a prefix of one, with or without ``owner:``."""
+    owner, _, name = words.rpartition(":")
+    shortest = MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
+    return len(name) >= shortest and is_session_id(name + _ANY_ID[len(name) :])
 
 
 def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:

@@ -147,13 +147,13 @@ def print_team_answer(
 
 def format_push_results(results: Sequence[PushResult], *, written: bool) -> str:
     """Return the results of a push as text, one line per session."""
-    rows = [
-        [result.title, result.result if written else "would send", f"{result.records:,}", f"{result.raw:,}",
-        f"{result.stored:,}",
-         f"{sum(result.secrets.values()):,}"]
-        for result in results
-    ]  # fmt: skip
-    kinds = sum((Counter(result.secrets) for result in results), Counter[str]())
+    rows = []
+    kinds: Counter[str] = Counter()
+    for result in results:
+        numbers = (result.records, result.raw, result.stored, sum(result.secrets.values()))
+        outcome = result.result if written else "would send"
+        rows.append([result.title, outcome, *(f"{number:,}" for number in numbers)])
+        kinds += Counter(result.secrets)
     removed_secrets = "; ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
     table = (
         column_table(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2)
@@ -166,34 +166,32 @@ def format_push_results(results: Sequence[PushResult], *, written: bool) -> str:
 
 def build_push_notes(results: Sequence[PushResult]) -> list[str]:
     """Return notes on sessions that the server refused."""
-    shorter_titles = [result.title for result in results if result.result == "shorter"]
-    forgotten_titles = [result.title for result in results if result.result == "forgotten"]
-    scrubbed_results = [result for result in results if result.result == "scrubbed"]
-    expired_titles = [result.title for result in results if result.result == "expired"]
-    notes = [
-        f"'{title}' is shorter here than on the server, which keeps the longer one."
-        for title in shorter_titles
-    ]
-    notes += [f"'{title}' was forgotten, and is not sent again." for title in forgotten_titles]
-    notes += [
-        f"'{result.title}' was scrubbed on another machine. It is sent again after you scrub it here:"
-        f" resume-hooks scrub {result.session_id} --in-place"
-        for result in scrubbed_results
-    ]
-    return notes + [
-        f"'{title}' ended before the team's retention period, and is not sent."
-        for title in expired_titles
-    ]
+    notes: list[str] = []
+    for refusal, note in _REFUSAL_NOTES.items():
+        for result in results:
+            if result.result == refusal:
+                notes.append(note.format(title=result.title, session_id=result.session_id))
+    return notes
+
+
+_REFUSAL_NOTES = {
+    "shorter": "'{title}' is shorter here than on the server, which keeps the longer one.",
+    "forgotten": "'{title}' was forgotten, and is not sent again.",
+    "scrubbed": "'{title}' was scrubbed on another machine. It is sent again after you scrub it here:"
+    " resume-hooks scrub {session_id} --in-place",
+    "expired": "'{title}' ended before the team's retention period, and is not sent.",
+}
+"""The notes on sessions that the server refused, by its reason, in the order in which they are shown."""
 
 
 def format_sessions(sessions: Sequence[TeamSession]) -> str:
     """Return the team's sessions as text, one line each."""
-    rows = [
-        [session.title, session.owner, session.machine, " + ".join([session.visible, *session.shared_with]),
-        format_minute(session.ended),
-         session.session_id, f"{session.records:,}"]
-        for session in sessions
-    ]  # fmt: skip
+    rows = []
+    for session in sessions:
+        readers = " + ".join([session.visible, *session.shared_with])
+        where = (session.title, session.owner, session.machine, readers)
+        ended = format_minute(session.ended)
+        rows.append([*where, ended, session.session_id, f"{session.records:,}"])
     return (
         column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6)
         or "No session yet."
