@@ -228,21 +228,19 @@ def _lay_out_pieces(
     pieces: Sequence[TextPiece], is_kept: Sequence[bool], room: int, gap: DescribeGap
 ) -> list[str]:
     gaps = {start: gap(start, end) for start, end in _find_gaps(is_kept)}
-    kept_indexes = [index for index, kept_flag in enumerate(is_kept) if kept_flag]
-    fixed = sum(len(line) + 1 for line in gaps.values()) + sum(
-        len(pieces[index].head) + 2 for index in kept_indexes
-    )
-    sizes = [len(pieces[index].body) for index in kept_indexes]
-    kept_rooms = divide_room(
-        sizes,
-        [MESSAGE_WEIGHT if pieces[index].voice else 1 for index in kept_indexes],
-        room - fixed,
-    )
-    rooms = dict(zip(kept_indexes, kept_rooms, strict=True))
+    for line in gaps.values():
+        room -= len(line) + 1
+    sizes, weights = [], []
+    for piece, kept_flag in zip(pieces, is_kept, strict=True):
+        if kept_flag:
+            room -= len(piece.head) + 2
+            sizes.append(len(piece.body))
+            weights.append(MESSAGE_WEIGHT if piece.voice else 1)
+    rooms = iter(divide_room(sizes, weights, room))
     lines = []
     for index, piece in enumerate(pieces):
-        if index in rooms:
-            lines += [piece.head, cut_piece(piece, rooms[index])]
+        if is_kept[index]:
+            lines += [piece.head, cut_piece(piece, next(rooms))]
         elif index in gaps:
             lines.append(gaps[index])
     return [line for line in lines if line]

@@ -94,9 +94,10 @@ def _join_sections(
     """
     if ancestor_digest is None:
         return own_sections, {}
-    failed_commands = frozenset(
-        shell.command_at_home(run.command, paths.folder) for run in facts.runs if run.failed
-    )
+    failed_commands = set()
+    for run in facts.runs:
+        if run.failed:
+            failed_commands.add(shell.command_at_home(run.command, paths.folder))
     merged = dict(own_sections)
     for section in SECTIONS:
         if section.is_current and (
@@ -104,21 +105,18 @@ def _join_sections(
         ):
             continue  # older entries describe an earlier state
         known_texts = {entry.text for entry in own_sections[section.name]}
-        older_entries = [
-            _update_entry(section, entry, paths, failed_commands)
-            for entry in ancestor_digest.entries_of(section.name)
-        ]
-        merged[section.name] = (
-            *own_sections[section.name],
-            *(entry for entry in older_entries if entry.text not in known_texts),
-        )
+        entries = list(own_sections[section.name])
+        for entry in ancestor_digest.entries_of(section.name):
+            updated = _update_entry(section, entry, paths, failed_commands)
+            if updated.text not in known_texts:
+                entries.append(updated)
+        merged[section.name] = tuple(entries)
     merged["constraints"] = _drop_revoked_demands(merged["constraints"])
-    omitted = {
-        name: ancestor_digest.omitted.get(name, 0)
-        for name in merged
-        if merged[name] != own_sections[name]
-    }
-    return merged, {name: count for name, count in omitted.items() if count}
+    omitted = {}
+    for name, count in ancestor_digest.omitted.items():
+        if count and name in merged and merged[name] != own_sections[name]:
+            omitted[name] = count
+    return merged, omitted
 
 
 def _update_entry(
@@ -149,14 +147,16 @@ def _drop_demands_revoked_in_talk(
 
     Statements that are not demands can also revoke a demand.
     """
-    revocations = [
-        (message.ref, sentence) for message in messages for sentence, _ in message.superseded
-    ]
-    return tuple(
-        entry
-        for entry in entries
-        if not any(ref == entry.ref and sentence in entry.text for ref, sentence in revocations)
-    )
+    revoked_sentences: dict[str, list[str]] = {}
+    for message in messages:
+        for sentence, _ in message.superseded:
+            revoked_sentences.setdefault(message.ref, []).append(sentence)
+    standing_entries = []
+    for entry in entries:
+        revoked = revoked_sentences.get(entry.ref, ())
+        if not any(sentence in entry.text for sentence in revoked):
+            standing_entries.append(entry)
+    return tuple(standing_entries)
 
 
 def _make_sections(
@@ -450,12 +450,10 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
         for agent in sorted(agents, key=lambda agent: -_agent_order(agent, facts)):
             try:
                 remaining_bytes -= os.path.getsize(agent.path)
-                changes += (
-                    _read_agent_changes(agent, _agent_order(agent, facts))
-                    if remaining_bytes >= 0
-                    else []
-                )
-                unread_count += remaining_bytes < 0
+                if remaining_bytes >= 0:
+                    changes += _read_agent_changes(agent, _agent_order(agent, facts))
+                else:
+                    unread_count += 1
             except OSError:
                 unread_count += 1
     return SubagentChanges(changes, len(known_names), unread_count)
@@ -482,12 +480,9 @@ def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     facts = LineageFacts(sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
-    command_changes = [
-        FileChange(path, run.folder, run.place)
-        for run in facts.runs
-        for path, _ in (() if run.failed else shell.changes_by(simple_commands(run.command)))
-    ]
-    return [
-        change._replace(place=change.place._replace(order=order))
-        for change in (*facts.changes, *command_changes)
-    ]
+    changes = list(facts.changes)
+    for run in facts.runs:
+        if not run.failed:
+            for path, _ in shell.changes_by(simple_commands(run.command)):
+                changes.append(FileChange(path, run.folder, run.place))
+    return [change._replace(place=change.place._replace(order=order)) for change in changes]

@@ -240,31 +240,31 @@ def _choose_calls(
             messages[index] = candidate.message._replace(
                 text=_shorten_old_result(candidate.message.text)
             )
-    edit_indexes = [
-        index for index, candidate in enumerate(candidates) if candidate.value is CallValue.EDIT
-    ]
-    other_indexes = [
-        index
-        for index, candidate in enumerate(candidates)
-        if candidate.value in {CallValue.OTHER, CallValue.BRIEF}
-    ]
+    edit_indexes, useful_indexes = [], []
+    for index, candidate in enumerate(candidates):
+        if candidate.value is CallValue.EDIT:
+            edit_indexes.append(index)
+        if candidate.value is not CallValue.LOW:
+            useful_indexes.append(index)
     chosen_indexes = _select_fitting_calls(
         edit_indexes, messages, round(max_characters * EDITS_FRACTION)
     )
-    remaining_characters = round(max_characters * (1 - RELATED_FRACTION)) - sum(
-        len(messages[index].text) for index in chosen_indexes
-    )
-    latest_indexes = sorted({*edit_indexes, *other_indexes} - {*chosen_indexes})
+    remaining_characters = round(max_characters * (1 - RELATED_FRACTION))
+    remaining_characters -= _count_characters(chosen_indexes, messages)
+    latest_indexes = [index for index in useful_indexes if index not in chosen_indexes]
     chosen_indexes += _select_fitting_calls(latest_indexes, messages, remaining_characters)
-    remaining_characters = max_characters - sum(
-        len(messages[index].text) for index in chosen_indexes
-    )
+    remaining_characters = max_characters - _count_characters(chosen_indexes, messages)
     remaining_indexes = [index for index in range(len(candidates)) if index not in chosen_indexes]
     remaining_indexes.sort(
         key=lambda index: (-scores[index], candidates[index].value is CallValue.LOW, index)
     )
     chosen_indexes += _select_fitting_calls(remaining_indexes, messages, remaining_characters)
     return [messages[index] for index in sorted(chosen_indexes)]
+
+
+def _count_characters(indexes: Iterable[int], messages: Sequence[TalkMessage]) -> int:
+    """Return the number of characters in the messages with these indexes."""
+    return sum(len(messages[index].text) for index in indexes)
 
 
 def _select_fitting_calls(
@@ -286,7 +286,9 @@ def _select_fitting_calls(
 def _score_calls(messages: Sequence[TalkMessage], request_words: frozenset[str]) -> list[float]:
     """Return for each call how strongly it is related to some words. A rarer word counts more."""
     shared_words = [prose.telling_words(message.text) & request_words for message in messages]
-    counts = Counter(word for call_words in shared_words for word in call_words)
+    counts: Counter[str] = Counter()
+    for call_words in shared_words:
+        counts.update(call_words)
     scores: list[float] = []
     for call_words in shared_words:
         rare_words = []
@@ -419,10 +421,11 @@ def _changes_more_than_imports(inputs: Record) -> bool:
 
 
 def _read_results(record: Record) -> dict[str, _Answer]:
-    return {
-        string(block, "tool_use_id"): _Answer(records.result_text(block), records.is_error(block))
-        for block in script_calls.results(record)
-    }
+    answers = {}
+    for block in script_calls.results(record):
+        answer = _Answer(records.result_text(block), records.is_error(block))
+        answers[string(block, "tool_use_id")] = answer
+    return answers
 
 
 def _is_useless(block: Record, answer: _Answer) -> bool:

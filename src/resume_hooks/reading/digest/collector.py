@@ -367,11 +367,10 @@ class LineageFacts:
         The commands of abandoned branches, and the files that they changed, are kept, because the
         commands did run.
         """
-        self.running_agents |= {
-            call_id: Quote(call.first_text("description", "prompt"), call.place)
-            for call_id, call in self._open_calls.items()
-            if call.tool in _AGENT_TOOLS
-        }
+        for call_id, call in self._open_calls.items():
+            if call.tool in _AGENT_TOOLS:
+                task = call.first_text("description", "prompt")
+                self.running_agents[call_id] = Quote(task, call.place)
         last_call = next(reversed(self._open_calls.values()), None)
         if last_call is not None and last_call.place.order >= self.last_call_order:
             self.unanswered_call = last_call
@@ -748,20 +747,16 @@ def _extract_user_words(text: str) -> str:
         REPORT_HEADING,
     )  # needed only for our children
 
-    text = text[
-        max(0, text.find(lineage_block.OPENING_MARKER)) :
-    ]  # /clear reports its own result first
+    # /clear reports its own result first
+    text = text[max(0, text.find(lineage_block.OPENING_MARKER)) :]
     next_step = (extract_next_step(text) or "").removeprefix(f"{NEW_TASK_NOTICE}\n")
-    return next_step or next(
-        filter(
-            None,
-            (
-                text.partition(f"\n\n{heading}\n")[2]
-                for heading in (REPORT_HEADING, FORMER_REPORT_HEADING)
-            ),
-        ),
-        "",
-    )
+    if next_step:
+        return next_step
+    for heading in (REPORT_HEADING, FORMER_REPORT_HEADING):
+        report = text.partition(f"\n\n{heading}\n")[2]
+        if report:
+            return report
+    return ""
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
