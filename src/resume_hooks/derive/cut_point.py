@@ -299,35 +299,45 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     row, branch_remark = _conversation_with_target(transcript, target)
     if row is None:
         return None
-    position = next(
-        (position for position, node in enumerate(row.nodes, 1) if node.uuid == target.node.uuid), 0
-    )
-    end = (smallest_valid_count(row, position) if target.whole else 0) or largest_valid_count(
-        row, position
-    )
+    position = _count_through(row, target.node.uuid)
+    end = smallest_valid_count(row, position) if target.whole else 0
+    if not end:
+        end = largest_valid_count(row, position)
     kept_nodes = row.nodes[:end]
     messages = [node for node in kept_nodes if node.spoken]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
             f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
-    skipped_nodes, moved, split_remark = row.nodes[min(position, end) : max(position, end)], 0, ""
-    if any(node.spoken for node in skipped_nodes):
-        moved = 1 if end > position else -1
-        word = "forward" if moved > 0 else "back"
+    last = messages[-1]
+    moved, split_remark = 0, ""
+    if any(node.spoken for node in row.nodes[min(position, end) : max(position, end)]):
+        if end > position:
+            moved, word = 1, "forward"
+        else:
+            moved, word = -1, "back"
         split_remark = (
-            f"The cut moved {word} to record {messages[-1].number}, so that no tool call is split."
+            f"The cut moved {word} to record {last.number}, so that no tool call is split."
         )
-    earlier_nodes = (node for node in transcript.nodes if node.number <= messages[-1].number)
-    turn = sum(node.prompt and not node.copied for node in earlier_nodes)
-    return Cut(
-        selector.description,
-        kept_nodes,
-        messages[-1],
-        turn if transcript.whole else None,
-        moved,
-        tuple(filter(None, (target.remark, branch_remark, split_remark))),
-    )
+    remarks = tuple(filter(None, (target.remark, branch_remark, split_remark)))
+    turn = _turn_number(transcript, last)
+    return Cut(selector.description, kept_nodes, last, turn, moved, remarks)
+
+
+def _count_through(row: LinearChain, uuid: str) -> int:
+    """Return the number of records up to the one with an id, or 0 if there is none."""
+    for number, node in enumerate(row.nodes, 1):
+        if node.uuid == uuid:
+            return number
+    return 0
+
+
+def _turn_number(transcript: Transcript, last: Node) -> int | None:
+    """Return the number of the turn that contains a record, or None if only the end of the file was read."""
+    if not transcript.whole:
+        return None
+    earlier_nodes = (node for node in transcript.nodes if node.number <= last.number)
+    return sum(node.prompt and not node.copied for node in earlier_nodes)
 
 
 def _refuse_missing_record(transcript: Transcript, what: str) -> CutTarget | None:

@@ -78,32 +78,40 @@ def calibrate_tokens(
     for gap in _counted_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
-    text_gaps = []
+    ratio = _ratio_of_gaps(gaps, default_ratio)
+    shares = []
+    thought_tokens, other_tokens = [], []
+    growth = 0
     for gap in gaps:
-        if not gap.thought and gap.growth > gap.media:
-            text_gaps.append(gap)
-    text_growth = sum(gap.growth - gap.media for gap in text_gaps)
-    if text_growth > MIN_GROWTH:
-        ratio = sum(gap.text for gap in text_gaps) / text_growth
-    else:
-        ratio = default_ratio
-    ratio = min(max(ratio, PLAUSIBLE_RATIOS[0]), PLAUSIBLE_RATIOS[1])
-    shares = [_share_growth(gap, ratio) for gap in gaps]
-    thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shares, strict=True))
-    added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shares, strict=True))
-    missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
+        share = _share_growth(gap, ratio)
+        shares.append((gap, share))
+        thought_tokens.append(gap.thought * share.thought)
+        other_tokens.append(gap.text * share.text + gap.media)
+        growth += gap.growth
+    thinking = sum(thought_tokens)
+    missing = max(0.0, sum(other_tokens) + thinking - growth)
     lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
-    texts = {}
-    for gap, share in zip(gaps, shares, strict=True):
+    texts: dict[int, float] = {}
+    thoughts: dict[int, float] = {}
+    for gap, share in shares:
         for node in gap.nodes:
             texts[node.number] = share.text
-    thoughts = {}
-    for gap, share in zip(gaps, shares, strict=True):
-        for node in gap.nodes:
             thoughts[node.number] = share.thought * lasting
-    cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
-    again = round(max(0.0, missing - thinking)) if cleared else 0
+    again = 0
+    if not pieces.origins and any(node.subtype == records.CLEARED for node in chain):
+        again = round(max(0.0, missing - thinking))
     return TokenScale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))
+
+
+def _ratio_of_gaps(gaps: Sequence[_Gap], default_ratio: float) -> float:
+    """Return the characters of text per token, from gaps without thinking, within plausible limits."""
+    characters = growth = 0
+    for gap in gaps:
+        if not gap.thought and gap.growth > gap.media:
+            characters += gap.text
+            growth += gap.growth - gap.media
+    ratio = characters / growth if growth > MIN_GROWTH else default_ratio
+    return min(max(ratio, PLAUSIBLE_RATIOS[0]), PLAUSIBLE_RATIOS[1])
 
 
 class _Share(NamedTuple):

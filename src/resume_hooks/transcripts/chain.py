@@ -478,9 +478,10 @@ class ParallelCallRecovery:
         group = self._answers[message_id]
         start = self._places[group[0].uuid]
         recovered = self._copy_settings([node for node in group if node.uuid not in self._places])
-        results = self._copy_settings(
-            [node for caller in group for node in self._missing_below(caller) if node.results]
-        )
+        missing_results = []
+        for caller in group:
+            missing_results += [node for node in self._missing_below(caller) if node.results]
+        results = self._copy_settings(missing_results)
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
         while end < len(self._chain):  # include its results and the remarks between them
             node = self._chain[end]
@@ -494,9 +495,8 @@ class ParallelCallRecovery:
         asides: dict[str, list[Node]] = {}
         if any(node.calls for node in group):
             answered = [node for node in self._chain[start + 1 : end] if node.results]
-            recovered += [
-                remark for node in [*group, *results, *answered] for remark in self._remarks(node)
-            ]
+            for node in [*group, *results, *answered]:
+                recovered += self._remarks(node)
             for node in self._chain[start + 1 : end]:
                 if node.aside and (remarks := self._remarks(node)):
                     asides[node.uuid] = remarks

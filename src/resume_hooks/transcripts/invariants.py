@@ -31,25 +31,28 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     contents = _Contents(session_id)
     transcript = scan_transcript(path, observers=(contents, *observers))
     nodes = transcript.nodes
-    lenient = any(node.number in transcript.lenient_lines for node in nodes)
-    times = [node.time_ms for node in nodes if node.time_ms is not None]
+    is_json = not (transcript.bad_lines or transcript.torn)
+    uuids: list[str] = []
+    times: list[int] = []
+    calls: list[str] = []
+    results: list[str] = []
+    for node in nodes:
+        is_json = is_json and node.number not in transcript.lenient_lines
+        uuids.append(node.uuid)
+        if node.time_ms is not None:
+            times.append(node.time_ms)
+        calls += node.calls
+        results += node.results
     in_order = len(times) == len(nodes) and times == sorted(times) and times[-1:] != times[-2:-1]
     first = next((node for node in nodes if node.spoken), None)
     starts_with_user = first is not None and first.kind == records.USER and not first.results
-    calls = [call for node in nodes for call in node.calls]
-    results = [call for node in nodes for call in node.results]
     paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
+    is_one_chain = [node.uuid for node in transcript.chain] == uuids
     return [
-        Check(
-            "every line is a whole JSON object",
-            not (transcript.bad_lines or transcript.torn or lenient),
-        ),
+        Check("every line is a whole JSON object", is_json),
         Check("one root, every parent precedes its child", _is_tree(nodes)),
-        Check(
-            "the live chain is the whole file in order",
-            [n.uuid for n in transcript.chain] == [n.uuid for n in nodes],
-        ),
-        Check("record ids are unique", len({node.uuid for node in nodes}) == len(nodes)),
+        Check("the live chain is the whole file in order", is_one_chain),
+        Check("record ids are unique", len(set(uuids)) == len(uuids)),
         Check("timestamps are in order, and the last one is unique", in_order),
         Check("the conversation starts with a user", starts_with_user),
         Check("every message has an accepted form", contents.sound),
@@ -108,14 +111,11 @@ class ChildObserver:
 
     def checks(self, planned: LinearChain, thoughts: AbstractSet[int]) -> list[Check]:
         """Check that the calls match ``planned``, and that all thinking is in ``thoughts``."""
-        dropped = planned.dropped
-        calls = (
-            call
-            for node in planned.nodes
-            for call in set(node.calls) - dropped.get(node.number, frozenset())
-        )
+        calls: Counter[str] = Counter()
+        for node in planned.nodes:
+            calls.update(set(node.calls) - planned.dropped.get(node.number, frozenset()))
         return [
-            Check("no tool call was lost or added", self.calls == Counter(calls)),
+            Check("no tool call was lost or added", self.calls == calls),
             Check("thinking is unchanged or removed", self.thoughts <= thoughts),
         ]
 

@@ -96,39 +96,52 @@ def collect_material(
     """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
-    live = sorted(
-        (piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number]
-    )
+    live = [piece for piece in pieces.found if piece.number in places]
+    live.sort(key=lambda piece: places[piece.number])
     calls = {}
     for call_id, call in pieces.calls.items():
         if call.number in places:
             calls[call_id] = call
     answered = frozenset(call for call, number in pieces.answered.items() if number in places)
-    times = {node.number: node.time_ms for node in chain}
-    prompts = tuple(place for place, node in enumerate(chain) if node.prompt)
-    results = []
+    times: dict[int, int | None] = {}
+    prompts: list[int] = []
+    results: list[int] = []
+    last_answer = 0
     for place, node in enumerate(chain):
+        times[node.number] = node.time_ms
+        if node.prompt:
+            prompts.append(place)
         if node.results:
             results.append(place)
+        if node.kind == ASSISTANT:
+            last_answer = place
     # A prompt after the last answer was queued, and may be sent together with tool results.
-    last = max((place for place, node in enumerate(chain) if node.kind == ASSISTANT), default=0)
+    last_turn = 0
+    for place in prompts:
+        if place <= last_answer:
+            last_turn = place
     return TrimMaterial(
         pieces=tuple(live),
         places=places,
         protected=find_protected_start(prompts, results, len(chain), options),
-        last_turn=next((place for place in reversed(prompts) if place <= last), 0),
+        last_turn=last_turn,
         calls=calls,
         answered=answered,
         failed=answered & pieces.failed,
         restored=find_restored_writes(calls, answered - pieces.failed, times, folders),
-        silent=frozenset(
-            number
-            for number, answer in pieces.thinking_in.items()
-            if places.keys().isdisjoint(pieces.voiced.get(answer, ()))
-        ),
+        silent=_records_of_silent_answers(pieces, places),
         answers_gone=sum(number in places for number in pieces.answers),
-        prompts=prompts,
+        prompts=tuple(prompts),
     )
+
+
+def _records_of_silent_answers(pieces: Pieces, places: Mapping[int, int]) -> frozenset[int]:
+    """Return the records with thinking whose answers have nothing else in the chain."""
+    silent = set()
+    for number, answer in pieces.thinking_in.items():
+        if places.keys().isdisjoint(pieces.voiced.get(answer, ())):
+            silent.add(number)
+    return frozenset(silent)
 
 
 def find_protected_start(
