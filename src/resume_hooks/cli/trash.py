@@ -117,19 +117,15 @@ def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list
 
 
 def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
-    limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
-    deleted = trash.list_deleted(options.where)
-    old_enough = [
-        entry for entry in deleted if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit
-    ]
+    old_enough = _deleted_before(options)
     complete = [entry for entry in old_enough if entry.complete]
     strays = trash.list_stray_folders(options.where)
     removable_strays = [stray for stray in strays if stray.gone or options.damaged]
     description = _trash_question(complete, removable_strays)
     if is_asking and description:
-        rows = [
-            f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}" for entry in complete
-        ]
+        rows = []
+        for entry in complete:
+            rows.append(f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}")
         print_text("\n".join([*rows, *stray_lines(removable_strays)]))
     is_agreed = bool(description) and options.confirm_write(
         f"Remove {description}, for good?", is_asking=is_asking
@@ -154,32 +150,42 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
             return f"There is nothing in the trash{age}."
         return f"{description} would be removed for good. Nothing was removed."
 
-    notes = [
-        f"{line} --damaged removes it."
-        for line in stray_lines([stray for stray in strays if stray not in removable_strays])
-    ]
-    if skipped := len(old_enough) - len(complete):
+    other_strays = [stray for stray in strays if stray not in removable_strays]
+    notes = [f"{line} --damaged removes it." for line in stray_lines(other_strays)]
+    if len(old_enough) > len(complete):
         notes.append(
-            f"{skipped:,} interrupted deletes stay: restore them first. "
+            f"{len(old_enough) - len(complete):,} interrupted deletes stay: restore them first. "
             f"{shell_command('restore --list')}"
         )
-    options.emit(
-        data | {"written": is_agreed},
-        text,
-        [*notes, *(_archived_ids_left(removed, options.where) if is_agreed else [])],
-    )
+    if is_agreed:
+        notes += _archived_ids_left(removed, options.where)
+    options.emit(data | {"written": is_agreed}, text, notes)
+
+
+def _deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
+    """Return the sessions in the trash that were deleted as long ago as the user says."""
+    limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
+    old_enough = []
+    for entry in trash.list_deleted(options.where):
+        if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit:
+            old_enough.append(entry)
+    return old_enough
 
 
 def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
     damaged = sum(not stray.gone for stray in strays)
     half_removed = len(strays) - damaged
-    parts = [format_count(len(entries), "session")] if entries else []
-    parts += [f"{half_removed:,} half-removed"] if half_removed else []
-    parts += [format_count(damaged, "unknown folder")] if damaged else []
-    size = format_bytes(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
-    if parts:
-        return f"{' and '.join(parts)}, {size}"
-    return ""
+    parts = []
+    if entries:
+        parts.append(format_count(len(entries), "session"))
+    if half_removed:
+        parts.append(f"{half_removed:,} half-removed")
+    if damaged:
+        parts.append(format_count(damaged, "unknown folder"))
+    if not parts:
+        return ""
+    size = sum(entry.size for entry in entries) + sum(stray.size for stray in strays)
+    return f"{' and '.join(parts)}, {format_bytes(size)}"
 
 
 def deletion_facts(deletion: Deletion, where: Where) -> str:

@@ -520,17 +520,15 @@ def _check_index(_: str) -> Finding:
 def _check_trash(_: str) -> Finding:
     entries, stray_folders = list_deleted(Where()), list_stray_folders(Where())
     half_removed_count = sum(stray.gone for stray in stray_folders)
+    problems = []
     if not all(entry.complete for entry in entries):
-        problems = ["a delete was interrupted"]
-    else:
-        problems = []
-    problems += [f"{half_removed_count:,} half-removed"] if half_removed_count else []
-    problems += (
-        [f"{len(stray_folders) - half_removed_count:,} unknown"]
-        if len(stray_folders) > half_removed_count
-        else []
-    )
-    problems += [format_bytes(sum(stray.size for stray in stray_folders))] if stray_folders else []
+        problems.append("a delete was interrupted")
+    if half_removed_count:
+        problems.append(f"{half_removed_count:,} half-removed")
+    if len(stray_folders) > half_removed_count:
+        problems.append(f"{len(stray_folders) - half_removed_count:,} unknown")
+    if stray_folders:
+        problems.append(format_bytes(sum(stray.size for stray in stray_folders)))
     if problems:
         return note_finding(", ".join(problems), "See the list: resume-hooks restore --list", "odd")
     if not entries:

@@ -231,20 +231,20 @@ def paths_to_purge(state: str) -> list[str]:
     if links:
         raise WriteFailed(f"{links[0]} is a symbolic link and was not removed", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
-    notes = [
-        path
-        for prefix in NOTE_PREFIXES
-        for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))
-    ]
-    files = [
-        path for path in (os.path.join(state, name) for name in OWN_FILES) if os.path.lexists(path)
-    ]
+    paths = []
+    for name in OWN_FILES:
+        path = os.path.join(state, name)
+        if os.path.lexists(path):
+            paths.append(path)
+    for prefix in NOTE_PREFIXES:
+        paths += sorted(glob.glob(os.path.join(pending, f"{prefix}*")))
+    for folder in (os.path.join(state, INDEX_FOLDER_NAME), *_find_copy_folders()):
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            paths.append(folder)
     plugin_path = plugin_folder()
-    own_folders = (os.path.join(state, INDEX_FOLDER_NAME), *_find_copy_folders())
-    folders = [
-        folder for folder in own_folders if os.path.isdir(folder) and not os.path.islink(folder)
-    ]
-    return [*files, *notes, *folders, *([plugin_path] if is_assembled_plugin(plugin_path) else [])]
+    if is_assembled_plugin(plugin_path):
+        paths.append(plugin_path)
+    return paths
 
 
 def _find_copy_folders() -> tuple[str, ...]:

@@ -49,29 +49,27 @@ class ExpiryForecast(NamedTuple):
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     """Return the deletions in the next seven days if a client starts in ``cwd``."""
     retention, deadline = client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
-    endings = None if retention.days is None else ExpiryCalculator(retention.days, where)
-    session_ends = (
-        (
-            session_end
-            for folder in all_project_folders(where)
-            for session_end in endings.sessions_in_folder(folder)
-        )
-        if endings
-        else ()
-    )
-    endings_in_time = [
-        ending for session_end in session_ends if (ending := session_end.expiring_before(deadline))
-    ]
-    complete_endings = [ending for ending in endings_in_time if ending.includes_transcript]
+    endings_in_time: list[ExpiringSession] = []
+    if retention.days is not None:
+        endings = ExpiryCalculator(retention.days, where)
+        for folder in all_project_folders(where):
+            for session_end in endings.sessions_in_folder(folder):
+                if ending := session_end.expiring_before(deadline):
+                    endings_in_time.append(ending)
+    complete, unkept = 0, 0
+    projects: set[str] = set()
+    for ending in endings_in_time:
+        if ending.includes_transcript:
+            complete += 1
+            projects.add(os.path.dirname(ending.session.path))
+        if not is_archived(ending.session.session_id, ending.last_write, where):
+            unkept += 1
     return ExpiryForecast(
         retention=retention,
-        sessions=len(complete_endings),
-        projects=len({os.path.dirname(ending.session.path) for ending in complete_endings}),
-        younger=len(endings_in_time) - len(complete_endings),
-        unkept=sum(
-            not is_archived(ending.session.session_id, ending.last_write, where)
-            for ending in endings_in_time
-        ),
+        sessions=complete,
+        projects=len(projects),
+        younger=len(endings_in_time) - complete,
+        unkept=unkept,
         first=min((ending.deletion_time for ending in endings_in_time), default=None),
     )
 

@@ -253,13 +253,11 @@ def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
     This happens if two copies with the same id are archived alternately.
     """
     name = place_in_archive(source.place)
-    earlier_parts = (
-        part
-        for state in archived.earlier
-        for part in state.parts
-        if place_in_archive(part.place) == name
-    )
-    return any(_is_unchanged(part, source) for part in earlier_parts)
+    for state in archived.earlier:
+        for part in state.parts:
+            if place_in_archive(part.place) == name and _is_unchanged(part, source):
+                return True
+    return False
 
 
 def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
@@ -320,31 +318,31 @@ def _write_pack(
     else:
         old_parts = {}
     with PackWriter(folder, commit.next_pack_name(folder, old)) as pack:
-        added_files = []
+        added: list[ArchivedFile] = []
+        replaced: list[ArchivedFile] = []
         for source in new:
-            added_files.append(
-                _append_file(pack, source, old_parts.get(place_in_archive(source.place)))
-            )
-        states = old.earlier if old else ()
-        if old and (replaced := tuple(part for _, part in added_files if part)):
-            states = (*states, EarlierState(old.archived_at, replaced))
+            part, before = _append_file(pack, source, old_parts.get(place_in_archive(source.place)))
+            added.append(part)
+            if before:
+                replaced.append(before)
+        states = list(old.earlier) if old else []
+        if old and replaced:
+            states.append(EarlierState(old.archived_at, tuple(replaced)))
         copied_files: dict[ArchivedFile, ArchivedFile] = {}
         if copies:
+            to_copy = list(unchanged)
+            for state in states:
+                to_copy += state.parts
             try:
-                copied_files = pack.copy(
-                    [*unchanged, *(part for state in states for part in state.parts)]
-                )
+                copied_files = pack.copy(to_copy)
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
-    earlier = (
-        state._replace(parts=tuple(copied_files.get(part, part) for part in state.parts))
-        for state in states
-    )
-    return [
-        *(part for part, _ in added_files),
-        *(copied_files.get(part, part) for part in unchanged),
-    ], tuple(earlier)
+    earlier: list[EarlierState] = []
+    for state in states:
+        parts = tuple(copied_files.get(part, part) for part in state.parts)
+        earlier.append(state._replace(parts=parts))
+    return [*added, *(copied_files.get(part, part) for part in unchanged)], tuple(earlier)
 
 
 def _append_file(

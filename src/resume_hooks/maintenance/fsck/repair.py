@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -294,12 +294,7 @@ def plan_repair(
             else None
         ),
         lineage=child.block,
-        edits={
-            finding.record: remove_thinking
-            for group in report.groups
-            for finding in group.findings
-            if group.kind == ALTERED_THINKING and finding.record is not None
-        },
+        edits=dict.fromkeys(_records_with_altered_thinking(report), remove_thinking),
         books=copy_lines_after_chain(repaired_transcript, write_scan, ends, child.session_id),
         shrunk=False,
     )
@@ -311,6 +306,14 @@ def plan_repair(
         report=report,
         losses=losses,
     )
+
+
+def _records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
+    for group in report.groups:
+        if group.kind == ALTERED_THINKING:
+            for finding in group.findings:
+                if finding.record is not None:
+                    yield finding.record
 
 
 class _RecordsWatcher:
