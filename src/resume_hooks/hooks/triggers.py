@@ -59,15 +59,15 @@ _CORE_ROWS = (
 
 
 def _list_all_rows() -> List[Row]:
+    """Return the triggers of the core, each after the parts' triggers that name it in ``before``."""
     part_rows = seam.list_triggers()
-    return [
-        row
-        for core_row in _CORE_ROWS
-        for row in (
-            *(part_row for part_row in part_rows if part_row.before == core_row.name),
-            core_row,
-        )
-    ]
+    rows = []
+    for core_row in _CORE_ROWS:
+        for part_row in part_rows:
+            if part_row.before == core_row.name:
+                rows.append(part_row)
+        rows.append(core_row)
+    return rows
 
 
 ROWS = {each.name: each for each in _list_all_rows()}

@@ -373,4 +373,11 @@ def _format_options_line(options: str) -> str:
 
 
 def _indent_text(text: str) -> str:
-    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
+    """Return a text with two spaces before each line that is not empty."""
+    lines = []
+    for line in text.split("\n"):
+        if line:
+            lines.append(f"  {line}")
+        else:
+            lines.append("")
+    return "\n".join(lines)
