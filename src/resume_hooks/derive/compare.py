@@ -268,10 +268,8 @@ def compare_strategies(
         trim_estimated = is_live_part_within(session.file, limit)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.before if trim_estimate else session.context
-    traffic_so_far, base = (
-        traffic.read_recent_requests(session.file),
-        traffic.read_session_base(glance, where),
-    )
+    traffic_so_far = traffic.read_recent_requests(session.file)
+    base = traffic.read_session_base(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
     is_planned = glance.size <= limit
@@ -282,14 +280,10 @@ def compare_strategies(
         conversation = context.tokens - (base.tokens if context.measured else 0)
         sizes = compute_dial(handoff_plan, conversation) if handoff_plan else ()
     else:
-        fixed_tokens, default_tokens = (
-            base.tokens + _estimate_lineage_tokens(session),
-            tokens_for_size("", where),
-        )
-        fresh_tokens, sizes = (
-            fixed_tokens + default_tokens,
-            unmeasured_dial(fixed_tokens, default_tokens),
-        )
+        fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
+        default_tokens = tokens_for_size("", where)
+        fresh_tokens = fixed_tokens + default_tokens
+        sizes = unmeasured_dial(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation, including everything before a compaction.
     is_uncompacted = trim_estimate is not None and not (
@@ -307,11 +301,9 @@ def compare_strategies(
         fresh_tokens,
         min(summary_input, SUMMARY_INPUT_TOKENS),
     )
-    estimates = tuple(
-        estimate
-        for estimate in _estimate_strategies(measured, warm=warm)
-        if not glance.is_blank or estimate.name not in FRESH_STRATEGIES
-    )
+    estimates = _estimate_strategies(measured, warm=warm)
+    if glance.is_blank:
+        estimates = tuple(each for each in estimates if each.name not in FRESH_STRATEGIES)
     chosen_advice = advice_for_context(
         context, trim_estimate.after if trim_estimate else None, remaining_prompts
     )
@@ -579,29 +571,25 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
 
 def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
     traffic_so_far = measurements.seen
-    strategies, rates = (
-        _list_strategies(measurements, warm=warm),
-        rates_for_lifetime(traffic_so_far.lifetime),
-    )
+    rates = rates_for_lifetime(traffic_so_far.lifetime)
+    when_warm = _list_strategies(measurements, warm=True)
+    when_cold = _list_strategies(measurements, warm=False)
+    strategies = when_warm if warm else when_cold
     baseline = strategies[0]
-    warm_costs, cold_costs = (
-        [
-            round(first_request_cost(each, rates))
-            for each in _list_strategies(measurements, warm=is_warm)
-        ]
-        for is_warm in (True, False)
-    )
-    return tuple(
-        Estimate(
-            name=strategy.name,
-            after=strategy.after,
-            uncached=strategy.separate_tokens + strategy.uncached,
-            next_turn=round(turns_cost(strategy, 1, traffic_so_far, rates)),
-            pays_after=None
-            if strategy is baseline
-            else break_even_turns(strategy, baseline, traffic_so_far, rates),
-            warm=warm_cost,
-            cold=cold_cost,
+    estimates: list[Estimate] = []
+    for strategy, if_warm, if_cold in zip(strategies, when_warm, when_cold, strict=True):
+        pays_after = None
+        if strategy is not baseline:
+            pays_after = break_even_turns(strategy, baseline, traffic_so_far, rates)
+        estimates.append(
+            Estimate(
+                name=strategy.name,
+                after=strategy.after,
+                uncached=strategy.separate_tokens + strategy.uncached,
+                next_turn=round(turns_cost(strategy, 1, traffic_so_far, rates)),
+                pays_after=pays_after,
+                warm=round(first_request_cost(if_warm, rates)),
+                cold=round(first_request_cost(if_cold, rates)),
+            )
         )
-        for strategy, warm_cost, cold_cost in zip(strategies, warm_costs, cold_costs, strict=True)
-    )
+    return tuple(estimates)

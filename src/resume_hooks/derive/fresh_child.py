@@ -129,7 +129,7 @@ class FreshPlan(ChildPlan):
 
 
 def make_opening(
-    parent: SessionFile,
+    parent: Session,
     ends: HeadTail,
     child: Draft,
     next_step: str,
@@ -150,7 +150,7 @@ def make_opening(
         step = next_step
     text = opening_text(child.block, step, summary=summary, digest=contents.edited or carried.text)
     card, _ = redact(_fresh_card(child, next_step, contents, carried))
-    tokens_before = Session.of(parent, where).context.tokens
+    tokens_before = parent.context.tokens
     base_tokens = min(read_session_base(ends, where).tokens, tokens_before)
     sizes = Sizes(
         tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import MARKUP
@@ -353,26 +352,34 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
     places = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
     for reference, words in record_texts:
         places.take_record(reference, words)
-    tied = marked = 0
+    sentences = tied = marked = 0
     marked_text: list[str] = []
     for piece, sentence in pieces:
         marked_text.append(piece)
-        if sentence is None or not sentence.claims:
+        if sentence is None:
             continue
-        if absent_names := [claim.shown for claim in sentence.claims if not places.of[claim]]:
+        sentences += 1
+        absent_names = [claim.shown for claim in sentence.claims if not places.of[claim]]
+        if absent_names:
             marked += 1
-            names = (_STOPS.sub("", name[:MAX_CLAIM_WIDTH]) for name in dict.fromkeys(absent_names))
-            marked_text += (
-                [f" [{ABSENT_TEXT}: {', '.join(islice(names, MAX_NAMED))}]"]
-                if ABSENT_TEXT not in piece
-                else []
-            )
-        elif sentence.tells and (best_reference := places.best_record(sentence)):
-            tied += 1
-            marked_text += [f" ({best_reference})"] if best_reference not in sentence.known else []
-    return CheckedSummary(
-        "".join(marked_text), sum(sentence is not None for _, sentence in pieces), tied, marked
-    )
+            if ABSENT_TEXT not in piece:
+                marked_text.append(f" [{ABSENT_TEXT}: {_list_names(absent_names)}]")
+            continue
+        if sentence.claims and sentence.tells:
+            best_reference = places.best_record(sentence)
+            if best_reference:
+                tied += 1
+                if best_reference not in sentence.known:
+                    marked_text.append(f" ({best_reference})")
+    return CheckedSummary("".join(marked_text), sentences, tied, marked)
+
+
+def _list_names(names: Iterable[str]) -> str:
+    """Return the first different names, shortened, without full stops at their ends."""
+    shown = []
+    for name in dict.fromkeys(names):
+        shown.append(_STOPS.sub("", name[:MAX_CLAIM_WIDTH]))
+    return ", ".join(shown[:MAX_NAMED])
 
 
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:

@@ -85,6 +85,7 @@ def find_existing_child(
     must contain it. If ``opening_tokens`` is given, the child must have this size. Children of
     other running clients are ignored, because those clients may have them open.
     """
+    parent = Session.of(parent, where)
     link = _newest_link(parent, where)
     if link is None or link.kind != kind:
         return None
@@ -102,7 +103,7 @@ def find_existing_child(
             return None
     if not any(report in str(message(row).get("content")) for row in first_records):
         return None
-    tokens_before = Session.of(parent, where).context.tokens
+    tokens_before = parent.context.tokens
     tokens_after = Session.of(session_file(child.path), where).context.tokens
     return _make_receipt(parent, child, kind, tokens_before, tokens_after, where)
 

@@ -90,25 +90,37 @@ def collect_edits(
     """
     by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
-        number = node.number
-        edits: list[Edit] = [
-            *([requested_edits[number]] if number in requested_edits else []),
-            *([mend_record] if number in survey.mends else []),
-            *([_remove_segment_marks] if node.boundary and node.segment is not None else []),
-            *([_DropCalls(row.dropped[number])] if number in row.dropped else []),
+        edits: list[Edit] = []
+        if node.number in requested_edits:
+            edits.append(requested_edits[node.number])
+        if node.number in survey.mends:
+            edits.append(mend_record)
+        if node.number in row.dropped:
+            edits.append(_DropCalls(row.dropped[node.number]))
+        if node.number in transcript.lenient_lines:
             # Write the parsed record, in which an invalid character is U+FFFD. The API refuses the
             # original.
-            *([_copy_record] if number in transcript.lenient_lines else []),
-            *([_drop_notice] if node.subtype == "informational" else []),
-            *([_drop_cold_notice] if node.kind == ATTACHMENT else []),
-        ]
+            edits.append(_copy_record)
+        edits += _edits_by_kind(node)
         if edits:
-            by_record[number] = edits
+            by_record[node.number] = edits
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
         by_record.setdefault(row.nodes[0].number, []).append(
             lambda record: {**record, "entrypoint": "cli"}
         )
     return by_record
+
+
+def _edits_by_kind(node: Node) -> list[Edit]:
+    """Return the edits that every record of a kind gets: removals of the client's marks and notices."""
+    edits: list[Edit] = []
+    if node.boundary and node.segment is not None:
+        edits.append(_remove_segment_marks)
+    if node.subtype == "informational":
+        edits.append(_drop_notice)
+    if node.kind == ATTACHMENT:
+        edits.append(_drop_cold_notice)
+    return edits
 
 
 def _copy_record(record: Record) -> Record:
