@@ -62,38 +62,30 @@ def git_seen(
     the order of the command that removed it. ``home`` is the session's folder, whose checkout comes
     first.
     """
+    branches: dict[str, str] = {}
     checkouts: dict[str, CheckoutSeen] = {}
-    for run, parts in reversed(commands):
-        if branch := branch_named(run):
-            folder = find_run_folder(run, parts)
-            if removed_at.get(folder, 0) > run.place.order:
-                continue
-            checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
-    latest = next(iter(checkouts.values()), None)
-    named = [each for each in checkouts.values() if each.folder]
-    named.sort(key=lambda each: each.folder != home)
-    return GitSeen(
-        latest.branch if latest else noted,
-        tuple(named[:MOST_CHECKOUTS]),
-        _find_last_run(commands, "commit"),
-        _find_last_run(commands, "push"),
-        _last_switch_order(commands),
-    )
-
-
-def _last_switch_order(commands: Sequence[ParsedRun]) -> int:
-    """Return the order of the last command that changed the branch, or 0."""
-    at = 0
-    former: dict[str, str] = {}
+    switched_at = 0
     for run, parts in commands:
         branch = branch_named(run)
         if not branch:
             continue
         folder = find_run_folder(run, parts)
-        if former.get(folder, branch) != branch or "Switched to" in run.output:
-            at = run.place.order
-        former[folder] = branch
-    return at
+        if branches.get(folder, branch) != branch or "Switched to" in run.output:
+            switched_at = run.place.order
+        branches[folder] = branch
+        if removed_at.get(folder, 0) <= run.place.order:
+            checkouts.pop(folder, None)  # the latest one must be the last one
+            checkouts[folder] = CheckoutSeen(folder, branch, run.answered)
+    latest_first = list(reversed(checkouts.values()))
+    named = [each for each in latest_first if each.folder]
+    named.sort(key=lambda each: each.folder != home)
+    return GitSeen(
+        latest_first[0].branch if latest_first else noted,
+        tuple(named[:MOST_CHECKOUTS]),
+        _find_last_run(commands, "commit"),
+        _find_last_run(commands, "push"),
+        switched_at,
+    )
 
 
 @lru_cache(maxsize=shell.REMEMBERED)
@@ -101,11 +93,10 @@ def branch_named(run: ShellRun) -> str:
     """Return the last branch in a command's output, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
         rows = _BRANCH.findall(f"\n{run.output}")  # faster than a pattern with \A
-        found = [
-            row for row in rows if "status" in run.command or not row[1]
-        ]  # in other output "## " begins a heading
-        if found:
-            return next(str(name) for name in found[-1] if name)
+        for row in reversed(rows):
+            if row[1] and "status" not in run.command:
+                continue  # in other output "## " begins a heading
+            return next(str(name) for name in row if name)
     if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
     return ""
@@ -148,7 +139,7 @@ def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | No
     for run, parts in reversed(commands):
         if run.failed or verb not in run.command:
             continue
-        calls = [[*shell.git_words(words)] for words, _ in parts if words[:1] == ("git",)]
-        if any(call[:1] == [verb] for call in calls):
-            return run.place
+        for words, _ in parts:
+            if words[:1] == ("git",) and [*shell.git_words(words)][:1] == [verb]:
+                return run.place
     return None

@@ -176,23 +176,11 @@ def format_opening(
     sections |= _format_sections(
         [one for one in SECTIONS if one.group is Group.SPARE], digest, names, left
     )
-    groups: dict[Group, list[str]] = {group: [] for group in Group}
-    for section in SECTIONS:
-        shown_rows = sections.get(section.name, [])
-        if shown_rows and section.group is Group.OPEN and not groups[Group.OPEN]:
-            groups[Group.OPEN].append(OPEN_HEADING)
-        groups[section.group] += shown_rows
-    last_rows = [row for message in digest.talk if message in quoted for row in quoted[message]]
-    rows = [
-        *head,
-        *groups[Group.NOW],
-        *groups[Group.OPEN],
-        *last_rows,
-        *groups[Group.BINDING],
-        *said.rows,
-        *groups[Group.LIST],
-    ]
-    rows += groups[Group.SPARE]
+    groups = _group_rows(sections)
+    rows = [*head, *groups[Group.NOW], *groups[Group.OPEN]]
+    for message in digest.talk:
+        rows += quoted.get(message, ())
+    rows += [*groups[Group.BINDING], *said.rows, *groups[Group.LIST], *groups[Group.SPARE]]
     if calls is not None and room is not None:
         latest, texts = _latest_calls(
             calls, digest, min(room - _rows_size(rows), round(room * CALLS))
@@ -203,6 +191,17 @@ def format_opening(
         rows += _calls_section(latest, names, min(room - _rows_size(rows), round(room * CALLS)))
     left_out = len(rest) - said.count
     return Opening("\n".join(rows), len(digest.talk) - left_out, left_out)
+
+
+def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[Group, list[str]]:
+    """Return the rows of the sections by group, with a heading before the open questions."""
+    groups: dict[Group, list[str]] = {group: [] for group in Group}
+    for section in SECTIONS:
+        rows = sections.get(section.name, ())
+        if rows and section.group is Group.OPEN and not groups[Group.OPEN]:
+            groups[Group.OPEN].append(OPEN_HEADING)
+        groups[section.group] += rows
+    return groups
 
 
 def _messages_to_show(
@@ -528,10 +527,10 @@ def _find_names(digest: Digest) -> _Names:
 
     The ids of the other sessions are shortened, unless two of them have the same prefix.
     """
-    refs = [
-        *digest_references(digest),
-        *(ref for message in digest.talk for _, ref in message.superseded),
-    ]
+    refs = list(digest_references(digest))
+    for message in digest.talk:
+        for _, ref in message.superseded:
+            refs.append(ref)
     counts = Counter(
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon
     )
