@@ -41,22 +41,10 @@ def lineage_card(rows: list[Ancestor]) -> str:
         shown_rows = numbered_rows
     else:
         shown_rows = [numbered_rows[0], *numbered_rows[2 - MAX_SHOWN_SESSIONS :]]
-    lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
+    plural = "" if count == 1 else "s"
+    lines = [f"resume-hooks · lineage, oldest first ({count} session{plural})"]
     for number, row in shown_rows:
-        name = "(file gone)" if row.status == MISSING_STATUS else row.title
-        derivation_text = "" if row.status == MISSING_STATUS else row.origin_note
-        facts_text = " · ".join(
-            filter(None, (derivation_text, "this session" if number == count else ""))
-        )
-        row_marks = STATUS_REMARKS.get(row.status, "") + (f"  {facts_text}" if facts_text else "")
-        lines.append(
-            f"  {number} · {cut_title(name, CARD_COLUMNS - len(row_marks) - 5 - len(str(number)))}{row_marks}"
-        )
-        if row.created:
-            dates = f" · {format_minute(row.created)} · {format_bytes(row.size)}"
-        else:
-            dates = ""
-        lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
+        lines += _lines_of_ancestor(number, row, is_last=number == count)
         if number == 1 and len(shown_rows) < count:
             command = shell_command(f"lineage {rows[-1].session_id[:SHORT_ID_CHARACTERS]}")
             lines.append(f"  {count - len(shown_rows)} more between, in a shell: {command}")
@@ -66,3 +54,23 @@ def lineage_card(rows: list[Ancestor]) -> str:
             f"Restore an archived copy first, in a shell: {shell_command(f'restore {archived_id}')}"
         )
     return "\n".join([*lines, "/resume <id> opens one of them."])
+
+
+def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[str, str]:
+    """Return the two rows of an ancestor; the last one is the session itself."""
+    facts = []
+    if row.status == MISSING_STATUS:
+        name = "(file gone)"
+    else:
+        name = row.title
+        facts.append(row.origin_note)
+    if is_last:
+        facts.append("this session")
+    marks = STATUS_REMARKS.get(row.status, "")
+    if any(facts):
+        marks += f"  {' · '.join(filter(None, facts))}"
+    title = cut_title(name, CARD_COLUMNS - len(marks) - 5 - len(str(number)))
+    second = f"     {row.session_id or '(id unknown)'}"
+    if row.created:
+        second += f" · {format_minute(row.created)} · {format_bytes(row.size)}"
+    return f"  {number} · {title}{marks}", second

@@ -86,35 +86,34 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
     source = reply.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.sweep_start_notes()
-        return (_start_after_clear if source == "clear" else _start_after_compaction)(
-            session_id, path
-        )
-    handoff_line = (
-        _describe_pending_handoff(os.path.dirname(path)) if source == "startup" and path else ""
-    )
+        if source == "clear":
+            return _start_after_clear(session_id, path)
+        return _start_after_compaction(session_id, path)
+    lines = []
+    if source == "startup" and path:
+        lines.append(_describe_pending_handoff(os.path.dirname(path)))
     if source == "resume":
-        pending_handoff.consume_handoff_to_child(session_id)
-        cold_text = (
-            ""
-            if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS)
-            else describe_cold_cache(event, path)
-        )
-        handoff_line = " · ".join(filter(None, (cold_text, _describe_giant_file(session_id, path))))
-    archive_line = (
-        _run_engine_line(_archive_and_describe, event)
-        if source and EXPIRING_ARGUMENT in arguments
-        else ""
-    )
-    folder_line = (
-        _run_engine_line(describe_new_folder, event) if NEW_FOLDER_ARGUMENT in arguments else ""
-    )
-    line = " · ".join(
-        filter(
-            None,
-            (handoff_line, folder_line, archive_line, *(_collect_part_lines() if source else [])),
-        )
-    )
+        lines += _lines_at_resume(session_id, path, event)
+    archive_line = ""
+    if source and EXPIRING_ARGUMENT in arguments:
+        archive_line = _run_engine_line(_archive_and_describe, event)
+    if NEW_FOLDER_ARGUMENT in arguments:
+        lines.append(_run_engine_line(describe_new_folder, event))
+    lines.append(archive_line)
+    if source:
+        lines += _collect_part_lines()
+    line = " · ".join(filter(None, lines))
     return reply.start_reply("", f"resume-hooks: {line}" if line else "")
+
+
+def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[str]:
+    """Return the lines about a cold cache and a giant file, each ``""`` if it does not apply."""
+    pending_handoff.consume_handoff_to_child(session_id)
+    if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS):
+        cold = ""  # the module has shown it
+    else:
+        cold = describe_cold_cache(event, path)
+    return [cold, _describe_giant_file(session_id, path)]
 
 
 def _start_after_clear(session_id: str, path: str) -> bytes:

@@ -95,20 +95,23 @@ def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
 
 def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     """Return the plan as JSON that ``--plan`` can read."""
-    return {
-        "rules": list(smart_plan.offer.options.only),
-        "keep_recent": smart_plan.offer.options.keep_recent,
-        "choices": [
+    offer = smart_plan.offer
+    choices = []
+    for verdict, choice in smart_plan.rows:
+        choices.append(
             {
                 **verdict._asdict(),
                 "address": list(verdict.address),
                 "original": _choice_reference(smart_plan, choice),
                 "tool": choice.tool,
                 "target": choice.target,
-                "tokens_saved": round(choice.tokens_saved(smart_plan.offer.scanned.scale)),
+                "tokens_saved": round(choice.tokens_saved(offer.scanned.scale)),
             }
-            for verdict, choice in smart_plan.rows
-        ],
+        )
+    return {
+        "rules": list(offer.options.only),
+        "keep_recent": offer.options.keep_recent,
+        "choices": choices,
     }
 
 
