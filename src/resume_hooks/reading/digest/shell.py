@@ -73,7 +73,7 @@ _PLAIN = compile_lazily(r"[a-z][\w:-]*")
 
 _UNKNOWN = compile_lazily(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
 _ALL_OPERANDS = frozenset(
-    {"rm", "rmdir", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
+    {"rm", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
 )
 _LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
