@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome
-from tests.reading.digest.talk import Talk, notes
+from tests.reading.digest.talk import Talk, notes, texts
 
 COMMITTED = "[main 1234567] x\n 1 file changed\n"
 PART = """On branch main
@@ -408,3 +408,40 @@ def test_a_call_that_names_its_folder_worked_there(config_home: ConfigHome) -> N
     states = notes(talk.digest(config_home), "changed")
     assert states["a.py"] == "not committed"
     assert "/home/user/other/c.py" in states
+
+
+def test_a_commit_of_a_rebase_takes_the_place_of_the_former_one(config_home: ConfigHome) -> None:
+    """An amend after the rebase changes the last commit of the branch, not the one that git printed last."""
+    talk = _edited("a.py").runs("git commit -am 'add it'", "[work 1111111] add it\n", cwd=CWD)
+    talk.edits(f"{CWD}/b.py").runs("git commit -am 'use it'", "[work 2222222] use it\n", cwd=CWD)
+    talk.runs(
+        "git rebase --continue",
+        "[detached HEAD 3333333] add it\nSuccessfully rebased and updated refs/heads/work.",
+    )
+    talk.runs("git commit -a --amend --no-edit", "[work 4444444] use it\n", cwd=CWD)
+    assert texts(talk.digest(config_home), "artefacts") == [
+        "commit 4444444 use it",
+        "commit 3333333 add it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (
+            "git commit -q -F - <<'EOF'\nadd it\nEOF\ngit log --oneline -2; git push",
+            "1234567 add it\n7654321 before it\n[hook] Pushing to origin...",
+        ),
+        ("git add -A && git commit -m 'add it'", "ok 2 files changed\nok 1234567"),
+    ],
+)
+def test_the_hash_of_a_quiet_commit(config_home: ConfigHome, command: str, output: str) -> None:
+    """A log after it or a short output names it, whatever a hook prints."""
+    talk = _edited("a.py").runs(command, output, cwd=CWD)
+    assert texts(talk.digest(config_home), "artefacts") == ["commit 1234567 add it"]
+
+
+def test_a_removed_empty_folder_is_no_file(config_home: ConfigHome) -> None:
+    """It held nothing that was changed."""
+    talk = _edited("a.py").runs("rmdir old/names", "ok", cwd=CWD)
+    assert texts(talk.digest(config_home), "changed") == ["a.py"]

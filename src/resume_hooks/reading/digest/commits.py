@@ -42,8 +42,11 @@ _COMMIT_MESSAGE = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
 )
 _COMMIT_THEN_LOG = compile_lazily(
-    r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
+    r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
+_SHORT_OUTPUT = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
+"""The output of a commit through a program that shortens git's output."""
+
 _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
 
@@ -213,17 +216,22 @@ class _History:
         A pull does not change pushed commits.
         """
         rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED]
-        new_subjects = {commit.subject for commit in rebase_commits}
-        dropped_commits: list[Commit] = []
-        for commit in self._commits_on_branch(branch):
+        former_commits = self._commits_on_branch(branch)
+        new_commits = {commit.subject: commit for commit in rebase_commits}
+        self._drop_commits(rebase_commits)
+        for commit in former_commits:
             if is_pull and commit.is_pushed:
                 continue
-            if commit.subject in new_subjects or commit.subject.startswith(_FOLDED_PREFIXES):
-                dropped_commits.append(commit)
             self.rewritten_hashes.add(commit.hash)
-            commit.hash = ""
-            commit.is_rebased = True
-        self._drop_commits(dropped_commits)
+            new_commit = new_commits.pop(commit.subject, None)
+            if new_commit is not None:  # at its former position, because an amend changes the last
+                self.commits[self.commits.index(commit)] = new_commit
+            elif commit.subject.startswith(_FOLDED_PREFIXES):
+                self._drop_commits([commit])
+            else:
+                commit.hash = ""
+                commit.is_rebased = True
+        self.commits += new_commits.values()
         for commit in rebase_commits:
             commit.branch = branch
         self._branch = branch
@@ -248,7 +256,8 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
     """Return the commits of a command: from git's output, from a log in it, or from the message of a quiet commit."""
     if "[" in run.output:
         rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
-        return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
+        if rows:
+            return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
     return [*_find_quiet_commit(run)]
 
 
@@ -259,6 +268,8 @@ def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
     if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):
         yield Commit(log_match[1], log_match[2].strip(), "", run.answered)
     elif subject_match := _COMMIT_MESSAGE.search(run.command):
-        yield Commit(
-            "", (subject_match[1] or subject_match[2] or subject_match[3]).strip(), "", run.place
-        )
+        subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()
+        if short_output := _SHORT_OUTPUT.search(run.output):
+            yield Commit(short_output[1], subject, "", run.answered)
+        else:
+            yield Commit("", subject, "", run.place)
