@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from resume_hooks.paths import PROJECT_FOLDER_VARIABLE, Where, project_key
-from resume_hooks.system.git_worktrees import Project, list_worktrees, project_of_folder
+from resume_hooks.system.git_worktrees import (
+    MAX_WORKTREES,
+    Project,
+    list_worktrees,
+    project_of_folder,
+    worktree_git_folders,
+)
 from tests.builders import ConfigHome
 
 
@@ -59,6 +65,26 @@ def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
     """Whatever it holds, the folder itself is searched."""
     (tmp_path / ".git").write_bytes(content)
     assert str(tmp_path) in list_worktrees(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"), [(".git", b"gitdir: git\0\n"), ("git/commondir", b"..\0\n")]
+)
+def test_no_path_holds_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
+    """Else starting git with such a folder raises ValueError."""
+    (tmp_path / "git").mkdir()
+    (tmp_path / ".git").write_bytes(b"gitdir: git\n")
+    (tmp_path / file).write_bytes(content)
+    assert "\0" not in "".join(worktree_git_folders(str(tmp_path)))
+
+
+def test_a_repository_with_very_many_worktrees(tmp_path: Path) -> None:
+    """Every list of sessions looks at each, so their number has a limit."""
+    for number in range(MAX_WORKTREES + 20):
+        worktree = tmp_path / ".git" / "worktrees" / f"w{number:04}"
+        worktree.mkdir(parents=True)
+        (worktree / "gitdir").write_text(f"/gone/w{number:04}/.git\n")
+    assert len(list_worktrees(str(tmp_path))) == MAX_WORKTREES + 1
 
 
 @pytest.mark.parametrize(

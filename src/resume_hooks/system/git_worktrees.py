@@ -35,6 +35,7 @@ _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
 MAX_PACKED_REFS = 16 * 1024 * 1024  # the number of bytes of packed branches to read
+MAX_WORKTREES = 500  # the number of linked worktrees to read; a repository can list any number
 MAX_GIT_FILE = 4_096  # the number of bytes of a ``.git`` file to read
 
 
@@ -285,13 +286,17 @@ def _linked_worktrees(common: str) -> Iterator[str]:
         names = sorted(os.listdir(linked))
     except (OSError, ValueError):
         return
-    for name in names:
+    for name in names[:MAX_WORKTREES]:
         if git := _first_line(os.path.join(linked, name, "gitdir")):
             yield canonical_path(os.path.dirname(os.path.join(linked, name, git)))
 
 
 def _first_line(path: str) -> str:
+    """Return the first line of a repository's file, or ``""`` if it can't be read or can't be a path."""
     try:
-        return os.fsdecode(paths.read_regular(path, MAX_GIT_FILE).partition(b"\n")[0]).strip()
+        line = os.fsdecode(paths.read_regular(path, MAX_GIT_FILE).partition(b"\n")[0]).strip()
     except (OSError, ValueError):
         return ""
+    if "\0" in line:
+        return ""
+    return line
