@@ -329,26 +329,20 @@ def _range_to_rebuild(
     With ``target_tokens``, the range starts with the first of the last turns that fit. Between
     turns the range always includes the last turn.
     """
-    prompts = set()
-    for node in scan.transcript.chain:
-        if node.prompt:
-            prompts.add(node.uuid)
-    chain_ids = {node.uuid for node in scan.transcript.chain}
-    turn_starts = [
-        index
-        for index, message in enumerate(messages)
-        if message.stays and (message.handle in prompts or message.handle not in chain_ids)
-    ] or [len(messages)]
-    end = len(messages) if is_between else turn_starts[-1]
+    is_prompt = {node.uuid: node.prompt for node in scan.transcript.chain}
+    turn_starts = []
+    for index, message in enumerate(messages):
+        if message.stays and is_prompt.get(message.handle, True):
+            turn_starts.append(index)
+    last_start = turn_starts[-1] if turn_starts else len(messages)
+    end = len(messages) if is_between else last_start
     if not target_tokens:
         return MessageRange(0, end)
-    recent_starts = [index for index in turn_starts if index < end][-DEFAULT_KEEP_RECENT:]
-    fitting_starts = (
-        index
-        for index in recent_starts
-        if _count_tokens_of_messages(scan, messages[index:]) <= target_tokens
-    )
-    return MessageRange(next(fitting_starts, turn_starts[-1]), end)
+    earlier_starts = [index for index in turn_starts if index < end]
+    for start in earlier_starts[-DEFAULT_KEEP_RECENT:]:
+        if _count_tokens_of_messages(scan, messages[start:]) <= target_tokens:
+            return MessageRange(start, end)
+    return MessageRange(last_start, end)
 
 
 def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:

@@ -312,36 +312,26 @@ class HitMaker:
         displayed = text.wording_turns[0]
         wording = self._wordings[displayed.wording]
         terms = displayed.turn.terms | text.snippet.terms
-        names = [lookup.term.name for lookup in wording.lookups]
-        has_title = any(record.role == TITLE_ROLE for record in displayed.turn.records)
-        if has_title:
-            title_terms = make_snippet(
-                display_text(session.title), wording.marker, SNIPPET_CHARACTERS
-            ).terms
-        else:
-            title_terms = frozenset()
-        record_fraction = max(
-            wording.weight_fraction(text.snippet.terms), wording.weight_fraction(title_terms)
-        )
+        found_names, missing_names = [], []
+        for position, lookup in enumerate(wording.lookups):
+            if position in terms:
+                found_names.append(lookup.term.name)
+            else:
+                missing_names.append(lookup.term.name)
         clean_snippet = self._redact_snippet(text.record, text.snippet, wording)
-        confidence = answer_probability(
-            wording.weight_fraction(terms),
-            record_fraction,
-            text.snippet.nearness,
-            len(wording.lookups),
-            *(
-                (FIRST_RANK_SCORE, 1)
-                if wording.phrases
-                else (combined_score(text.wording_turns), len(text.wording_turns))
-            ),
-        )
-        reference_end = f"{f'/{file.agent}' if file.agent else ''}:{first.line}"
-        has_no_session = session.file == path and bool(file.agent)
+        confidence = self._estimate_confidence(text, session.title)
+        if file.agent and session.file == path:  # the sub-agent's file has no session
+            reference = short = f"{path}:{first.line}"
+        else:
+            agent = f"/{file.agent}" if file.agent else ""
+            reference = f"{file.session_id}{agent}:{first.line}"
+            short = f"{session.short}{agent}:{first.line}"
+        found_by: list[int] = []
+        if len(self._wordings) > 1:
+            found_by = sorted(turn.wording + 1 for turn in text.wording_turns)
         return Hit(
-            reference=f"{path}:{first.line}"
-            if has_no_session
-            else f"{file.session_id}{reference_end}",
-            short=f"{path}:{first.line}" if has_no_session else f"{session.short}{reference_end}",
+            reference=reference,
+            short=short,
             agent=session.agent,
             session_id=file.session_id,
             session_file=session.file,
@@ -355,17 +345,36 @@ class HitMaker:
             time=clock.from_epoch(first.time) if first.time else "",
             snippet=clean_snippet.text,
             marks=tuple(clean_snippet.marks),
-            words=tuple(name for position, name in enumerate(names) if position in terms),
-            missing=tuple(name for position, name in enumerate(names) if position not in terms),
+            words=tuple(found_names),
+            missing=tuple(missing_names),
             same=repetition_count,
             sessions=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
             score=round(text.score, 3),
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
-            found_by=tuple(sorted(wording_turn.wording + 1 for wording_turn in text.wording_turns))
-            if len(self._wordings) > 1
-            else (),
+            found_by=tuple(found_by),
             headless=first.file in self._headless,
+        )
+
+    def _estimate_confidence(self, text: _HitText, title: str) -> float:
+        """Return the probability, 0 to 1, that a text of a session with this title answers the question."""
+        displayed = text.wording_turns[0]
+        wording = self._wordings[displayed.wording]
+        record_fraction = wording.weight_fraction(text.snippet.terms)
+        if any(record.role == TITLE_ROLE for record in displayed.turn.records):
+            of_title = make_snippet(display_text(title), wording.marker, SNIPPET_CHARACTERS)
+            record_fraction = max(record_fraction, wording.weight_fraction(of_title.terms))
+        if wording.phrases:
+            score, wording_count = FIRST_RANK_SCORE, 1
+        else:
+            score, wording_count = combined_score(text.wording_turns), len(text.wording_turns)
+        return answer_probability(
+            wording.weight_fraction(displayed.turn.terms | text.snippet.terms),
+            record_fraction,
+            text.snippet.nearness,
+            len(wording.lookups),
+            score,
+            wording_count,
         )
 
 

@@ -19,6 +19,7 @@ from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
+from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
@@ -85,12 +86,7 @@ def plan_in_client(
     nodes = {node.uuid: node for node in scanned.transcript.chain}
     start, end = reach or MessageRange(0, len(shown))
     rebuilt = shown[start:end]
-    for message in rebuilt:
-        node = nodes.get(message.handle)
-        if node is None or (node.kind, node.calls, node.results) != message[1:]:
-            raise PlanOutdated(
-                "Claude Code's conversation differs from its file", "Nothing was changed."
-            )
+    _require_same_messages(rebuilt, nodes)
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _make_decision(scanned, options, where, numbers)
     edits = make_edits(decision.choices, decision.origins)
@@ -111,30 +107,45 @@ def plan_in_client(
                 silent.add(message.handle)
             elif edit and text:
                 texts[message.handle] = text
-            inputs |= {
-                string(call, "id"): call.get("input") for call in records.calls(edited) if edit
-            }
+            if edit:
+                for call in records.calls(edited):
+                    inputs[string(call, "id")] = call.get("input")
         else:
             reference = decision.origins.of(node.number).reference
-            results |= {
-                string(block, "tool_use_id"): _result_as_text(block, reference)
-                for block in records.results(edited)
-            }
-    called = {call for message in shown[start:] for call in message.calls}
-    answered = {call for message in shown[start:] for call in message.results}
+            for block in records.results(edited):
+                results[string(block, "tool_use_id")] = _result_as_text(block, reference)
+    thinks = _has_thinking(scanned, shown[end:])
     return ClientTrim(
         messages=(
             *_group_messages(shown, range(start, end), silent),
-            *_group_messages(
-                shown, range(end, len(shown)), set(), thinks=_has_thinking(scanned, shown[end:])
-            ),
+            *_group_messages(shown, range(end, len(shown)), set(), thinks=thinks),
         ),
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=tuple(sorted(called ^ answered)),  # calls without results, results without calls
+        gone=_find_unpaired_calls(shown[start:]),
         decision=decision,
     )
+
+
+def _require_same_messages(messages: Sequence[ShownMessage], nodes: Mapping[str, Node]) -> None:
+    """Raise PlanOutdated if the client's messages are not those of the file; ``nodes`` by uuid."""
+    for message in messages:
+        node = nodes.get(message.handle)
+        if node is None or (node.kind, node.calls, node.results) != message[1:]:
+            raise PlanOutdated(
+                "Claude Code's conversation differs from its file", "Nothing was changed."
+            )
+
+
+def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
+    """Return the ids of calls without results, and of results without calls."""
+    called: set[str] = set()
+    answered: set[str] = set()
+    for message in messages:
+        called.update(message.calls)
+        answered.update(message.results)
+    return tuple(sorted(called ^ answered))
 
 
 def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> Decision:

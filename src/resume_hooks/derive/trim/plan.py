@@ -176,21 +176,24 @@ def count_decision(
     """Count the savings of these ``choices``, which rules or a model made in the material."""
     before = scanned.context
     savings = count_savings(choices, origins, scanned.scale, before.tokens)
-    gone = set()
-    for choice in choices:
-        gone.add((choice.piece.number, choice.piece.address))
-    kept = (p for p in trimmable.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
+    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    thoughts = set()
+    for piece in trimmable.pieces:
+        if piece.kind == THINKING and (piece.number, piece.address) not in gone:
+            thoughts.add(piece.digest)
     called = {call.tool.lower() for call in trimmable.calls.values()}
+    unknown_tools = []
+    for name in options.tools:
+        if not any(fnmatchcase(tool, name) for tool in called):
+            unknown_tools.append(name)
     return Decision(
         choices=tuple(choices),
         savings=savings,
         before=before,
         after=before._replace(tokens=before.tokens - savings.tokens),
-        thoughts=frozenset(piece.digest for piece in kept),
+        thoughts=frozenset(thoughts),
         origins=origins,
-        unknown_tools=tuple(
-            name for name in options.tools if not any(fnmatchcase(tool, name) for tool in called)
-        ),
+        unknown_tools=tuple(unknown_tools),
     )
 
 

@@ -384,37 +384,31 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     session.
     """
     row = _find_marked_session(pane.marked_id, where)
-    actions = []
+    offered = []
     for action in ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
-            actions.append(action)
-    height = (
-        pane.lines - FIELD_LINES - _count_name_rows([name for _, name, _ in actions], pane.columns)
-    )
+            offered.append(action)
+    height = pane.lines - FIELD_LINES
+    height -= _count_name_rows([name for _, name, _ in offered], pane.columns)
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
-    if not _is_in_client_project(row, event):
-        actions = [
-            (word, name, _describe_effect_elsewhere(word, effect, row))
-            for word, name, effect in actions
-        ]
-    if not heading:
-        actions = [
-            (word, name, _describe_effect_with_title(word, effect, row))
-            for word, name, effect in actions
-        ]
-    default_action = [word for word, *_ in actions].index(
-        READ_ON_ACTION if pane.reference else OPEN_ACTION
-    )
+    is_elsewhere = not _is_in_client_project(row, event)
+    actions = []
+    for word, name, effect in offered:
+        shown_effect = effect
+        if is_elsewhere:
+            shown_effect = _describe_effect_elsewhere(word, shown_effect, row)
+        if not heading:
+            shown_effect = _describe_effect_with_title(word, shown_effect, row)
+        actions.append((word, name, shown_effect))
     lines = []
     for line in [*heading, *page.lines]:
         lines.append(cut_to_columns(line, pane.columns))
-    return {
-        "lines_read": lines,
-        "ways": actions,
-        "page": page.number,
-        **({} if pane.page_number else {"way": default_action}),
-    }
+    page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.number}
+    if not pane.page_number:
+        default_word = READ_ON_ACTION if pane.reference else OPEN_ACTION
+        page_reply["way"] = [word for word, *_ in actions].index(default_word)
+    return page_reply
 
 
 def _count_name_rows(names: list[str], columns: int) -> int:
