@@ -495,6 +495,20 @@ def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
     assert shown_entries(shown, CHANGED) == 12
 
 
+def test_a_committed_edit_that_the_request_is_about(config_home: ConfigHome) -> None:
+    """Git has the others."""
+    talk = Talk().prompt("go")
+    for name in ("render_env", "other"):
+        change = {"old_string": "x = 1", "new_string": f"def {name}():\n    return 2"}
+        talk.calls("Edit", {"file_path": f"/home/user/proj/{name[0]}.py", **change})
+    talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt(
+        "render_env is terrifying"
+    )
+    edits = [text for text in _latest_texts(talk, config_home) if text.startswith("Edit")]
+    assert len(edits) == 1
+    assert "def render_env()" in edits[0]
+
+
 def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
     """An earlier run of the same command that worked, a file that was read again, and a change of imports alone."""
     path = "/home/user/proj/a.py"

@@ -114,6 +114,8 @@ class CallValue(Enum):
     """An older check that passed. The start and end of its log are enough."""
     LOW = "low"
     """An older search. Its result is already used or outdated."""
+    COMMITTED = "committed"
+    """An edit that was committed afterwards. It is shown only if the last request is about it."""
 
 
 _CallKey = tuple[str, str]
@@ -195,9 +197,8 @@ def collect_latest_calls(
                     is_read = string(block, "name") in records.READERS
                     key = later_calls.latest_call_key(block)
                     candidates.append(_CandidateCall(message, value, is_old and is_read, key))
-                    remaining_characters -= (
-                        len(text) if value is not CallValue.LOW else len(text) // 4
-                    )
+                    is_likely = value not in {CallValue.LOW, CallValue.COMMITTED}
+                    remaining_characters -= len(text) if is_likely else len(text) // 4
     except OSError:
         return []
     candidates = [
@@ -244,7 +245,7 @@ def _choose_calls(
     for index, candidate in enumerate(candidates):
         if candidate.value is CallValue.EDIT:
             edit_indexes.append(index)
-        if candidate.value is not CallValue.LOW:
+        if candidate.value not in {CallValue.LOW, CallValue.COMMITTED}:
             useful_indexes.append(index)
     chosen_indexes = _select_fitting_calls(
         edit_indexes, messages, round(max_characters * EDITS_FRACTION)
@@ -254,7 +255,11 @@ def _choose_calls(
     latest_indexes = [index for index in useful_indexes if index not in chosen_indexes]
     chosen_indexes += _select_fitting_calls(latest_indexes, messages, remaining_characters)
     remaining_characters = max_characters - _count_characters(chosen_indexes, messages)
-    remaining_indexes = [index for index in range(len(candidates)) if index not in chosen_indexes]
+    remaining_indexes = []
+    for index, candidate in enumerate(candidates):
+        is_needed = candidate.value is not CallValue.COMMITTED or scores[index] > 0
+        if is_needed and index not in chosen_indexes:
+            remaining_indexes.append(index)
     remaining_indexes.sort(
         key=lambda index: (-scores[index], candidates[index].value is CallValue.LOW, index)
     )
@@ -321,7 +326,7 @@ class _LaterCalls:
         """
         tool = string(block, "name")
         if tool in records.WRITERS:
-            return CallValue.EDIT
+            return CallValue.COMMITTED if self._is_committed else CallValue.EDIT
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
             parts = shell.simple_commands(string(records.mapping(block, "input"), "command"))
@@ -352,11 +357,8 @@ class _LaterCalls:
             return False
         if tool in records.WRITERS:
             self._edit_counts[path] += 1
-            return (
-                self._edit_counts[path] <= MAX_CHANGES_PER_FILE
-                and not self._is_committed
-                and _changes_more_than_imports(inputs)
-            )
+            is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
+            return is_latest and _changes_more_than_imports(inputs)
         if tool in records.READERS and path in self._edit_counts:
             return False
         key = tool, _repetition_key(tool, inputs)
