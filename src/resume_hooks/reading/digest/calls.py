@@ -209,11 +209,15 @@ def collect_latest_calls(
 
 
 def _last_request_words(digest: Digest) -> frozenset[str]:
-    """Return the significant words of the last request in a digest. If there are few, add those of the last answer."""
+    """Return the significant words of the last request in a digest. If there are few, add those of the last answer.
+
+    A name from the code is significant enough by itself.
+    """
     words: frozenset[str] = frozenset()
     for kind in (Kind.REQUEST, Kind.CLOSING):
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
-        if latest is not None and len(words) < MIN_REQUEST_WORDS:
+        has_identifier = any("_" in word for word in words)
+        if latest is not None and len(words) < MIN_REQUEST_WORDS and not has_identifier:
             words |= prose.telling_words(latest.text[:MAX_REQUEST_CHARACTERS])
     return words
 
@@ -358,7 +362,7 @@ class _LaterCalls:
         if tool in records.WRITERS:
             self._edit_counts[path] += 1
             is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
-            return is_latest and _changes_more_than_imports(inputs)
+            return (is_latest or self._is_committed) and _changes_more_than_imports(inputs)
         if tool in records.READERS and path in self._edit_counts:
             return False
         key = tool, _repetition_key(tool, inputs)
