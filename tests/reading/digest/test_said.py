@@ -496,6 +496,16 @@ def test_rules_of_a_template_are_no_constraints(config_home: ConfigHome, text: s
     assert not any("style of the code" in each for each in found)
 
 
+def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
+    """After an interruption, with other words at its end."""
+    demand = (
+        "Never write unit tests for the startup sequence, only integration tests that run all of it"
+    )
+    talk = Talk().prompt(f"{demand}, slowly.").prompt(f"{demand}, as fast as it gets.").says("ok")
+    (shown,) = texts(talk.prompt("on").digest(config_home), "constraints")
+    assert shown.endswith("as fast as it gets.")
+
+
 def test_a_feature_that_is_wanted_is_no_rule(config_home: ConfigHome) -> None:
     """Also if the user wants it to be ensured."""
     for said in ("Also, ensure we have a help page.", "Please ensure our CLI supports hooks."):

@@ -99,6 +99,7 @@ SUMMARY_READ = 60_000
 # the number of characters at the start of a message by which a quote of it in a summary is
 # recognized
 SAME_MESSAGE = 50
+SAME_DEMAND = 80  # the number of characters at the start that two versions of one demand share
 _USER_MESSAGES = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
     re.IGNORECASE | re.MULTILINE,
@@ -223,9 +224,12 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
                 binding.append(at)
         for at in reversed(binding):
             found.append((_with_subject(sentences, at), said.place))
+    beginnings: set[str] = set()
     for at in standing_places([text for text, _ in found]):
         text, place = found[at]
-        if not requests.ends_wait(text, place):
+        beginning = text[:SAME_DEMAND].lower()
+        if beginning not in beginnings and not requests.ends_wait(text, place):
+            beginnings.add(beginning)
             yield make_entry(text, place)
 
 
