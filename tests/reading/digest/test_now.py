@@ -266,6 +266,20 @@ def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> Non
     assert "git status lists besides: old" in shown
 
 
+def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
+    """Which of the branches is the current one is not known."""
+    talk = Talk().prompt("go")
+    for number, branch in enumerate(("fix", "next"), 1):
+        talk.runs(
+            f"cd /w/{branch} && git switch -c {branch}", f"Switched to a new branch '{branch}'"
+        )
+        command = f"cd /w/{branch} && gh pr create --head {branch} --title x"
+        talk.runs(command, f"https://github.com/a/b/pull/{number}\n")
+    shown = now(talk.digest(config_home)).split("\n")
+    assert "pull request of next: https://github.com/a/b/pull/2" in shown
+    assert "pull request of fix: https://github.com/a/b/pull/1" in shown
+
+
 def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) -> None:
     """Git names a new folder in place of the files in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")

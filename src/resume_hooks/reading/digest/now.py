@@ -64,7 +64,7 @@ def list_present_state(
     git, of the files and of pull requests, as the session's commands show them.
     """
     yield from _lines_of_repository(facts, paths, git, seen, states)
-    yield from _line_of_pull_request(requests, git.branch or seen.branch)
+    yield from _lines_of_pull_requests(requests, git, seen)
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
@@ -130,11 +130,20 @@ def _lines_of_repository(
         yield make_entry(f"sub-agents worked, too: {held}", facts.reports[-1].place)
 
 
-def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[DigestEntry]:
-    """Yield the open pull request of the current branch."""
-    request = requests.open_one_of(branch)
-    if request is not None:
-        yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place)
+def _lines_of_pull_requests(
+    requests: PullRequests, git: RepositoryState, seen: GitSeen
+) -> Iterator[DigestEntry]:
+    """Yield the open pull request of the current branch, or of each branch if there are several checkouts."""
+    if git.branch or len(seen.checkouts) < 2:
+        request = requests.open_one_of(git.branch or seen.branch)
+        if request is not None:
+            yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place)
+        return
+    for checkout in seen.checkouts:
+        request = requests.open_one_of(checkout.branch)
+        if request is not None and request.branch == checkout.branch:
+            text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
+            yield make_entry(text, request.place)
 
 
 def _lines_to_read(
