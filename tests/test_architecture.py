@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks import part_table, questions, seam
 from resume_hooks.cli.options import VerbOptions
-from resume_hooks.cli.verb_table import VERBS, command_of_verb
+from resume_hooks.cli.verb_table import VERBS, load_command
 from resume_hooks.hooks.triggers import ROWS
 from resume_hooks.parts import NAMES
 from tests.needs import REPO
@@ -69,13 +69,13 @@ def test_every_verb_is_declared(verb: str) -> None:
 
     The help begins with a plain word.
     """
-    assert re.match(r"[A-Z][a-z]+[ :]", command_of_verb(verb).help or "")
+    assert re.match(r"[A-Z][a-z]+[ :]", load_command(verb).help or "")
 
 
 def test_every_verb_has_its_body() -> None:
     """What a declared verb does is found by name, too."""
     for verb in VERBS:
-        command_of_verb(verb)
+        load_command(verb)
     bodies = [
         options._body.split(":")
         for options in _below(VerbOptions)

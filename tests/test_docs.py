@@ -16,7 +16,7 @@ import click
 import resume_hooks
 from resume_hooks import seam
 from resume_hooks.cli.main import cli
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import ALIASES, FORMER_VERBS, VERBS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import triggers as triggers_table
@@ -53,7 +53,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 def test_every_verb_has_a_schema() -> None:
     """A verb for people has a documented JSON form."""
-    assert all(form_of_verb(verb).__doc__ for verb in VERBS)
+    assert all(schema_of_verb(verb).__doc__ for verb in VERBS)
 
 
 def test_every_verb_command_and_trigger_is_named() -> None:

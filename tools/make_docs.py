@@ -20,7 +20,7 @@ import click
 
 from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE_HINT, ROWS, TYPED
 from resume_hooks.part import Answer, Option, Part
@@ -81,7 +81,7 @@ def pages() -> dict[Path, str]:
         },
     }
     for verb in VERBS:
-        schema = json.dumps(form_of_verb(verb).model_json_schema(), indent=2)
+        schema = json.dumps(schema_of_verb(verb).model_json_schema(), indent=2)
         found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
     for page, tables in (
         ("older-clients", {"triggers": triggers_table()}),

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
-from resume_hooks.cli.output import MAX_CHARACTERS
+from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text
@@ -85,7 +85,10 @@ def cost(home: Home, question: Question) -> Cost | None:
         reads += _printed(home, "read", session, "--turns", str(best.turn))
     size = (corpus_folder() / name).stat().st_size
     return Cost(
-        len(result_text(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size
+        len(result_text(found, DEFAULT_MAX_CHARACTERS)),
+        reads,
+        _printed(home, "outline", session),
+        size,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import ALIASES
 from tests.builders import (
     ConfigHome,
@@ -73,7 +73,7 @@ def document(cli: Cli) -> Document:
         if found["ok"]:
             assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
             assert (
-                form_of_verb(verb).model_validate(found["data"]).model_dump(mode="json")
+                schema_of_verb(verb).model_validate(found["data"]).model_dump(mode="json")
                 == found["data"]
             )
         else:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.maintenance.fsck.findings import MAX_LISTED_FINDINGS
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
@@ -72,7 +72,7 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
-    form_of_verb("fsck").model_validate(found["data"])
+    schema_of_verb("fsck").model_validate(found["data"])
     (session,) = found["data"]["sessions"]
     assert (session["errors"], session["warnings"], session["notes"]) == (1, 0, 0)
     (kind,) = session["kinds"]
@@ -134,7 +134,7 @@ from resume_hooks.cli.main import main
 from resume_hooks.paths import project_key
 project_key("/")
 for verb in ("doctor", "fsck", "info", "search"):
-    schema.form_of_verb(verb)
+    schema.schema_of_verb(verb)
 if os.geteuid() == 0:
     os.setuid(65534)
 main(sys.argv[1:])

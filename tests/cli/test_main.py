@@ -168,7 +168,7 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     (broken / "sitecustomize.py").write_text(
         "import resume_hooks.sessions.locate as s\n"
         "def fail(*_, **__): raise ZeroDivisionError('sec' + 'ret')\n"
-        "s.resolve = fail\n"
+        "s.resolve_locator = fail\n"
     )
     environ = {"PYTHONPATH": f"{broken}:{REPO / 'src'}"}
     done = cli("lineage", environ=environ)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.cli.main import run
-from resume_hooks.cli.output import facts_table, wants_colour
+from resume_hooks.cli.output import facts_table, find_colour_preference
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import recognise_trigger
@@ -204,7 +204,7 @@ def test_cards_have_no_colour_at_all(
 )
 def test_what_the_environment_asks_for(environ: dict[str, str], answer: bool | None) -> None:
     """NO_COLOR above all, whatever its value; then what forces; then what forbids."""
-    assert wants_colour(environ) is answer
+    assert find_colour_preference(environ) is answer
 
 
 def test_on_a_real_terminal(config_home: ConfigHome) -> None:

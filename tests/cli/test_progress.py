@@ -22,10 +22,10 @@ def screen(*, terminal: bool) -> SimpleNamespace:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What the bar was told, in place of a bar; every file is long."""
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(output, "LONG_WORK", 1)
-    monkeypatch.setattr(output, "BAR_STEP", 800)
+    monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
+    monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)
     monkeypatch.setattr(
-        output._Bar, "advance", lambda _self, done, total: told.append((done, total))
+        output._ProgressBar, "advance", lambda _self, done, total: told.append((done, total))
     )
     monkeypatch.setattr(output, "sys", screen(terminal=True))
     return told
@@ -51,7 +51,7 @@ def test_nobody_waits(
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", screen(terminal=why != "no terminal"))
     if why == "a short file":
-        monkeypatch.setattr(output, "LONG_WORK", 1_000_000)
+        monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
     with output.scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []

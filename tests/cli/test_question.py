@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from resume_hooks.cli.question import AnswerChoice, ask_question, command_with_choice
+from resume_hooks.cli.question import AnswerChoice, ask_question, choose_candidate_in_command
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.sessions.locator_forms import MAX_CANDIDATES
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
@@ -189,7 +189,7 @@ def test_the_word_that_is_replaced(
         "resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
     )
     monkeypatch.setattr("resume_hooks.cli.question.ask_question", lambda *_, **__: 1)
-    assert command_with_choice(arguments, AmbiguousLocator("parser", ROWS)) == again
+    assert choose_candidate_in_command(arguments, AmbiguousLocator("parser", ROWS)) == again
 
 
 def test_lines_break_between_words(

@@ -9,9 +9,9 @@ import pytest
 
 from resume_hooks.cli.start_client import (
     ClientStart,
-    become_client,
-    client_environment,
-    client_start,
+    find_client_start,
+    make_client_environment,
+    replace_process_by_client,
 )
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
@@ -21,12 +21,17 @@ from tests.builders import SESSION, ConfigHome
 def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
     """Set or not, it stays as it is."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
-    found = client_start(SESSION, path, "/proj", config_home.where)
+    found = find_client_start(SESSION, path, "/proj", config_home.where)
     assert found == ClientStart(SESSION, "/proj")
     assert found.command == f"cd /proj && claude --resume {SESSION}"
-    assert client_environment(found, config_home.where) == {**config_home.environ, "PWD": "/proj"}
+    assert make_client_environment(found, config_home.where) == {
+        **config_home.environ,
+        "PWD": "/proj",
+    }
     usual = {"HOME": str(config_home.root)}
-    assert client_environment(client_start(SESSION, path, "/proj", Where(usual)), Where(usual)) == {
+    assert make_client_environment(
+        find_client_start(SESSION, path, "/proj", Where(usual)), Where(usual)
+    ) == {
         **usual,
         "PWD": "/proj",
     }
@@ -35,10 +40,10 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
 def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client is told, and so is who types the command."""
     other = tmp_path / "other home"
-    found = client_start(
+    found = find_client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
     )
-    assert client_environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
+    assert make_client_environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
@@ -48,17 +53,20 @@ def test_a_session_of_the_usual_config_home(
     """It is not named: named, it would keep its own file of settings elsewhere."""
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
-    found = client_start(
+    found = find_client_start(
         SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ)
     )
-    assert "CLAUDE_CONFIG_DIR" not in client_environment(found, Where(environ))
+    assert "CLAUDE_CONFIG_DIR" not in make_client_environment(found, Where(environ))
     assert found.command == f"cd /proj && env -u CLAUDE_CONFIG_DIR claude --resume {SESSION}"
 
 
 def test_a_file_anywhere_has_no_config_home() -> None:
     """A folder that only looks like one is none."""
     assert (
-        client_start(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config == ""
+        find_client_start(
+            SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})
+        ).config_home
+        == ""
     )
 
 
@@ -70,7 +78,7 @@ def test_settings_of_the_user_stay() -> None:
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/x",
     }
-    assert client_environment(ClientStart(SESSION, "/proj"), Where(environ)) == {
+    assert make_client_environment(ClientStart(SESSION, "/proj"), Where(environ)) == {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/proj",
     }
@@ -88,6 +96,6 @@ def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(
         ResumeHooksError, match="can't be started in /not/there: No such file"
     ) as caught:
-        become_client(ClientStart(SESSION, "/not/there"))
+        replace_process_by_client(ClientStart(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

@@ -42,11 +42,11 @@ from resume_hooks.sessions.session_files import (
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-EMPTY_DATA: dict[str, Any] = {
+EMPTY_ARCHIVE_DATA: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-_RESULT_WORDS = {"kept": "archived"}
+_RESULT_NAMES = {"kept": "archived"}
 """The words for results that are shown under another name."""
 
 
@@ -71,11 +71,11 @@ def archive(options: ArchiveOptions) -> int:
             "--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION"
         )
     if options.verifying:
-        return _verify_archived(_archived_of_options(options), options)
+        return _verify_archived(_find_archived_of_options(options), options)
     if options.listing:
-        return _print_archived(_archived_of_options(options), options)
+        return _print_archived(_find_archived_of_options(options), options)
     if options.forgetting:
-        return _forget_archived(_archived_of_options(options), options)
+        return _forget_archived(_find_archived_of_options(options), options)
     if options.slim:
         return _archive_and_slim(
             locate_session(next(iter(options.locators), None), options.where), options
@@ -89,9 +89,9 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     if options.project:
         folder = current_folder()
         return [
-            each
-            for each in sessions_of(folder, options.where)
-            if belongs_to_folder(each.path, folder)
+            candidate
+            for candidate in sessions_of(folder, options.where)
+            if belongs_to_folder(candidate.path, folder)
         ]
     sessions = []
     for locator in options.locators or [None]:
@@ -99,7 +99,7 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     return list({session.path: session for session in sessions}.values())
 
 
-def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
+def _find_archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost_sessions(where)
     if options.locators:
@@ -110,32 +110,32 @@ def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
-        data = EMPTY_DATA | {"archived": outcomes}
-        options.emit(data, lambda: f"{_outcome_counts(outcomes)}\n\nNothing was written.")
+        data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
+        options.emit(data, lambda: f"{_count_outcomes(outcomes)}\n\nNothing was written.")
         return 0
     with work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
-    data = EMPTY_DATA | {
+    data = EMPTY_ARCHIVE_DATA | {
         "archived": archived.outcomes,
         "dropped": archived.dropped,
-        "written": any(each.result in {"kept", "renewed"} for each in archived.outcomes),
+        "written": any(outcome.result in {"kept", "renewed"} for outcome in archived.outcomes),
     }
     if data["written"]:
         first_line = permission.describe_first_archive(options.where, current_folder())
     else:
         first_line = ""
-    failed = []
-    for each in archived.outcomes:
-        if each.result == "failed":
-            failed.append(each)
-    notes = [each.sentence for each in archived.dropped] + [
-        _failure_of_outcome(each) for each in failed
+    failed_outcomes = []
+    for outcome in archived.outcomes:
+        if outcome.result == "failed":
+            failed_outcomes.append(outcome)
+    notes = [outcome.sentence for outcome in archived.dropped] + [
+        _describe_failure(outcome) for outcome in failed_outcomes
     ]
     notes += filter(None, [take_announcement(options.where)])
     options.emit(
-        data, lambda: _outcome_text(archived), [*([first_line] if first_line else []), *notes]
+        data, lambda: _describe_report(archived), [*([first_line] if first_line else []), *notes]
     )
-    return int(bool(failed))
+    return int(bool(failed_outcomes))
 
 
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
@@ -155,7 +155,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         outcome = outcomes[0]
         if outcome.archived is None or outcome.result == "failed":
             raise WriteFailed(
-                f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}",
+                f"It could not be archived, so no copy was made: {_describe_failure(outcome)}",
                 "Check free space.",
             )
         if findings := verify_archived(outcome.archived):
@@ -164,7 +164,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 "See what is wrong: resume-hooks archive --verify",
             )
     child = write_unless_idle(plan, options.where, dry_run=options.dry_run)
-    data = EMPTY_DATA | {"archived": outcomes, "slim": child, "written": child.written}
+    data = EMPTY_ARCHIVE_DATA | {"archived": outcomes, "slim": child, "written": child.written}
     if child.written:
         size = format_bytes(os.path.getsize(child.file))
     else:
@@ -183,93 +183,97 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     return 0
 
 
-def _failure_of_outcome(outcome: ArchiveOutcome) -> str:
+def _describe_failure(outcome: ArchiveOutcome) -> str:
     path = outcome.session.path
     if path in outcome.why:
         return outcome.why
     return f"{path}: {outcome.why}"
 
 
-def _outcome_text(report: ArchiveReport) -> str:
+def _describe_report(report: ArchiveReport) -> str:
     if len(report.outcomes) == 1 and (archived := report.outcomes[0].archived):
         path = report.outcomes[0].session.path
         own_path = path_of_place(archived.place, Where(), archived.home)
-        differs = not is_archived_copy(path, Where()) and path != own_path
-        earlier_text = f"{path} as an earlier state of\n" if differs else ""
-        result_word = _RESULT_WORDS.get(report.outcomes[0].result, report.outcomes[0].result)
+        is_other_state = not is_archived_copy(path, Where()) and path != own_path
+        earlier_text = f"{path} as an earlier state of\n" if is_other_state else ""
+        result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
         return f"{result_word}: {earlier_text}{archived_text(archived, Where())}\n   in {archived.folder}"
-    return _outcome_counts(report.outcomes)
+    return _count_outcomes(report.outcomes)
 
 
-def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
+def _count_outcomes(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {}
     for result in ("kept", "renewed", "unchanged"):
-        counts[result] = sum(each.result == result for each in outcomes)
-    failed = sum(each.result == "failed" for each in outcomes)
-    size = format_bytes(sum(each.session.size for each in outcomes))
+        counts[result] = sum(outcome.result == result for outcome in outcomes)
+    failed_count = sum(outcome.result == "failed" for outcome in outcomes)
+    size_text_of_sessions = format_bytes(sum(outcome.session.size for outcome in outcomes))
     counts_text = (
         ", ".join(
-            f"{count:,} {_RESULT_WORDS.get(result, result)}"
+            f"{count:,} {_RESULT_NAMES.get(result, result)}"
             for result, count in counts.items()
             if count
         )
         or "nothing to archive"
     )
-    return f"{format_count(len(outcomes), 'session')}, {size}: {counts_text}" + (
-        f", {failed:,} failed" if failed else ""
+    return f"{format_count(len(outcomes), 'session')}, {size_text_of_sessions}: {counts_text}" + (
+        f", {failed_count:,} failed" if failed_count else ""
     )
 
 
 def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    damaged = [finding.message for finding in find_unreadable(options.where)]
-    removed = read_removed_sessions(options.where)
-    data = EMPTY_DATA | {
+    warnings = [finding.message for finding in find_unreadable(options.where)]
+    removed_sessions = read_removed_sessions(options.where)
+    data = EMPTY_ARCHIVE_DATA | {
         "vault": sessions,
-        "dropped": [DroppedSession(each.session_id, "", each.stored, each.why) for each in removed],
+        "dropped": [
+            DroppedSession(session.session_id, "", session.stored, session.why)
+            for session in removed_sessions
+        ],
     }
 
     def text() -> str:
-        rows = [archived_text(each, options.where) for each in sessions]
-        size = f"{format_count(len(sessions), 'session')}, {format_bytes(sum(each.size for each in sessions))}"
-        stored_size = format_bytes(sum(each.stored for each in sessions))
+        rows = [archived_text(session, options.where) for session in sessions]
+        total_size = format_bytes(sum(session.size for session in sessions))
+        size_line = f"{format_count(len(sessions), 'session')}, {total_size}"
+        stored_size = format_bytes(sum(session.stored for session in sessions))
         if rows:
-            total_line = f"{size}; they take {stored_size}."
+            total_line = f"{size_line}; they take {stored_size}."
         else:
             total_line = "The vault is empty."
         removed_lines = []
-        for each in removed:
+        for session in removed_sessions:
             removed_lines.append(
-                f"{each.session_id} was removed on {clock.format_minute(each.at)}: {each.why}."
+                f"{session.session_id} was removed on {clock.format_minute(session.at)}: {session.why}."
             )
         return "\n".join([*rows, total_line, *removed_lines])
 
-    options.emit(data, text, damaged)
+    options.emit(data, text, warnings)
     return 0
 
 
 def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    packed_deleted = []
-    for each in trash.list_deleted(options.where):
-        if each.transcript.where and not options.locators:
-            packed_deleted.append(each)
-    total, bytes_read = sum(each.size for each in (*sessions, *packed_deleted)), 0
+    packed_sessions = []
+    for session in trash.list_deleted(options.where):
+        if session.transcript.where and not options.locators:
+            packed_sessions.append(session)
+    total_bytes, bytes_read = sum(session.size for session in (*sessions, *packed_sessions)), 0
     findings: list[ArchiveFinding] = find_unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
 
-        def read(count: int) -> None:
+        def add_bytes(count: int) -> None:
             nonlocal bytes_read
             bytes_read += count
-            advance(bytes_read, total)
+            advance(bytes_read, total_bytes)
 
-        for each in (*sessions, *packed_deleted):
-            findings += verify_archived(each, read)
-    data = EMPTY_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
+        for session in (*sessions, *packed_sessions):
+            findings += verify_archived(session, add_bytes)
+    data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
     def text() -> str:
         lines = []
         for finding in findings:
             lines.append(f"{finding.session_id}: {finding.message}")
-        session_count = format_count(len(sessions) + len(packed_deleted), "session")
+        session_count = format_count(len(sessions) + len(packed_sessions), "session")
         return "\n".join(
             [
                 *lines,
@@ -282,20 +286,22 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
 
 
 def _forget_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    is_asking = options.asks("Forgetting")
-    listing = "\n".join(archived_text(each, options.where) for each in sessions)
+    is_asking = options.must_ask("Forgetting")
+    listing = "\n".join(archived_text(session, options.where) for session in sessions)
     if is_asking:
         print_text(listing)
-    is_agreed = options.confirm_write("Remove that from the vault, for good?", is_asking=is_asking)
-    if is_agreed:
-        for each in sessions:
-            remove_archived(each, options.where)
-    if is_agreed:
+    is_confirmed = options.confirm_write(
+        "Remove that from the vault, for good?", is_asking=is_asking
+    )
+    if is_confirmed:
+        for session in sessions:
+            remove_archived(session, options.where)
+    if is_confirmed:
         last_line = "Removed from the vault."
     else:
         last_line = "Nothing was removed."
     options.emit(
-        EMPTY_DATA | {"vault": sessions, "written": is_agreed},
+        EMPTY_ARCHIVE_DATA | {"vault": sessions, "written": is_confirmed},
         lambda: last_line if is_asking else f"{listing}\n\n{last_line}",
     )
     return 0

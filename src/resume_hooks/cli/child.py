@@ -13,7 +13,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.start_client import become_client, client_start
+from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.draft import OUTSIDE_PROJECT_WARNING, Draft
 from resume_hooks.derive.child.receipt import Receipt
@@ -28,17 +28,19 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import MODEL_SECONDS
 
 
-def require_client(options: VerbOptions) -> None:
+def refuse_start_in_other_folder(options: VerbOptions) -> None:
     """Refuse ``--start`` in a folder in which the client cannot find a child."""
-    if _asks_to_start(options) and options.output_dir is not None:
+    if _is_start_requested(options) and options.output_dir is not None:
         raise UsageError(
             "--start can't start a session in another folder", "Leave --start or --output-dir out."
         )
 
 
-def require_folder(options: VerbOptions, folder: str, agent: str = CLAUDE_NAME) -> None:
+def refuse_start_without_client(
+    options: VerbOptions, folder: str, agent: str = CLAUDE_NAME
+) -> None:
     """Refuse ``--start`` before a child is created if the agent is not installed or the folder does not exist."""
-    if not _asks_to_start(options):
+    if not _is_start_requested(options):
         return
     client = agent_named(agent, options.where).launch_command("")
     if client.path is None:
@@ -53,18 +55,18 @@ def require_folder(options: VerbOptions, folder: str, agent: str = CLAUDE_NAME) 
         )
 
 
-def require_start(options: VerbOptions, child: Draft) -> None:
+def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` for a child that the client would not find."""
-    if _asks_to_start(options) and OUTSIDE_PROJECT_WARNING in child.warnings:
+    if _is_start_requested(options) and OUTSIDE_PROJECT_WARNING in child.warnings:
         raise UsageError(
             "--start can't start a session outside of its project's folder", "Leave --start out."
         )
-    require_folder(options, child.setting.cwd, child.agent)
+    refuse_start_without_client(options, child.setting.cwd, child.agent)
 
 
 def caller_of_options(options: VerbOptions) -> Caller:
     """Return the terms on which a command creates a child."""
-    check_draft = partial(require_start, options)
+    check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 
 
@@ -81,14 +83,16 @@ def print_child(
     options.emit(
         WithFields(receipt, fields or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
     )
-    if receipt.written and _asks_to_start(options):
+    if receipt.written and _is_start_requested(options):
         # the client replaces this process, so the verb's resources must be released first
         click.get_current_context().close()
-        become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
+        replace_process_by_client(
+            find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
+        )
     return receipt
 
 
-def _asks_to_start(options: VerbOptions) -> bool:
+def _is_start_requested(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
@@ -110,7 +114,7 @@ def model_of(name: str | None, session: SessionFile, where: Where) -> HeadlessMo
     return choose_model(session, where, model_name)
 
 
-def time_limit(seconds: int | None) -> float:
+def model_seconds(seconds: int | None) -> float:
     """Return the seconds of ``--timeout``, or the default."""
     return seconds or MODEL_SECONDS
 
@@ -129,7 +133,7 @@ def print_child_note(receipt: Receipt) -> None:
         err=True,
     )
     has_other_config = bool(
-        client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config
+        find_client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config_home
     )
     for warning in receipt.warnings:
         # the command names the other config home
@@ -144,16 +148,16 @@ def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] =
         ("tokens", receipt.sizes),
         *further_facts,
     ]
-    checks = ("checks", checks_text(receipt))
+    checks_row = ("checks", checks_text(receipt))
     if not receipt.written:
-        return facts_table([("would write", receipt.title), *facts, checks])
+        return facts_table([("would write", receipt.title), *facts, checks_row])
     return facts_table(
         [
             ("wrote", receipt.title),
             ("id", receipt.session_id),
             ("file", receipt.file),
             *facts,
-            checks,
+            checks_row,
             (f"in {agent_named(receipt.agent, Where()).label}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]

@@ -24,19 +24,20 @@ from resume_hooks.transcripts.head_tail import HeadTail
 MAX_SESSIONS = 40  # the maximum number of sessions to offer, newest first
 # the time limit in seconds for reading titles; later sessions are offered without a title
 TITLE_SECONDS = 0.06
-TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
-MIN_TITLE_PART = 2  # the minimum length in characters of a text that is searched for in titles
+MAX_TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
+# the minimum length in characters of a text that is searched for in titles
+MIN_TITLE_PART_CHARACTERS = 2
 # characters that may be special in a shell
 _SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 
-class Bash(BashComplete):
+class BashCompletion(BashComplete):
     """Completion for bash, which shows no descriptions, so an item contains its title."""
 
     def complete(self) -> str:
         """Return the completion items, one on each line."""
         items = self.get_completions(*self.get_completion_args())
-        several = len(items) > 1
+        has_several = len(items) > 1
         lines = []
         for item in items:
             is_session = (
@@ -44,14 +45,16 @@ class Bash(BashComplete):
                 and len(item.value) >= SHORT_ID_CHARACTERS
                 and set(item.value) <= set("0123456789abcdef-")
             )
-            titled = f"{item.type},{item.value}  {item.help}"
-            lines.append(titled if several and is_session else self.format_completion(item))
+            titled_line = f"{item.type},{item.value}  {item.help}"
+            lines.append(
+                titled_line if has_several and is_session else self.format_completion(item)
+            )
         return "\n".join(lines)
 
 
-def register_bash() -> None:
+def register_bash_completion() -> None:
     """Let click complete bash with titles."""
-    add_completion_class(Bash)
+    add_completion_class(BashCompletion)
 
 
 def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
@@ -59,7 +62,7 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
     if incomplete.startswith((".", "~", "/")):
         return [CompletionItem(incomplete, type="file")]
     try:
-        sessions = list(_completions(incomplete.lower()))
+        sessions = list(_list_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
         return []  # the folder no longer exists; Tab must not print a message
     words = []
@@ -69,24 +72,26 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
     return [*(CompletionItem(word, help="the newest session") for word in words), *sessions]
 
 
-def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
+def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
     deadline, count = time.monotonic() + TITLE_SECONDS, 0
     for session in listing.candidate_files(project, Where()):
-        is_named = session.session_id.startswith(beginning)
+        has_matching_id = session.session_id.startswith(beginning)
         title = ""
         with contextlib.suppress(ResumeHooksError):
-            if time.monotonic() < deadline and (glance := HeadTail(session.path)).is_listed:
-                title = " ".join(_SPECIAL_CHARACTERS.sub(" ", plain_line(glance.title)).split())[
-                    :TITLE_CHARACTERS
+            if time.monotonic() < deadline and (ends := HeadTail(session.path)).is_listed:
+                title = " ".join(_SPECIAL_CHARACTERS.sub(" ", plain_line(ends.title)).split())[
+                    :MAX_TITLE_CHARACTERS
                 ].rstrip()
-        if is_named or (len(beginning) >= MIN_TITLE_PART and beginning in title.lower()):
+        if has_matching_id or (
+            len(beginning) >= MIN_TITLE_PART_CHARACTERS and beginning in title.lower()
+        ):
             if len(beginning) <= SHORT_ID_CHARACTERS:
-                size = SHORT_ID_CHARACTERS
+                id_characters = SHORT_ID_CHARACTERS
             else:
-                size = len(session.session_id)
-            yield CompletionItem(session.session_id[:size], help=title or "a session")
+                id_characters = len(session.session_id)
+            yield CompletionItem(session.session_id[:id_characters], help=title or "a session")
             count += 1
         if count == MAX_SESSIONS:
             return

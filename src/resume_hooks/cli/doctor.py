@@ -22,7 +22,7 @@ from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
 from resume_hooks.system.text import format_count
 
-_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
+_LEVEL_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 def doctor(options: DoctorOptions) -> int:
@@ -87,9 +87,9 @@ def _maintain_index(options: DoctorOptions) -> None:
 
 def _index_text(status: IndexStatus, bytes_read: int) -> str:
     if status.transcripts_size:
-        share = f" ({100 * status.size / status.transcripts_size:.1f} %)"
+        fraction_text = f" ({100 * status.size / status.transcripts_size:.1f} %)"
     else:
-        share = ""
+        fraction_text = ""
     rows: list[tuple[str, object]] = [
         ("index", status.file),
         (
@@ -111,7 +111,7 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
             if status.vaulted
             else []
         ),
-        ("size", f"{format_bytes(status.size)}{share}"),
+        ("size", f"{format_bytes(status.size)}{fraction_text}"),
     ]
     return facts_table([*rows, *([("read now", format_bytes(bytes_read))] if bytes_read else [])])
 
@@ -119,7 +119,7 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
 def _findings_text(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
-        word, colour = _MARKS[finding.level]
+        word, colour = _LEVEL_MARKS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
             lines.append(f"         {format_remedy(finding.remedy)}")

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.child import caller_of_options, print_child, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, locate_parent, time_of_option
+from resume_hooks.cli.child import (
+    caller_of_options,
+    print_child,
+    receipt_text,
+    refuse_start_in_other_folder,
+)
+from resume_hooks.cli.options import current_folder, locate_parent, parse_time_option
 from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import cut_point
@@ -31,10 +36,10 @@ def fork(options: ForkOptions) -> None:
     folder = current_folder() if options.here else None
     if options.home is not None:
         folder = os.path.join(current_folder(), os.path.expanduser(options.home))
-    require_client(options)
-    session, truncator = _session_and_cut(options)
+    refuse_start_in_other_folder(options)
+    session, cut_selector = _find_session_and_cut(options)
     outcome = make_fork(
-        session, ForkSpec(truncator, folder, options.to or ""), caller_of_options(options)
+        session, ForkSpec(cut_selector, folder, options.to or ""), caller_of_options(options)
     )
     fork_plan, receipt = outcome.plan, outcome.receipt
     cut_data = None
@@ -44,28 +49,28 @@ def fork(options: ForkOptions) -> None:
     print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
 
 
-def _session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
+def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
     """Return the session and the point at which to cut it, or None for no cut."""
     options.refuse_combination(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )
     if options.at is not None:
-        place = cut_point.parse_cut(options.at)
-        if not isinstance(place, Reference):
-            return options.locate_parent(), place
-        session = locate_parent(place.session, options.where)
+        cut = cut_point.parse_cut(options.at)
+        if not isinstance(cut, Reference):
+            return options.locate_parent(), cut
+        session = locate_parent(cut.session, options.where)
         if options.locator is not None and options.locate_parent().original != session.original:
             raise UsageError(
                 f"--at names another session than '{options.locator}'", "Give only one of them."
             )
-        return session, CutAtRecord(place.record)
+        return session, CutAtRecord(cut.record)
     if options.before_compaction:
         return options.locate_parent(), CutBeforeCompaction()
     if options.turn is not None:
         return options.locate_parent(), CutAtTurn(options.turn)
     session = options.locate_parent()
     if options.before is not None:
-        return session, CutBeforeInstant(time_of_option(options.before))
+        return session, CutBeforeInstant(parse_time_option(options.before))
     return session, None
 
 
@@ -73,13 +78,13 @@ def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if fork_plan.cut is not None:
         if fork_plan.cut.turn:
-            turn = f", in turn {fork_plan.cut.turn}"
+            turn_text = f", in turn {fork_plan.cut.turn}"
         else:
-            turn = ""
+            turn_text = ""
         facts.append(
             (
                 "cut",
-                f"{fork_plan.cut.asked}; the last record kept is {fork_plan.cut.last.number}{turn}",
+                f"{fork_plan.cut.asked}; the last record kept is {fork_plan.cut.last.number}{turn_text}",
             )
         )
     if fork_plan.relocation is not None:

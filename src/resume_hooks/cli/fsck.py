@@ -20,7 +20,8 @@ from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-MAX_SHOWN = 3  # the maximum number of findings of one kind in the text; ``--json`` lists more
+# the maximum number of findings of one kind in the text; ``--json`` lists more
+MAX_SHOWN_FINDINGS = 3
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -42,12 +43,14 @@ def fsck(options: FsckOptions) -> int:
     else:
         sessions = [options.locate_whole_session()]
     reports = []
-    for session in _sessions_with_progress(sessions, quiet=options.as_json):
+    for session in _show_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
     unlistable = unlistable_folders(options.where) if options.everywhere else []
     options.emit(
         _reports_data(reports, unlistable),
-        lambda: _overview(reports, unlistable) if options.everywhere else report_text(reports[0]),
+        lambda: (
+            _overview_text(reports, unlistable) if options.everywhere else report_text(reports[0])
+        ),
     )
     return int(bool(unlistable) or any(not report.has_only_notes for report in reports))
 
@@ -65,32 +68,32 @@ def report_text(report: DefectReport) -> str:
             notes_text = ""
         return f"{report.session_id}: clean{notes_text}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
-    counts = ", ".join(
+    counts_text = ", ".join(
         format_count(report.count_findings(severity), severity) for severity in SEVERITIES
     )
     repair_line = f"{shell_command(f'fsck {report.session_id} --repair')} writes a repaired child."
-    repairable = any(
+    is_repairable = any(
         group.kind.repairable for group in report.groups if group.kind.severity != "note"
     )
-    return "\n".join([*rows, f"{counts}.", *([repair_line] if repairable else [])])
+    return "\n".join([*rows, f"{counts_text}.", *([repair_line] if is_repairable else [])])
 
 
 def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
-    word = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
-    yield f"{word}  {kind.code}: {kind.consequence}"
-    for finding in group.findings[:MAX_SHOWN]:
+    severity_text = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
+    yield f"{severity_text}  {kind.code}: {kind.consequence}"
+    for finding in group.findings[:MAX_SHOWN_FINDINGS]:
         if finding.record is None:
-            place = ""
+            location = ""
         else:
-            place = f"record {finding.record}: "
+            location = f"record {finding.record}: "
         uuid_text = f" ({finding.uuid})" if finding.uuid else ""
-        yield f"         {place}{finding.message}{uuid_text}"
-    if len(group.findings) > MAX_SHOWN:
-        yield f"         and {len(group.findings) - MAX_SHOWN:,} more"
+        yield f"         {location}{finding.message}{uuid_text}"
+    if len(group.findings) > MAX_SHOWN_FINDINGS:
+        yield f"         and {len(group.findings) - MAX_SHOWN_FINDINGS:,} more"
 
 
-def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
+def _overview_text(reports: list[DefectReport], unlistable: list[str]) -> str:
     """Return a line for each session with problems and each unreadable folder, and the totals."""
     rows = []
     for report in reports:
@@ -102,22 +105,22 @@ def _overview(reports: list[DefectReport], unlistable: list[str]) -> str:
             for severity in SEVERITIES:
                 if severity != "note":
                     counts[severity] = report.count_findings(severity)
-            problems = ", ".join(
+            problems_text = ", ".join(
                 format_count(count, severity) for severity, count in counts.items() if count
             )
-            rows.append(f"{report.session_id}  {problems}: {codes}")
+            rows.append(f"{report.session_id}  {problems_text}: {codes}")
     clean_count = sum(report.has_only_notes for report in reports)
     unlistable_lines = []
     for folder in unlistable:
         unlistable_lines.append(f"{folder}  can't be listed: check its permissions")
-    totals = f"{format_count(len(reports), 'session')}, {clean_count:,} clean, {len(rows):,} with problems."
+    totals_text = f"{format_count(len(reports), 'session')}, {clean_count:,} clean, {len(rows):,} with problems."
     if unlistable:
         further_lines = [
             f"{format_count(len(unlistable), 'folder')} can't be listed; nothing in there was checked."
         ]
     else:
         further_lines = []
-    return "\n".join([*rows, *unlistable_lines, totals, *further_lines])
+    return "\n".join([*rows, *unlistable_lines, totals_text, *further_lines])
 
 
 def _repair_session(options: FsckOptions) -> None:
@@ -129,10 +132,10 @@ def _repair_session(options: FsckOptions) -> None:
         )
         return
     receipt = write_unless_idle(repair.child, options.where, dry_run=options.dry_run)
-    lost = list(repair.losses)
-    data = _reports_data([report]) | {"repair": receipt, "lost": lost}
-    if lost:
-        rows = ["What could not be kept:", *(f"  {line}" for line in lost)]
+    losses = list(repair.losses)
+    data = _reports_data([report]) | {"repair": receipt, "lost": losses}
+    if losses:
+        rows = ["What could not be kept:", *(f"  {line}" for line in losses)]
     else:
         rows = ["Everything was kept."]
     options.emit(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
@@ -142,7 +145,7 @@ def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -
     return {"sessions": reports, "unlistable": list(unlistable), "repair": None, "lost": []}
 
 
-def _sessions_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
+def _show_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # rich takes 50 ms to load, and only a long check needs it.

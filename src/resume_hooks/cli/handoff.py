@@ -21,7 +21,7 @@ from resume_hooks.cli.child import (
     caller_of_options,
     print_child,
     receipt_text,
-    require_client,
+    refuse_start_in_other_folder,
 )
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
@@ -41,11 +41,11 @@ from resume_hooks.system import programs
 
 def handoff(options: HandoffOptions) -> Receipt | None:
     """Create the child, or print the child's opening."""
-    _require_consistent_options(options)
+    _refuse_inconsistent_options(options)
     size = parse_size(options.size) if options.size else ""
-    parent = _parent_of_options(options)
+    parent = _find_parent(options)
     if not options.show:
-        require_client(options)
+        refuse_start_in_other_folder(options)
     spec = HandoffSpec(
         next_step=options.new_task or options.next_step,
         size=size,
@@ -69,7 +69,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     )
 
 
-def _parent_of_options(options: HandoffOptions) -> Session:
+def _find_parent(options: HandoffOptions) -> Session:
     """Return the named session.
 
     If the words do not name a session, the error says that they may be a next step.
@@ -85,7 +85,7 @@ def _parent_of_options(options: HandoffOptions) -> Session:
         ) from error
 
 
-def _require_consistent_options(options: HandoffOptions) -> None:
+def _refuse_inconsistent_options(options: HandoffOptions) -> None:
     """Raise UsageError for options that contradict each other or have no effect.
 
     A part's option requires a child.
@@ -141,9 +141,9 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
 
 
 USUAL_EDITORS = ("vi", "nano")
-FILE_NAME = "handoff.md"
-MAX_BYTES = 4 * 1024 * 1024  # the maximum size of the edited text in bytes
-_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
+EDITED_FILE_NAME = "handoff.md"
+MAX_EDITED_BYTES = 4 * 1024 * 1024  # the maximum size of the edited text in bytes
+_EDITOR_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
 @contextlib.contextmanager
@@ -155,26 +155,26 @@ def edit_text(text: str) -> Iterator[str]:
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
     except OSError as error:
-        raise _write_error(error) from error
-    path = os.path.join(folder, FILE_NAME)
+        raise _make_write_error(error) from error
+    path = os.path.join(folder, EDITED_FILE_NAME)
     is_kept = False
     try:
         try:
             with open(path, "w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text)
         except OSError as error:
-            raise _write_error(error) from error
+            raise _make_write_error(error) from error
         _run_editor(path)
         try:
-            edited = read_regular(path, MAX_BYTES).decode("utf-8-sig", "replace")
+            edited_text = read_regular(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited = ""  # deleting the file in the editor also cancels the verb
+            edited_text = ""  # deleting the file in the editor also cancels the verb
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"
             ) from error
         try:
-            yield edited
+            yield edited_text
         except ResumeHooksError as error:
             is_kept = True
             error.remedy = f"{error.remedy} Your text is in {path}".strip()
@@ -184,7 +184,7 @@ def edit_text(text: str) -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)  # includes backup copies that editors made
 
 
-def _write_error(error: OSError) -> ResumeHooksError:
+def _make_write_error(error: OSError) -> ResumeHooksError:
     return ResumeHooksError(
         f"The text to edit could not be written: {error.strerror}; no session was made",
         "Set TMPDIR to a writable folder.",
@@ -192,7 +192,7 @@ def _write_error(error: OSError) -> ResumeHooksError:
 
 
 def _run_editor(path: str) -> None:
-    words = _editor_command()
+    command = _find_editor_command()
     # The editor handles Ctrl+C, as it does with git. The programs that it starts get the default
     # handler.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
@@ -200,34 +200,35 @@ def _run_editor(path: str) -> None:
         # The editor is the user's own program, so it runs in the user's folder with the user's
         # environment.
         status = programs.run_program(
-            [*words, path], os.environ, folder=os.getcwd(), environ=os.environ
+            [*command, path], os.environ, folder=os.getcwd(), environ=os.environ
         ).returncode
     except (OSError, ValueError) as error:
         if isinstance(error, OSError):
-            why = error.strerror
+            reason = error.strerror
         else:
-            why = str(error)
+            reason = str(error)
         raise ResumeHooksError(
-            f"The editor {words[0]} can't be started: {why}; no session was made", _REMEDY
+            f"The editor {command[0]} can't be started: {reason}; no session was made",
+            _EDITOR_REMEDY,
         ) from error
     finally:
         signal.signal(signal.SIGINT, former_handler)
     if status:
         raise ResumeHooksError(
-            f"The editor {words[0]} ended with an error ({status}), so no session was made"
+            f"The editor {command[0]} ended with an error ({status}), so no session was made"
         )
 
 
-def _editor_command() -> list[str]:
+def _find_editor_command() -> list[str]:
     for name in ("VISUAL", "EDITOR"):
         try:
-            words = shlex.split(os.environ.get(name, ""))
+            command = shlex.split(os.environ.get(name, ""))
         except ValueError as error:
             raise ResumeHooksError(
-                f"{name} can't be parsed: {error}; no session was made", _REMEDY
+                f"{name} can't be parsed: {error}; no session was made", _EDITOR_REMEDY
             ) from error
-        if words:
-            return words
+        if command:
+            return command
     editor = next(
         filter(None, (programs.find_program(name, os.environ) for name in USUAL_EDITORS)), None
     )
@@ -235,7 +236,7 @@ def _editor_command() -> list[str]:
         names = " nor ".join(USUAL_EDITORS)
         raise ResumeHooksError(
             f"No editor: VISUAL and EDITOR are not set, and neither {names} is installed",
-            _REMEDY,
+            _EDITOR_REMEDY,
         )
     return [editor]
 
@@ -252,6 +253,6 @@ def rollover(options: RolloverOptions) -> Receipt:
             "--quick asks no model",
             "Leave out --quick, or --with-summary, -p, --model and --timeout.",
         )
-    require_client(options)
+    refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
     return print_child(options, rollover_quick(parent, caller_of_options(options)).receipt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from resume_hooks.cli.options import notes_of
+from resume_hooks.cli.options import notes_on_session
 from resume_hooks.cli.output import facts_table, scan_progress
 from resume_hooks.cli.verbs.sessions import InfoOptions, RenameOptions
 from resume_hooks.errors import UsageError
@@ -39,7 +39,10 @@ def info(options: InfoOptions) -> None:
     data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
     data["longest_line"] = measure_longest_line(data["session_file"])
     limitation = row_of_agent(session.agent).loss_note
-    notes = [*([limitation] if limitation else []), *notes_of(session.session_id, options.where)]
+    notes = [
+        *([limitation] if limitation else []),
+        *notes_on_session(session.session_id, options.where),
+    ]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
@@ -51,9 +54,9 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
         agent_name_of_path(ends.path, session.where),
     )
     if file == ends.path:
-        lines = transcript.line_count
+        line_count = transcript.line_count
     else:
-        lines = len(RecordLines(file, session.session_id))
+        line_count = len(RecordLines(file, session.session_id))
     return {
         "session_id": session.session_id,
         "agent": agent,
@@ -67,7 +70,7 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
         "ended": ends.ended,
         "size": ends.size if file == ends.path else os.path.getsize(file),
         **archive_facts(ends.path, session.where),
-        "lines": lines,
+        "lines": line_count,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
         "records": len(transcript.nodes),
@@ -89,7 +92,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     is_giant = data["agent"] == CLAUDE_NAME and (
         data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
     )
-    about = "about " if context.is_estimate else ""
+    about_text = "about " if context.is_estimate else ""
     if context.is_estimate:
         context_note = f", {context.reason}"
     elif context.added > 0:
@@ -144,7 +147,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{about}{context.tokens:,} tokens, {context.share}{context_note}"),
+        ("context", f"{about_text}{context.tokens:,} tokens, {context.share}{context_note}"),
         (
             "turns",
             (

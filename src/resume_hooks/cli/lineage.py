@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-LABEL_COLUMNS = 160  # the width in columns for a title of wide letters and its kind
+MAX_LABEL_COLUMNS = 160  # the width in columns for a title of wide letters and its kind
 DEFAULT_SESSION_HINT = (
     "No session was named: this is the lineage of the latest one here. {} lists the others."
 )
@@ -37,16 +37,16 @@ def lineage(options: LineageOptions) -> None:
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:
-        _print_derived(options)
+        _print_descendants(options)
         return
     if options.tree or options.everything:
         raise UsageError("--tree and --all belong to --derived", "Add --derived.")
     notes: list[str] = []
     part_lineages = options.functions_for_part_options(questions.lineage_by_option)
     if part_lineages:
-        rows, notes = part_lineages[0](options, _local_lineage)
+        rows, notes = part_lineages[0](options, _read_local_lineage)
     else:
-        rows = _local_lineage(options)
+        rows = _read_local_lineage(options)
     if options.original:
         shown_rows = rows[:1]
     elif options.continued:
@@ -68,7 +68,7 @@ def lineage(options: LineageOptions) -> None:
     )
 
 
-def _local_lineage(options: LineageOptions) -> list[Ancestor]:
+def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
     return Family(options.where).lineage(options.locate_session(foreign=True).path)
 
 
@@ -100,7 +100,7 @@ def ancestor_line(row: Ancestor) -> str:
     )
 
 
-def _print_derived(options: LineageOptions) -> None:
+def _print_descendants(options: LineageOptions) -> None:
     if options.functions_for_part_options(questions.lineage_by_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(foreign=True)
@@ -149,6 +149,6 @@ def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
     output = io.StringIO()
     # Never wrap a line, because an id on two lines cannot be copied. A child is four columns deeper
     # than its parent.
-    width = LABEL_COLUMNS + 4 * len(descendants)
-    Console(file=output, width=width, no_color=True).print(branches[root_id])
+    columns = MAX_LABEL_COLUMNS + 4 * len(descendants)
+    Console(file=output, width=columns, no_color=True).print(branches[root_id])
     return output.getvalue().rstrip("\n")

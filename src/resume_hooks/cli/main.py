@@ -15,12 +15,12 @@ import click
 from resume_hooks.cli.output import (
     COMPLETION_VARIABLE,
     failure_document,
+    find_colour_preference,
     print_document,
     print_text,
-    replace_unencodable,
-    wants_colour,
+    replace_unencodable_characters,
 )
-from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
+from resume_hooks.cli.verb_table import ALIASES, VERBS, is_verb, load_command
 from resume_hooks.errors import (
     AmbiguousLocator,
     Interrupted,
@@ -48,7 +48,7 @@ class VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return a verb's command, or None for an unknown name."""
         if is_verb(cmd_name):
-            return command_of_verb(cmd_name)
+            return load_command(cmd_name)
         from resume_hooks.hooks.triggers import ROWS  # verbs do not need this import
         from resume_hooks.shared_values import SLASH
 
@@ -56,13 +56,13 @@ class VerbGroup(click.Group):
         if row is None:
             return None
         if is_verb(row.name):
-            here = f"; in a shell it is `{row.name}`"
+            shell_hint = f"; in a shell it is `{row.name}`"
         else:
-            here = ""
-        typed = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
+            shell_hint = ""
+        typed_name = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
         raise UsageError(
-            f"{typed} is for Claude Code{here}",
-            f"resume-hooks {row.name} --help" if here else "resume-hooks --help",
+            f"{typed_name} is for Claude Code{shell_hint}",
+            f"resume-hooks {row.name} --help" if shell_hint else "resume-hooks --help",
         )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
@@ -95,9 +95,9 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its exit code."""
-    arguments_given = sys.argv[1:] if arguments is None else arguments
-    replace_unencodable()
-    exit_code = run(arguments_given)
+    given_arguments = sys.argv[1:] if arguments is None else arguments
+    replace_unencodable_characters()
+    exit_code = run(given_arguments)
     # otherwise the garbage collector scans all objects once more at exit, which takes 10 ms
     gc.freeze()
     sys.exit(exit_code)
@@ -109,9 +109,9 @@ def run(arguments: list[str]) -> int:
         arguments = ["--help"]
     if COMPLETION_VARIABLE in os.environ:
         # only completion needs this import
-        from resume_hooks.cli.complete_sessions import register_bash
+        from resume_hooks.cli.complete_sessions import register_bash_completion
 
-        register_bash()
+        register_bash_completion()
     as_json = "--json" in arguments
     verb_index = next(
         (verb_index for verb_index, word in enumerate(arguments) if not word.startswith("-")), 0
@@ -120,7 +120,7 @@ def run(arguments: list[str]) -> int:
     arguments = [*arguments[:verb_index], *verb_words, *arguments[verb_index + 1 :]]
     verb = next((word for word in arguments if not word.startswith("-")), "")
     try:
-        result = _run_verb(arguments, wants_colour(os.environ))
+        result = _run_verb(arguments, find_colour_preference(os.environ))
     except click.exceptions.Abort:
         return Interrupted.exit_code
     except click.ClickException as error:
@@ -159,9 +159,9 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
         )
     except AmbiguousLocator as error:
         # only an ambiguous locator needs this import
-        from resume_hooks.cli.question import command_with_choice
+        from resume_hooks.cli.question import choose_candidate_in_command
 
-        chosen_arguments = command_with_choice(arguments, error)
+        chosen_arguments = choose_candidate_in_command(arguments, error)
         if chosen_arguments is None:
             raise
     return _run_verb(chosen_arguments, wants_colour)
@@ -190,11 +190,11 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     print_text(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
         if "size" in candidate:
-            size = f"  {candidate['size']:,} bytes"
+            size_text = f"  {candidate['size']:,} bytes"
         else:
-            size = ""
+            size_text = ""
         locator = candidate.get("locator", candidate["session_id"])
-        print_text(f"  {locator}  {candidate['ended']}{size}  {candidate['title']}", err=True)
+        print_text(f"  {locator}  {candidate['ended']}{size_text}  {candidate['title']}", err=True)
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
         print_text(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 
 from resume_hooks import clock, part_table, questions
-from resume_hooks.cli.output import MAX_CHARACTERS, emit, print_text
+from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS, emit, print_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.seam import Function, Question, answers, insert_part_names, is_installed
@@ -47,33 +47,35 @@ WAYS = tuple(insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), par
 class DeclaredParameter(NamedTuple):
     """A verb's parameter, which has the name of its attribute."""
 
-    kind: Callable[..., click.Parameter]
-    words: tuple[str, ...]
-    attributes: dict[str, Any]
+    parameter_class: Callable[..., click.Parameter]
+    option_names: tuple[str, ...]
+    arguments: dict[str, Any]
 
-    def parameter(self, name: str) -> click.Parameter:
+    def make_parameter(self, name: str) -> click.Parameter:
         """Return click's parameter. An option without a long name gets the attribute's name."""
-        has_name = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
+        has_name = self.parameter_class is click.Argument or any(
+            word.startswith("--") for word in self.option_names
+        )
         long_form = () if has_name else (f"--{name.replace('_', '-')}",)
-        return self.kind((name, *self.words, *long_form), **self.attributes)
+        return self.parameter_class((name, *self.option_names, *long_form), **self.arguments)
 
 
-def option(*words: str, **attributes: Any) -> Any:
+def option(*option_names: str, **arguments: Any) -> Any:
     """Declare an option with the arguments of ``click.Option``, and its names if they differ from the attribute."""
-    return DeclaredParameter(click.Option, words, attributes)
+    return DeclaredParameter(click.Option, option_names, arguments)
 
 
-def flag(*words: str, help: str) -> Any:  # noqa: A002 - as click has it
+def flag(*option_names: str, help: str) -> Any:  # noqa: A002 - as click has it
     """Declare an option without a value."""
-    return DeclaredParameter(click.Option, words, {"is_flag": True, "help": help})
+    return DeclaredParameter(click.Option, option_names, {"is_flag": True, "help": help})
 
 
-def argument(**attributes: Any) -> Any:
+def argument(**arguments: Any) -> Any:
     """Declare an argument, with the arguments of ``click.Argument``."""
-    return DeclaredParameter(click.Argument, (), attributes)
+    return DeclaredParameter(click.Argument, (), arguments)
 
 
-def complete_locator(
+def complete_session(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
     """Return the sessions that complete a locator."""
@@ -93,7 +95,7 @@ AGENT = option(
     help="Only this agent's sessions.",
 )
 MAX_CHARS = option(
-    type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
+    type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
     help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
 # the position for the options that installed parts add to the verb
@@ -126,9 +128,9 @@ class VerbOptions:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
         cls._body, cls._acts, cls._settings = body, acts, settings
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **values: Any) -> None:
         self.where = Where()
-        vars(self).update(given)
+        vars(self).update(values)
 
     @classmethod
     def command(cls) -> click.Command:
@@ -147,9 +149,9 @@ class VerbOptions:
         )
 
     @classmethod
-    def _run_verb_body(cls, **given: Any) -> object:
+    def _run_verb_body(cls, **values: Any) -> object:
         module, _, function = cls._body.partition(":")
-        return getattr(importlib.import_module(module), function)(cls(**given))
+        return getattr(importlib.import_module(module), function)(cls(**values))
 
     @classmethod
     def _parameters(cls) -> Iterator[click.Parameter]:
@@ -157,10 +159,10 @@ class VerbOptions:
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
             if value is PART_OPTIONS:
-                for _, names, about, _, is_flag in _options_of_parts(cls.verb):
+                for _, names, about, _, is_flag in _list_part_options(cls.verb):
                     yield click.Option(names, is_flag=is_flag or None, help=about)
             elif isinstance(value, DeclaredParameter):
-                yield value.parameter(name)
+                yield value.make_parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> Session:
         """Return the session of the locator, resolved from the current folder.
@@ -188,13 +190,13 @@ class VerbOptions:
 
     def refuse_combination(self, *names: str, remedy: str = "Give only one of them.") -> None:
         """Raise UsageError if more than one of these options was given."""
-        given_names = [name for name in names if self.has(name)]
+        given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:
             raise UsageError(
-                f"{' and '.join(map(_flag_of_parameter, given_names))} exclude each other", remedy
+                f"{' and '.join(map(_find_longest_flag, given_names))} exclude each other", remedy
             )
 
-    def has(self, name: str) -> bool:
+    def is_given(self, name: str) -> bool:
         """Check whether an option was given."""
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
@@ -202,8 +204,8 @@ class VerbOptions:
     def functions_for_part_options(self, question: Question[Function]) -> list[Function]:
         """Return the functions for a question from the parts whose option was given."""
         functions = []
-        for part, names, _, function, _ in _options_of_parts(self.verb):
-            if self.has(_parameter_name(names)):
+        for part, names, _, function, _ in _list_part_options(self.verb):
+            if self.is_given(_find_parameter_name(names)):
                 functions.append(question.load(part, function))
         return functions
 
@@ -212,15 +214,15 @@ class VerbOptions:
         """Whether a user at a terminal sees the answer and can reply."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
-    def asks(self, what: str) -> bool:
+    def must_ask(self, action: str) -> bool:
         """Check whether to ask before writing.
 
-        Raise UsageError if there is no terminal. The error begins with ``what``.
+        Raise UsageError if there is no terminal. The error begins with ``action``.
         """
         is_asking = not (self.yes or self.dry_run)
         if is_asking and not self.is_interactive:
             remedy = "Add --yes, or --dry-run to see what would change."
-            raise UsageError(f"{what} asks first, and there is no terminal to ask on", remedy)
+            raise UsageError(f"{action} asks first, and there is no terminal to ask on", remedy)
         return is_asking
 
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:
@@ -232,7 +234,7 @@ class SessionOptions(VerbOptions):
     """The options of a verb that takes a session, by default the latest session of this folder."""
 
     locator: str | None = argument(
-        metavar="[SESSION]", required=False, shell_complete=complete_locator
+        metavar="[SESSION]", required=False, shell_complete=complete_session
     )
 
 
@@ -246,21 +248,21 @@ class ChildOptions(SessionOptions):
     dry_run: bool = DRY_RUN
 
 
-def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
+def _list_part_options(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
     """Return the table rows of the options that installed parts add to a core verb."""
-    parts = []
+    rows = []
     for row in part_table.OPTIONS.get(verb, ()):
         if is_installed(row[0]):
-            parts.append(row)
-    return parts
+            rows.append(row)
+    return rows
 
 
-def _parameter_name(names: Sequence[str]) -> str:
+def _find_parameter_name(names: Sequence[str]) -> str:
     own_name = next((name for name in names if not name.startswith("-")), "")
     return own_name or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
-def _flag_of_parameter(name: str) -> str:
+def _find_longest_flag(name: str) -> str:
     options = {}
     for parameter in click.get_current_context().command.params:
         options[parameter.name] = parameter.opts
@@ -382,7 +384,7 @@ def current_folder() -> str:
         raise UsageError("The current folder is gone", "Change to a folder that exists.") from error
 
 
-def time_of_option(text: str) -> datetime:
+def parse_time_option(text: str) -> datetime:
     """Return the time that an option specifies. Raise UsageError if it is not a time."""
     time = clock.parse_user_time(text)
     if time is None:
@@ -390,7 +392,7 @@ def time_of_option(text: str) -> datetime:
     return time
 
 
-def refuse_unknown(words: tuple[str, ...]) -> None:
+def refuse_unknown_options(words: tuple[str, ...]) -> None:
     """Raise UsageError for a word that looks like an unknown option."""
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
@@ -411,12 +413,12 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
             )
 
 
-def project_folder_of_option(folder: str | None) -> str:
+def find_project_folder(folder: str | None) -> str:
     """Return the folder of ``--project``, by default the current folder."""
     return canonical_path(os.path.join(current_folder(), os.path.expanduser(folder or ".")))
 
 
-def notes_of(session_id: str, where: Where) -> list[str]:
+def notes_on_session(session_id: str, where: Where) -> list[str]:
     """Return the parts' notes about a session."""
     notes = []
     for note_on in answers(questions.note_on_session):

@@ -19,14 +19,14 @@ from resume_hooks.transcripts import turns as words
 def show_outline(options: OutlineOptions) -> None:
     """Print the requested turns."""
     if options.turns is not None:
-        requested = words.parse_turns(options.turns)
+        requested_turns = words.parse_turns(options.turns)
     else:
-        requested = None
+        requested_turns = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with scan_progress(session.path, quiet=options.as_json) as observers:
         session_outline = make_outline(session, watching=observers)
-    if requested:
-        turn_range = requested.within(session_outline.turn_count)
+    if requested_turns:
+        turn_range = requested_turns.within(session_outline.turn_count)
     else:
         turn_range = range(session_outline.turn_count + 1)
     turns = []
@@ -34,11 +34,11 @@ def show_outline(options: OutlineOptions) -> None:
         if turn.number in turn_range:
             turns.append(turn)
     if options.touched is not None:
-        ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"
+        path_end = f"/{options.touched.strip().removeprefix('./').strip('/')}"
         turns = [
             turn
             for turn in turns
-            if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)
+            if any(f"/{file.strip('/')}".endswith(path_end) for file in turn.files)
         ]
     names = names_of_transcript(session, options.where)
     limitation = row_of_agent(session.agent).loss_note

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 # name
 COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
 # the default maximum number of characters of a text answer: about 2,000 tokens for a model
-MAX_CHARACTERS = 8_000
-SCHEMA = 1
+DEFAULT_MAX_CHARACTERS = 8_000
+SCHEMA_VERSION = 1
 DUMB_TERMINAL = "dumb"  # the terminal type without escape sequences
 # JSON does not escape these characters, but terminals act on them
 _UNESCAPED_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
+_STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
@@ -66,7 +66,7 @@ def emit(
 
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text. Line feeds, tabs and our styles are the only control characters that reach the terminal."""
-    pieces = enumerate(_STYLE.split(text))  # every second piece is a style
+    pieces = enumerate(_STYLE_SEQUENCE.split(text))  # every second piece is a style
     _print_or_fail(
         "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
     )
@@ -75,10 +75,10 @@ def print_text(text: str, *, err: bool = False) -> None:
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
     text = orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode()
-    _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
+    _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
-def replace_unencodable() -> None:
+def replace_unencodable_characters() -> None:
     """Print substitutes for characters that the terminal's encoding lacks, such as some characters of a title."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -86,7 +86,7 @@ def replace_unencodable() -> None:
 
 
 @contextmanager
-def on_stderr() -> Iterator[None]:
+def redirect_to_stderr() -> Iterator[None]:
     """Redirect the block's output to stderr, because a shell may capture and run stdout."""
     with redirect_stdout(sys.stderr):
         yield
@@ -95,13 +95,13 @@ def on_stderr() -> Iterator[None]:
 def _print_or_fail(text: str, *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     try:
-        if stream is None or wants_colour(os.environ) or stream.isatty():
+        if stream is None or find_colour_preference(os.environ) or stream.isatty():
             # the import takes 10 ms, and a program that reads the answer need not wait for it
             from click import echo
 
             echo(text, err=err)
         else:
-            stream.write(f"{_STYLE.sub('', text)}\n")
+            stream.write(f"{_STYLE_SEQUENCE.sub('', text)}\n")
             stream.flush()
     except BrokenPipeError:
         raise
@@ -117,11 +117,11 @@ def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> d
         form_data = data.data
     else:
         # pydantic takes 60 ms to load, and only JSON output needs it.
-        from resume_hooks.cli.schema import check_data
+        from resume_hooks.cli.schema import validate_data
 
-        form_data = check_data(verb, data)
+        form_data = validate_data(verb, data)
     return {
-        "schema": SCHEMA,
+        "schema": SCHEMA_VERSION,
         "verb": verb,
         "ok": True,
         "data": form_data,
@@ -140,7 +140,7 @@ def failure_document(
     error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
     if candidates is not None:
         error["candidates"] = candidates
-    return {"schema": SCHEMA, "verb": verb, "ok": False, "error": error}
+    return {"schema": SCHEMA_VERSION, "verb": verb, "ok": False, "error": error}
 
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
@@ -165,29 +165,31 @@ def column_table(
     if not rows:
         return ""
     column_widths = []
-    for place in range(len(headings)):
-        column_widths.append(max(text_width(row[place]) for row in (headings, *rows)))
+    for column in range(len(headings)):
+        column_widths.append(max(text_width(row[column]) for row in (headings, *rows)))
     lines = []
     for row in (headings, *rows):
         lines.append(
             "  ".join(
-                pad_columns(cell, column_widths[place], right=place >= left_aligned)
-                for place, cell in enumerate(row)
+                pad_columns(cell, column_widths[column], align_right=column >= left_aligned)
+                for column, cell in enumerate(row)
             ).rstrip()
         )
-    first, *others = (fit_columns(line, max_columns) if max_columns else line for line in lines)
-    return "\n".join([style(first, dim=True), *others])
+    heading_line, *row_lines = (
+        fit_columns(line, max_columns) if max_columns else line for line in lines
+    )
+    return "\n".join([style(heading_line, dim=True), *row_lines])
 
 
-def pad_columns(text: str, columns: int, *, right: bool = False) -> str:
+def pad_columns(text: str, columns: int, *, align_right: bool = False) -> str:
     """Return ``text`` filled with spaces to ``columns`` columns."""
     padding = " " * (columns - text_width(text))
-    if right:
+    if align_right:
         return padding + text
     return text + padding
 
 
-def wants_colour(environ: Mapping[str, str]) -> bool | None:
+def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
     """Return False for no colour, True for colour even in a pipe, None for colour only on a terminal.
 
     ``NO_COLOR`` has precedence, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal
@@ -200,18 +202,19 @@ def wants_colour(environ: Mapping[str, str]) -> bool | None:
         for name in ("FORCE_COLOR", "CLICOLOR_FORCE")
     ):
         return True
-    is_refused = (
+    is_colour_off = (
         environ.get("TERM") == DUMB_TERMINAL
         or environ.get("CLICOLOR") == "0"
         or environ.get("FORCE_COLOR") == "0"
     )
-    if is_refused:
+    if is_colour_off:
         return False
     return None
 
 
-LONG_WORK = 32 * 1024 * 1024  # the number of bytes above which reading shows a progress bar
-BAR_STEP = 4 * 1024 * 1024  # the number of bytes between two updates of the bar
+# the number of bytes above which reading shows a progress bar
+MIN_PROGRESS_BYTES = 32 * 1024 * 1024
+BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the bar
 
 
 @contextmanager
@@ -220,12 +223,12 @@ def work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, i
 
     Without a terminal, the function draws nothing.
     """
-    bar = _Bar(description)
+    bar = _ProgressBar(description)
     is_shown = not quiet and sys.stderr.isatty()
     try:
         yield bar.advance if is_shown else lambda _done, _total: None
     finally:
-        bar.end()
+        bar.stop()
 
 
 @contextmanager
@@ -235,7 +238,7 @@ def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     The observers slow down the scan.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
-    if quiet or size < LONG_WORK or not sys.stderr.isatty():
+    if quiet or size < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
         yield []
         return
     with work_progress("Reading", quiet=quiet) as advance:
@@ -244,20 +247,20 @@ def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
         def show_progress(line: Line, _record: Record, _node: Node | None) -> None:
             nonlocal next_update
             if line.offset >= next_update:
-                next_update = line.offset + BAR_STEP
+                next_update = line.offset + BAR_STEP_BYTES
                 advance(line.offset, size)
 
         yield [show_progress]
 
 
-class _Bar:
+class _ProgressBar:
     def __init__(self, description: str) -> None:
-        self._what = description
+        self._description = description
         self._progress: tuple[Progress, TaskID] | None = None
 
     def advance(self, done: int, total: int) -> None:
         if self._progress is None:
-            if total < LONG_WORK:
+            if total < MIN_PROGRESS_BYTES:
                 return
             # rich takes 50 ms to load, and only long work needs it.
             from rich.console import Console
@@ -277,10 +280,10 @@ class _Bar:
             )
             progress = Progress(*columns, console=Console(stderr=True), transient=True)
             progress.start()
-            self._progress = progress, progress.add_task(self._what, total=total)
+            self._progress = progress, progress.add_task(self._description, total=total)
         progress, task = self._progress
         progress.update(task, completed=done)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         if self._progress is not None:
             self._progress[0].stop()

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from resume_hooks.cli.output import (
     COMPLETION_VARIABLE,
-    MAX_CHARACTERS,
-    replace_unencodable,
-    wants_colour,
+    DEFAULT_MAX_CHARACTERS,
+    find_colour_preference,
+    replace_unencodable_characters,
     work_progress,
 )
-from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
+from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
 from resume_hooks.search.scope import Scope, current_project_scope
 
-VERB = "search"
+SEARCH_VERB = "search"
 
 
 class PlainSearch(NamedTuple):
@@ -39,14 +39,14 @@ class PlainSearch(NamedTuple):
 
 def answer_plain_search(arguments: Sequence[str]) -> bool:
     """Print the answer to a plain search. Return False, with nothing printed, if click must answer."""
-    asked = parse_plain_search(arguments)
-    if asked is None or COMPLETION_VARIABLE in os.environ:
+    request = parse_plain_search(arguments)
+    if request is None or COMPLETION_VARIABLE in os.environ:
         return False
-    if sys.stdout is None or sys.stdout.isatty() or wants_colour(os.environ):
+    if sys.stdout is None or sys.stdout.isatty() or find_colour_preference(os.environ):
         return False
-    replace_unencodable()
+    replace_unencodable_characters()
     try:
-        _print_hits(asked, arguments)
+        _print_hits(request, arguments)
     except Exception:  # noqa: BLE001 - click's run meets the same failure, and reports or logs it
         return False
     return True
@@ -54,46 +54,50 @@ def answer_plain_search(arguments: Sequence[str]) -> bool:
 
 def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
     """Return the parsed command line, or None if it is not a plain search."""
-    if arguments[:1] != [VERB]:
+    if arguments[:1] != [SEARCH_VERB]:
         return None
-    words, also, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_SEARCH_HITS)
-    unread = iter(arguments[1:])
-    for word in unread:
+    words, wordings, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_SEARCH_HITS)
+    remaining_words = iter(arguments[1:])
+    for word in remaining_words:
         if word == "--":
-            words += unread
+            words += remaining_words
         elif word in {"--all", "--json"}:
             flags.add(word)
         elif word == "--or":
-            also.append(next(unread, ""))
+            wordings.append(next(remaining_words, ""))
         elif word == "--limit":
-            limit = next(unread, "")
+            limit = next(remaining_words, "")
         elif word.startswith("-"):
             return None
         else:
             words.append(word)
     is_option = any(word.startswith("--") for word in words)
     is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MAX_SEARCH_HITS
-    if is_option or not is_number or not all(also):
+    if is_option or not is_number or not all(wordings):
         return None
-    return PlainSearch(tuple(words), tuple(also), "--all" in flags, "--json" in flags, int(limit))
+    return PlainSearch(
+        tuple(words), tuple(wordings), "--all" in flags, "--json" in flags, int(limit)
+    )
 
 
-def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
+def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
     where = Where()
-    if asked.everywhere:
-        scope, named = Scope(), "all"
+    if request.everywhere:
+        scope, scope_name = Scope(), "all"
     else:
-        named = canonical_path(os.getcwd())
-        scope = current_project_scope(named, where)
+        scope_name = canonical_path(os.getcwd())
+        scope = current_project_scope(scope_name, where)
     scope = scope._replace(asking_session=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
-    with work_progress("Indexing", quiet=asked.as_json) as progress:
+    with work_progress("Indexing", quiet=request.as_json) as progress:
         result = search_index(
-            asked.words,
+            request.words,
             scope,
             where,
-            other_wordings=asked.also,
-            max_hits=asked.limit,
+            other_wordings=request.also,
+            max_hits=request.limit,
             max_seconds=UPDATE_SECONDS,
             progress=progress,
         )
-    print_answer(result, named, arguments, as_json=asked.as_json, max_chars=MAX_CHARACTERS)
+    print_search_result(
+        result, scope_name, arguments, as_json=request.as_json, max_chars=DEFAULT_MAX_CHARACTERS
+    )

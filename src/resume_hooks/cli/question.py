@@ -19,7 +19,7 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-LOCATOR_CHARACTERS = 60  # the maximum number of a locator's characters to repeat
+MAX_LOCATOR_CHARACTERS = 60  # the maximum number of a locator's characters to repeat
 MIN_DESCRIPTION_COLUMNS = 24  # the minimum width of an answer's description in columns
 _SEPARATORS = (":", "/")  # the characters that separate a session's name from a record or sub-agent
 
@@ -32,7 +32,7 @@ class AnswerChoice(NamedTuple):
     """A possible answer: its ``name`` and its description."""
 
     name: str
-    about: str = ""
+    description: str = ""
 
 
 def ask_question(
@@ -51,7 +51,7 @@ def ask_question(
         description_columns = max(
             MIN_DESCRIPTION_COLUMNS, shutil.get_terminal_size().columns - text_width(row_start)
         )
-        for row in textwrap.wrap(plain_line(answer.about), description_columns) or [""]:
+        for row in textwrap.wrap(plain_line(answer.description), description_columns) or [""]:
             print_text(f"{row_start}{row}".rstrip(), err=err)
             row_start = " " * text_width(row_start)
     while True:
@@ -63,20 +63,22 @@ def ask_question(
         if reply.isascii() and reply.isdigit() and 1 <= int(reply[:9]) <= len(answers):
             return int(reply[:9]) - 1
         matches = []
-        for place, answer in enumerate(answers):
+        for index, answer in enumerate(answers):
             if answer.name.lower() == reply:
-                matches.append(place)
+                matches.append(index)
         if matches:
             return matches[0]
         print_text(f"{reply!r} is not an answer: give a number from 1 to {len(answers)}.", err=err)
 
 
-def is_dumb() -> bool:
+def is_dumb_terminal() -> bool:
     """Check whether the terminal can only print lines."""
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
-def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
+def choose_candidate_in_command(
+    arguments: Sequence[str], error: AmbiguousLocator
+) -> list[str] | None:
     """Return the command with the id of the session that the user chooses. Raise click.Abort if they leave.
 
     Return None if the user cannot be asked, because there is no terminal or ``--json`` was given.
@@ -94,9 +96,9 @@ def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> li
         return None
     (position,) = positions
     chosen_command = list(arguments)
-    chosen = ask_candidate(error)
+    candidate = ask_candidate(error)
     chosen_command[position] = chosen_command[position].replace(
-        error.locator, str(chosen.get("locator", chosen["session_id"])), 1
+        error.locator, str(candidate.get("locator", candidate["session_id"])), 1
     )
     return chosen_command
 
@@ -116,12 +118,14 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
         newest_text = f", the newest {len(answers)}"
     else:
         newest_text = ""
-    question = f"'{error.locator[:LOCATOR_CHARACTERS]}' fits {error.count} sessions{newest_text}:"
+    question = (
+        f"'{error.locator[:MAX_LOCATOR_CHARACTERS]}' fits {error.count} sessions{newest_text}:"
+    )
     return error.candidates[ask_question(question, answers, err=True)]
 
 
 def _read_line(prompt: str, *, err: bool) -> str:
-    if is_dumb():
+    if is_dumb_terminal():
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
     from prompt_toolkit import PromptSession  # only a question needs this import
     from prompt_toolkit.data_structures import Size

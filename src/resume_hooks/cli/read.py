@@ -9,7 +9,7 @@ from typing import Any
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
-from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
+from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
@@ -64,11 +64,11 @@ def read(options: ReadOptions) -> None:
     """Print the requested records."""
     _refuse_combinations(options)
     if options.paged:
-        _print_page(_session_of_options(options), options)
+        _print_page(_find_session(options), options)
     elif options.commands:
-        _print_commands(_session_of_options(options), options)
+        _print_commands(_find_session(options), options)
     elif options.turns is not None or options.errors:
-        _print_turns(_session_of_options(options), options)
+        _print_turns(_find_session(options), options)
     elif options.before is not None or options.after is not None:
         before = options.before or "0"
         if not (before.isascii() and before.isdigit() and len(before) < 8):
@@ -76,11 +76,11 @@ def read(options: ReadOptions) -> None:
                 f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
                 "To give an id, add --page.",
             )
-        _print_with_neighbours(_look_up(options), int(before), options)
+        _print_with_neighbours(_look_up_record(options), int(before), options)
     elif options.raw:
-        _print_raw(_look_up(options).original)
+        _print_raw(_look_up_record(options).original)
     else:
-        _print_record(_look_up(options), options)
+        _print_record(_look_up_record(options), options)
 
 
 def _refuse_combinations(options: ReadOptions) -> None:
@@ -88,12 +88,12 @@ def _refuse_combinations(options: ReadOptions) -> None:
     options.refuse_combination("raw", "as_json")
     options.refuse_combination("paged", "errors", "commands")
     options.refuse_combination("paged", "turns")
-    form_options = {
+    selecting_options = {
         "--page": options.paged,
         "--errors": options.errors,
         "--commands": options.commands,
     }
-    given_forms = [name for name, is_given in form_options.items() if is_given] or (
+    given_options = [name for name, is_given in selecting_options.items() if is_given] or (
         ["--turns"] if options.turns is not None else []
     )
     if options.limit and not options.paged:
@@ -104,27 +104,27 @@ def _refuse_combinations(options: ReadOptions) -> None:
     for name in ("after", "before", "skip", "raw"):
         if getattr(options, name):
             record_options.append(name)
-    if given_forms and [
-        name for name in record_options if (name, given_forms) != ("before", ["--page"])
+    if given_options and [
+        name for name in record_options if (name, given_options) != ("before", ["--page"])
     ]:
         raise UsageError(
-            f"--{record_options[0]} is for a record, {given_forms[0]} for a session",
+            f"--{record_options[0]} is for a record, {given_options[0]} for a session",
             "Give only one of them.",
         )
     if (options.before or options.after) and (options.skip or options.raw):
         raise UsageError(
             "--skip and --raw are for one record alone", "Leave --before and --after out."
         )
-    if given_forms and options.target is not None and options.session is not None:
+    if given_options and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
 
 
-def _session_of_options(options: ReadOptions) -> SessionFile:
+def _find_session(options: ReadOptions) -> SessionFile:
     locator = options.target if options.target is not None else options.session
     return resolve_transcript(locator, current_folder(), options.where, foreign=True)
 
 
-def _look_up(options: ReadOptions) -> OriginalRecord:
+def _look_up_record(options: ReadOptions) -> OriginalRecord:
     """Return the requested record with its original.
 
     A sub-agent's record is never trimmed, so it is its own original.
@@ -156,38 +156,38 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
 
 
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
-    reader, turns = _turn_reader(session, options), _turns_of_options(options)
+    reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
     passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
     rows = passage_rows(passages, names, options.max_chars)
     if options.errors:
-        calls = []
-        for passage_of_turn in passages:
-            calls.append(reader.lines_of_calls(passage_of_turn.entry.parse_record() or {}))
+        call_lines = []
+        for passage in passages:
+            call_lines.append(reader.lines_of_calls(passage.entry.parse_record() or {}))
         call_references = []
-        for numbers in calls:
+        for numbers in call_lines:
             call_references.append([f"{names.full}:{number}" for number in numbers])
         rows = [
-            WithFields(row, {"calls": numbers_of_calls})
-            for row, numbers_of_calls in zip(rows, call_references, strict=True)
+            WithFields(row, {"calls": references})
+            for row, references in zip(rows, call_references, strict=True)
         ]
     gap = errors_gap if options.errors else records_gap
-    shown_part = _shown_part_text(
+    shown_part_text = _describe_shown_part(
         turns, reader.turns, "error" if options.errors else "", len(passages)
     )
-    about = _heading_of_session(session, names, shown_part)
+    heading = _make_heading(session, names, shown_part_text)
     options.emit(
         {**_session_data(session), "turn_count": reader.turns, "records": rows},
-        lambda: passages_text(about, passages, names, options.max_chars, gap(passages, names)),
+        lambda: passages_text(heading, passages, names, options.max_chars, gap(passages, names)),
     )
 
 
 def _print_commands(session: SessionFile, options: ReadOptions) -> None:
-    reader, turns = _turn_reader(session, options), _turns_of_options(options)
+    reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
     commands = reader.commands_of_turns(turns)
-    heading = _heading_of_session(
-        session, names, _shown_part_text(turns, reader.turns, "command", len(commands))
+    heading = _make_heading(
+        session, names, _describe_shown_part(turns, reader.turns, "command", len(commands))
     )
     rows = []
     for command in commands:
@@ -207,15 +207,15 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     )
 
 
-def _turns_of_options(options: ReadOptions) -> Turns | None:
+def _parse_turns_option(options: ReadOptions) -> Turns | None:
     if options.turns is not None:
         return parse_turns(options.turns)
     return None
 
 
-def _turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
-    with scan_progress(session.path, quiet=options.as_json) as watching:
-        return TurnReader(session, watching)
+def _make_turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
+    with scan_progress(session.path, quiet=options.as_json) as observers:
+        return TurnReader(session, observers)
 
 
 def _print_page(session: SessionFile, options: ReadOptions) -> None:
@@ -224,39 +224,37 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     if options.before is None:
         start_line = None
     else:
-        start_line = _line_of_page_id(options.before, names, entries)
-    page_found = read_page(entries, names, start_line, options.limit or PAGE)
-    rows = passage_rows(page_found.passages, names, options.max_chars)
+        start_line = _find_line_of_page_id(options.before, names, entries)
+    page = read_page(entries, names, start_line, options.limit or DEFAULT_PAGE_RECORDS)
+    rows = passage_rows(page.passages, names, options.max_chars)
     data = {
         "events": [WithFields(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
-        "hasMore": page_found.more,
+        "hasMore": page.more,
         "size": entries.size,
     }
-    first = names.reference(page_found.passages[0].word) if rows else ""
-    if page_found.more:
-        earlier = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first}')}"
+    first_reference = names.reference(page.passages[0].word) if rows else ""
+    if page.more:
+        earlier_text = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first_reference}')}"
     else:
-        earlier = "from the first record"
-    heading = _heading_of_session(session, names, f"{format_count(len(rows), 'record')}, {earlier}")
-    gap = records_gap(page_found.passages, names)
-    options.emit(
-        data, lambda: passages_text(heading, page_found.passages, names, options.max_chars, gap)
-    )
+        earlier_text = "from the first record"
+    heading = _make_heading(session, names, f"{format_count(len(rows), 'record')}, {earlier_text}")
+    gap = records_gap(page.passages, names)
+    options.emit(data, lambda: passages_text(heading, page.passages, names, options.max_chars, gap))
 
 
-def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
+def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
     """Return the record with an id on a page. The part of the id after the session is enough.
 
     Raise UsageError for the id of another session.
     """
-    session_part, colon, record = before.strip().rpartition(":")
+    session_part, colon, record = page_id.strip().rpartition(":")
     if (
         colon
         and not (session_part and names.full.startswith(session_part))
         and session_part != names.short
     ):
-        short_id = collapse_line(plain_line(before), 80)
+        short_id = collapse_line(plain_line(page_id), 80)
         raise UsageError(
             f"'{short_id}' is not a record of {collapse_line(names.short, 80)}",
             "Give an id from an earlier page.",
@@ -264,40 +262,45 @@ def _line_of_page_id(before: str, names: TranscriptNames, entries: RecordLines) 
     return find_referenced_line(parse_reference(record, names.full), entries)
 
 
-def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: ReadOptions) -> None:
+def _print_with_neighbours(
+    looked_up: OriginalRecord, records_before: int, options: ReadOptions
+) -> None:
     """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
-    requested, record = looked_up.asked, parse_record(looked_up.original)
+    requested_record, record = looked_up.asked, parse_record(looked_up.original)
     session = SessionFile(
-        requested.session_id,
-        requested.file,
+        requested_record.session_id,
+        requested_record.file,
         0,
         0,
-        agent_name_of_path(requested.file, options.where),
+        agent_name_of_path(requested_record.file, options.where),
     )
     names = names_of_transcript(session, options.where)
-    earlier, later = read_around(
-        RecordLines(requested.file, requested.session_id),
+    earlier_passages, later_passages = read_around(
+        RecordLines(requested_record.file, requested_record.session_id),
         names,
-        requested,
-        before,
+        requested_record,
+        records_before,
         options.after or 0,
     )
     rendering = render_at(record, looked_up.original)
     middle_passage = make_passage(
-        record, requested, PassageFile(names, subagent_name(requested.file) is not None), {}
+        record,
+        requested_record,
+        PassageFile(names, subagent_name(requested_record.file) is not None),
+        {},
     )
-    if looked_up.original != requested:
-        original = f", original {shorten_reference(looked_up.original.reference)}"
+    if looked_up.original != requested_record:
+        original_text = f", original {shorten_reference(looked_up.original.reference)}"
     else:
-        original = ""
+        original_text = ""
     middle_passage = middle_passage._replace(
         shown=rendering,
         text=rendering.text,
         voice=True,
-        speaker=f"{middle_passage.speaker}{original}",
+        speaker=f"{middle_passage.speaker}{original_text}",
     )
-    passages = [*earlier, middle_passage, *later]
-    heading = _heading_of_session(session, names, f"around {names.reference(requested.number)}")
+    passages = [*earlier_passages, middle_passage, *later_passages]
+    heading = _make_heading(session, names, f"around {names.reference(requested_record.number)}")
     gap = records_gap(passages, names)
     options.emit(
         {
@@ -309,26 +312,26 @@ def _print_with_neighbours(looked_up: OriginalRecord, before: int, options: Read
     )
 
 
-def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> str:
-    turn_range = turns.within(count) if turns else range(1, count + 1)
+def _describe_shown_part(turns: Turns | None, turn_count: int, kind: str, found_count: int) -> str:
+    turn_range = turns.within(turn_count) if turns else range(1, turn_count + 1)
     if len(turn_range) > 1:
         span = f"{turn_range[0]}-{turn_range[-1]}"
     elif turn_range:
         span = f"{turn_range[0]}"
     else:
         span = "0"
-    count_text = f"{format_count(found, kind)} in " if kind else ""
-    return f"{count_text}turn{'s' * (len(turn_range) > 1)} {span} of {count}"
+    count_text = f"{format_count(found_count, kind)} in " if kind else ""
+    return f"{count_text}turn{'s' * (len(turn_range) > 1)} {span} of {turn_count}"
 
 
-def _heading_of_session(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
+def _make_heading(session: SessionFile, names: TranscriptNames, shown_part: str) -> str:
     limitation = " · prompts only" if row_of_agent(session.agent).loss_note else ""
     title = collapse_line(title_of_transcript(session.path), 60)
     return f"{title} · {collapse_line(names.short, 60)}{limitation} · {shown_part}"
 
 
 # the lengths to which a command may be shortened; the largest at which all commands fit is used
-COMMAND_LENGTHS = 400, 200, 100, 60
+COMMAND_CHARACTERS = 400, 200, 100, 60
 
 
 def passages_text(
@@ -336,51 +339,55 @@ def passages_text(
     passages: Sequence[Passage],
     names: TranscriptNames,
     max_characters: int,
-    gap: DescribeGap,
+    describe_gap: DescribeGap,
 ) -> str:
     """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
     # a passage is one record, or consecutive records that the client added
     passage_runs: list[list[Passage]] = []
-    for passage_of_run in passages:
+    for passage in passages:
         if (
-            passage_of_run.added
+            passage.added
             and passage_runs
             and passage_runs[-1][0].added
-            and passage_runs[-1][0].turn == passage_of_run.turn
+            and passage_runs[-1][0].turn == passage.turn
         ):
-            passage_runs[-1].append(passage_of_run)
+            passage_runs[-1].append(passage)
         else:
-            passage_runs.append([passage_of_run])
-    pieces = []
-    for previous, run in zip(
+            passage_runs.append([passage])
+    text_pieces = []
+    for previous_passage, run in zip(
         [None, *(run[-1] for run in passage_runs)], passage_runs, strict=False
     ):
-        pieces.append(
-            _text_piece(run, names)
+        text_pieces.append(
+            _make_text_piece(run, names)
             if run[0].added
             else run[0].piece(
-                names, max_characters, with_turn=previous is None or previous.turn != run[0].turn
+                names,
+                max_characters,
+                with_turn=previous_passage is None or previous_passage.turn != run[0].turn,
             )
         )
 
     def gap_between_runs(first: int, last: int) -> str:
         start = sum(len(run) for run in passage_runs[:first])
-        return gap(start, start + sum(len(run) for run in passage_runs[first : last + 1]) - 1)
+        return describe_gap(
+            start, start + sum(len(run) for run in passage_runs[first : last + 1]) - 1
+        )
 
-    return fit_pieces(first_output_line("read", heading), pieces, max_characters, gap_between_runs)
-
-
-def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    reference = names.reference(run[0].entry.record_part)
-    kinds = ", ".join(
-        dict.fromkeys(run_passage.speaker.removeprefix("attachment ") for run_passage in run)
+    return fit_pieces(
+        first_output_line("read", heading), text_pieces, max_characters, gap_between_runs
     )
-    size = sum(run_passage.characters for run_passage in run)
+
+
+def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
+    reference = names.reference(run[0].entry.record_part)
+    kinds = ", ".join(dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in run))
+    size = sum(passage.characters for passage in run)
     end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
-    words = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
+    description = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
     command = command_for_whole_record(reference, run[0].characters)
     return TextPiece(
-        f"{reference}{end_text} · {words} · {format_count(size, 'character')}: {command}",
+        f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
         "",
         command,
         voice=False,
@@ -404,9 +411,9 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
             command = shell_command(f"read {names.quoted_name} --turns {span}")
             return f"… {count:,} records left out, turns {span}: {command}"
         reference = names.reference(passages[first].entry.record_part)
-        following = sum(not one.added for one in passages[first + 1 : last + 1])
-        after = f" --after {following}" if following else ""
-        return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after}')}"
+        following_count = sum(not passage.added for passage in passages[first + 1 : last + 1])
+        after_option = f" --after {following_count}" if following_count else ""
+        return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after_option}')}"
 
     return gap
 
@@ -423,23 +430,23 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeG
 
 
 def passage_rows(
-    passages: Sequence[Passage], names: TranscriptNames, limit: int
+    passages: Sequence[Passage], names: TranscriptNames, max_characters: int
 ) -> list[WithFields]:
     """Return passages in their documented schema.
 
-    Together, their texts have at most ``limit`` characters (0 for no limit).
+    Together, their texts have at most ``max_characters`` characters (0 for no limit).
     """
-    sizes = [len(row_passage.text) for row_passage in passages]
-    rooms = divide_room(sizes, [1] * len(sizes), limit) if limit else sizes
+    sizes = [len(passage.text) for passage in passages]
+    max_lengths = divide_room(sizes, [1] * len(sizes), max_characters) if max_characters else sizes
     rows = []
-    for row_passage, max_length in zip(passages, rooms, strict=True):
+    for passage, max_length in zip(passages, max_lengths, strict=True):
         rows.append(
             WithFields(
-                row_passage,
+                passage,
                 {
-                    "reference": f"{names.full}:{row_passage.word}",
+                    "reference": f"{names.full}:{passage.word}",
                     "calls": [],
-                    "text": row_passage.text[:max_length],
+                    "text": passage.text[:max_length],
                 },
             )
         )
@@ -447,13 +454,13 @@ def passage_rows(
 
 
 def commands_text(
-    heading: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
+    heading: str, commands: Sequence[ShellCall], names: TranscriptNames, max_characters: int
 ) -> str:
     """Return a line for each command. Long commands are shortened first, then commands in the middle are omitted."""
     lines: list[str] = []
-    for length in COMMAND_LENGTHS:
+    for length in COMMAND_CHARACTERS:
         lines = [_command_line(shell_call, names, length) for shell_call in commands]
-        if not limit or sum(len(line) + 1 for line in lines) < limit - 300:
+        if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break
 
     def gap(first: int, last: int) -> str:
@@ -461,55 +468,66 @@ def commands_text(
         command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last - first + 1, 'command')} left out: {command}"
 
-    return fit_both_ends(first_output_line("read", heading), lines, limit, gap)
+    return fit_both_ends(first_output_line("read", heading), lines, max_characters, gap)
 
 
-def _command_line(command: ShellCall, names: TranscriptNames, length: int) -> str:
+def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
     if command.code is not None:
         state = f"{command.state}, exit code {command.code}"
     else:
         state = command.state
-    words = collapse_line(plain_line(command.command), length)
+    command_text = collapse_line(plain_line(command.command), max_characters)
     # The reference names the answer, which contains the output. The call is directly above the
     # answer.
     reference = names.reference(command.answer if command.answer >= 0 else command.number)
     return " · ".join(
-        [reference, f"turn {command.turn}", format_minute(command.timestamp)[5:], state, words]
+        [
+            reference,
+            f"turn {command.turn}",
+            format_minute(command.timestamp)[5:],
+            state,
+            command_text,
+        ]
     )
 
 
 def _session_data(session: SessionFile) -> dict[str, Any]:
-    original_path_text = place_of_original(session.path, Where())
+    original_path = place_of_original(session.path, Where())
     return {
         "session_id": session.session_id,
-        "session_file": original_path_text,
+        "session_file": original_path,
         "title": title_of_transcript(session.path),
     }
 
 
-PARTLY_LOST_NOTICE = "part of this record was trimmed before, and that original is gone"
+LOST_ORIGINAL_NOTICE = "part of this record was trimmed before, and that original is gone"
 
 
 def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
-    limit, skip = options.max_chars, options.skip
+    max_characters, first_character = options.max_chars, options.skip
     record = parse_record(looked_up.original)
     rendering = render_at(record, looked_up.original)
-    length, end = len(rendering.text), find_page_end(rendering.text, skip, limit)
-    page, is_last_page = rendering.text[skip:end], end >= length
+    text_length, end = (
+        len(rendering.text),
+        find_page_end(rendering.text, first_character, max_characters),
+    )
+    page, is_last_page = rendering.text[first_character:end], end >= text_length
     data = _record_data(looked_up, rendering, page, record) | {
         "next_skip": None if is_last_page else end
     }
-    notice = [PARTLY_LOST_NOTICE] if is_marked(record) else []
-    if len(page) < length:
-        omitted_text = f"{length - len(page):,} of {format_count(length, 'character')} left out"
-        if limit in {0, WHOLE_CHARACTERS}:
+    notice = [LOST_ORIGINAL_NOTICE] if is_marked(record) else []
+    if len(page) < text_length:
+        omitted_text = (
+            f"{text_length - len(page):,} of {format_count(text_length, 'character')} left out"
+        )
+        if max_characters in {0, WHOLE_CHARACTERS}:
             size_option = ""
         else:
-            size_option = f" --max-chars {limit}"
-        following = shell_command(
+            size_option = f" --max-chars {max_characters}"
+        next_command = shell_command(
             f"read {shorten_reference(looked_up.asked.reference)} --skip {end}{size_option}"
         )
-        next_page_text = "" if is_last_page else f"the next page: {following}; "
+        next_page_text = "" if is_last_page else f"the next page: {next_command}; "
         notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
     options.emit(
         data,

@@ -12,7 +12,7 @@ from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import print_text
 from resume_hooks.cli.question import AnswerChoice, ask_question
-from resume_hooks.cli.start_client import client_environment, client_start
+from resume_hooks.cli.start_client import find_client_start, make_client_environment
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
@@ -37,24 +37,25 @@ NEW_HOME_QUESTION = (
 class SessionLoss(NamedTuple):
     """A session on which no client can start: the reason, and the possible home folders, best first.
 
-    ``kept`` means that only the vault contains a copy, so the session must be restored.
+    ``is_archived`` means that only the vault contains a copy, so the session must be restored.
     """
 
-    why: str
+    reason: str
     homes: tuple[MovedFolder, ...]
-    kept: bool = False
+    is_archived: bool = False
 
-    def refusal(self, session: SessionFile) -> ResumeHooksError:
+    def make_refusal(self, session: SessionFile) -> ResumeHooksError:
         """Return the error to raise if the user cannot be asked for a new home."""
-        if self.kept:
+        if self.is_archived:
             return only_archived_error(session.session_id)
         return ResumeHooksError(
-            self.why, f"To continue in a copy in another folder: {self.command(session)}"
+            self.reason,
+            f"To continue in a copy in another folder: {self.command_to_continue(session)}",
         )
 
-    def command(self, session: SessionFile) -> str:
+    def command_to_continue(self, session: SessionFile) -> str:
         """Return the shell command that forks the session into the best home, or restores it."""
-        if self.kept:
+        if self.is_archived:
             return f"resume-hooks restore {session.session_id}"
         if session.path.endswith(f"{session.session_id}.jsonl"):
             locator = session.session_id
@@ -77,18 +78,18 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         return SessionLoss(
             "Its file is gone from the client's folders; the vault has the only copy.",
             (),
-            kept=True,
+            is_archived=True,
         )
     folder = home_folder(HeadTail(session.path), where)
-    start = client_start(session.session_id, session.path, folder, where)
-    if not can_client_resume(session, where) and not start.config:
+    start = find_client_start(session.session_id, session.path, folder, where)
+    if not can_client_resume(session, where) and not start.config_home:
         reason = (
             f"{session.path} lies outside of the client's folders, where claude --resume "
             "does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
         return SessionLoss(
-            reason, (*(MovedFolder(canonical_path(home)) for home in homes), _current_home())
+            reason, (*(MovedFolder(canonical_path(home)) for home in homes), _find_current_home())
         )
     if not os.path.isdir(folder):
         rebuild_command = command_to_recreate_worktree(folder, HeadTail(session.path).branch, where)
@@ -99,7 +100,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         reason = f"{folder} is gone, the folder of this session.{rebuild_hint}"
         return SessionLoss(reason, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
-    if name in project_folder_names(folder, Where(client_environment(start, where))):
+    if name in project_folder_names(folder, Where(make_client_environment(start, where))):
         return None
     real_folder, transcript_folder = canonical_path(folder), os.path.dirname(session.path)
     if real_folder != folder:
@@ -109,7 +110,15 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
     reason = f"{folder_text}, so clients before 2.1.223 do not look for it in {transcript_folder}."
     home = MovedFolder(real_folder)
     return SessionLoss(
-        reason, (home, *(place for place in (_current_home(),) if place.folder != real_folder))
+        reason,
+        (
+            home,
+            *(
+                other_home
+                for other_home in (_find_current_home(),)
+                if other_home.folder != real_folder
+            ),
+        ),
     )
 
 
@@ -117,13 +126,13 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
     """Return the command that continues a session of ``folder``, or that first moves the session to a new home."""
     loss = find_session_loss(session, where)
     if loss:
-        return loss.command(session)
-    return client_start(session.session_id, session.path, folder, where).command
+        return loss.command_to_continue(session)
+    return find_client_start(session.session_id, session.path, folder, where).command
 
 
 def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
     """Ask whether to restore an archived session, and restore it. Raise click.Abort if the user says no."""
-    print_text(loss.why)
+    print_text(loss.reason)
     click.confirm("Restore it and continue?", default=True, abort=True)
     # The restore module takes 10 ms to load, and only a missing session needs it.
     from resume_hooks.archive.vault import restore
@@ -141,41 +150,43 @@ def restore_archived(session: SessionFile, loss: SessionLoss, where: Where) -> S
 
 def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
     """Ask for a new home folder and create the child there. Raise click.Abort if the user leaves."""
-    print_text(loss.why)
-    current = _current_home().folder
+    print_text(loss.reason)
+    current_path = _find_current_home().folder
     choices = []
-    for place in loss.homes:
+    for home in loss.homes:
         choices.append(
             AnswerChoice(
-                place.folder,
-                place.evidence
+                home.folder,
+                home.evidence
                 or (
                     "the current folder"
-                    if place.folder == current
+                    if home.folder == current_path
                     else "the folder that it leads to"
                 ),
             )
         )
-    chosen = loss.homes[ask_question(NEW_HOME_QUESTION, choices)]
-    receipt = fork(Session.of(session, where), ForkSpec(home=chosen.folder), Caller(where)).receipt
+    chosen_home = loss.homes[ask_question(NEW_HOME_QUESTION, choices)]
+    receipt = fork(
+        Session.of(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
+    ).receipt
     print_child_note(receipt)
     for note_on_other_sessions in answers(questions.note_on_other_sessions):
-        former = home_folder(HeadTail(session.path), where)
-        if note := note_on_other_sessions(former, chosen.folder, where):
+        former_home = home_folder(HeadTail(session.path), where)
+        if note := note_on_other_sessions(former_home, chosen_home.folder, where):
             print_text(f"note: {note}", err=True)
     return session_file(receipt.file)
 
 
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
     """Return the folders that the installed parts suggest, followed by the current folder."""
-    current = _current_home()
+    current_home = _find_current_home()
     homes = []
     for homes_of_session in answers(questions.homes_of_session):
-        homes += homes_of_session(session.path, folder, current.folder, where)
-    if current.folder not in {place.folder for place in homes}:
-        homes.append(current)
+        homes += homes_of_session(session.path, folder, current_home.folder, where)
+    if current_home.folder not in {home.folder for home in homes}:
+        homes.append(current_home)
     return tuple(homes)
 
 
-def _current_home() -> MovedFolder:
+def _find_current_home() -> MovedFolder:
     return MovedFolder(canonical_path(current_folder()))

@@ -8,10 +8,15 @@ import click
 
 from resume_hooks import clock, questions
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import StartMode, ask_way, continue_in_way, prepare_session
-from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_of
+from resume_hooks.cli.continue_ import (
+    StartMode,
+    ask_how_to_continue,
+    continue_by_strategy,
+    prepare_session,
+)
+from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.start_client import client_start
+from resume_hooks.cli.start_client import find_client_start
 from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import compare
@@ -27,9 +32,11 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
-BARE_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
+EMPTY_OPTION_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
 # other arguments filter the list
-EXACT_RESOLVERS = tuple(resolver for resolver in RESOLVERS if resolver is not resolve_title_part)
+RESOLVERS_OF_WHOLE_NAMES = tuple(
+    resolver for resolver in RESOLVERS if resolver is not resolve_title_part
+)
 
 
 def resume(options: ResumeOptions) -> None:
@@ -52,7 +59,7 @@ def resume(options: ResumeOptions) -> None:
             )
         _print_comparison(way, options)
         return
-    session_by_name = _import_session_page(options) or _session_by_name(options.locator)
+    session_by_name = _import_session_page(options) or _find_session_by_name(options.locator)
     while True:
         session = session_by_name or _choose_session(options)
         try:
@@ -72,20 +79,20 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
     # An archived copy can also have children.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
-    for note in notes_of(session.session_id, options.where):
+    for note in notes_on_session(session.session_id, options.where):
         print_text(f"note: {note}")
     mode = StartMode(options.show, options.copy)
     if way is not None:
-        if not continue_in_way(session, way, mode):
-            raise _no_child_error()
+        if not continue_by_strategy(session, way, mode):
+            raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(session, Where(), clock.now(), limit=QUICK_LIMIT)
-    print_text(_comparison_card(comparison, whole=options.whole))
-    while not continue_in_way(session, ask_way(session, comparison), mode):
+    print_text(_comparison_card(comparison, with_table=options.whole))
+    while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
         print_text("")  # no child was created, so the user can try another way
 
 
-def _session_by_name(locator: str | None) -> SessionFile | None:
+def _find_session_by_name(locator: str | None) -> SessionFile | None:
     """Return the session that a locator names exactly. If it names several sessions, ask.
 
     Return None if the arguments should be searched for.
@@ -96,7 +103,7 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
     if locator is None or not locator.strip():
         return None
     locator_text = locator.strip()
-    resolvers = RESOLVERS if locator_text.lower().startswith("title:") else EXACT_RESOLVERS
+    resolvers = RESOLVERS if locator_text.lower().startswith("title:") else RESOLVERS_OF_WHOLE_NAMES
     try:
         return locate.resolve_locator(
             locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True
@@ -127,21 +134,21 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
     if import_file is None:
         raise UsageError(f"What imports {locator} is not installed here", "Reinstall resume-hooks.")
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
-    imported, remark = import_file(locator, current_folder())
+    receipt, remark = import_file(locator, current_folder())
     print_text(
-        f"{'imported' if imported.session_id else 'already imported'}: {imported.title}. {remark}",
+        f"{'imported' if receipt.session_id else 'already imported'}: {receipt.title}. {remark}",
         err=True,
     )
-    return session_file(imported.file or imported.parent_file)
+    return session_file(receipt.file or receipt.parent_file)
 
 
 def _choose_session(options: ResumeOptions) -> SessionFile:
     # The screen takes 100 ms to load, and a session that was named does not need it.
-    from resume_hooks.cli.picker.choose import choose
+    from resume_hooks.cli.picker.choose import choose_session
 
-    return choose(
-        "" if options.locator in {None, BARE_VALUE} else str(options.locator),
-        everywhere=options.everywhere,
+    return choose_session(
+        "" if options.locator in {None, EMPTY_OPTION_VALUE} else str(options.locator),
+        in_all_projects=options.everywhere,
     )
 
 
@@ -150,40 +157,44 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
 
     The command is printed last.
     """
-    if options.locator == BARE_VALUE:
-        session = _session_by_name(BARE_VALUE) or locate_session(None, Where(), foreign=True)
+    if options.locator == EMPTY_OPTION_VALUE:
+        session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(
+            None, Where(), foreign=True
+        )
     else:
         session = locate_session(options.locator, Where(), foreign=True)
     require_complete(session)
     loss = relocate.find_session_loss(session, options.where)
     if way is not None or options.show or options.copy:
-        if loss is not None and not (loss.kept and way not in {None, GO_ON}):
-            raise loss.refusal(session)
-        if not continue_in_way(session, way or GO_ON, StartMode(not options.copy, options.copy)):
-            raise _no_child_error()
+        if loss is not None and not (loss.is_archived and way not in {None, GO_ON}):
+            raise loss.make_refusal(session)
+        if not continue_by_strategy(
+            session, way or GO_ON, StartMode(not options.copy, options.copy)
+        ):
+            raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(
         session, Where(), clock.now(), limit=compare.SHELL_LIVE_BYTES
     )
-    start = client_start(comparison.session_id, session.path, comparison.folder, options.where)
-    command = loss.command(session) if loss else start.command
-    notes = [*([loss.why] if loss else []), *notes_of(session.session_id, options.where)]
+    start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
+    command = loss.command_to_continue(session) if loss else start.command
+    notes = [*([loss.reason] if loss else []), *notes_on_session(session.session_id, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.emit(
         WithFields(comparison, {"commands": commands}),
-        lambda: f"{comparison_text(comparison, whole=options.whole)}\n\n{command}",
+        lambda: f"{comparison_text(comparison, with_table=options.whole)}\n\n{command}",
         notes,
     )
 
 
-def _no_child_error() -> ResumeHooksError:
+def _make_no_child_error() -> ResumeHooksError:
     return ResumeHooksError(
         "No child was made, so there is nothing to continue",
         f"To continue the session itself: --way '{GO_ON}'",
     )
 
 
-def comparison_text(comparison: compare.Comparison, *, whole: bool) -> str:
+def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
     """Return a comparison as text, with the command for each way."""
     short_id = comparison.session_id[:8]
     commands = facts_table(
@@ -200,10 +211,10 @@ def comparison_text(comparison: compare.Comparison, *, whole: bool) -> str:
             ),
         ]
     )
-    return f"{_comparison_card(comparison, whole=whole)}\n\n{commands}"
+    return f"{_comparison_card(comparison, with_table=with_table)}\n\n{commands}"
 
 
-def _comparison_card(comparison: compare.Comparison, *, whole: bool) -> str:
+def _comparison_card(comparison: compare.Comparison, *, with_table: bool) -> str:
     facts = facts_table(
         [
             ("title", comparison.glance.title),
@@ -212,7 +223,7 @@ def _comparison_card(comparison: compare.Comparison, *, whole: bool) -> str:
             ("context", resume_card.format_context(comparison.context)),
         ]
     )
-    rows = "\n".join(resume_card.build_ways_table(comparison)) if whole else ""
+    rows = "\n".join(resume_card.build_ways_table(comparison)) if with_table else ""
     return "\n\n".join(
         filter(None, [resume_card.describe_comparison(comparison, str), facts, rows])
     )

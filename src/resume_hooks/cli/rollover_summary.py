@@ -11,10 +11,10 @@ from resume_hooks.cli.child import (
     caller_of_options,
     model_of,
     model_progress,
+    model_seconds,
     print_child,
     receipt_text,
-    require_client,
-    time_limit,
+    refuse_start_in_other_folder,
 )
 from resume_hooks.cli.output import print_text
 from resume_hooks.cli.verbs.children import RolloverOptions
@@ -32,13 +32,13 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child. In a dry run, report what a model would read."""
-    require_client(options)
+    refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
     model = model_of(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
         progress = model_progress(model.name, quiet=options.as_json)
-        calls = ModelCalls(model, time_limit(options.timeout), progress)
+        calls = ModelCalls(model, model_seconds(options.timeout), progress)
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:
@@ -48,17 +48,17 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
 
     outcome = rollover(parent, options.prompt, caller_of_options(options), ask_for_summary)
     match outcome:
-        case OpenedSession(receipt=receipt, summary=SummaryOutcome() as made):
-            return _print_rollover(receipt, made, model.name, options)
+        case OpenedSession(receipt=receipt, summary=SummaryOutcome() as summary_outcome):
+            return _print_rollover(receipt, summary_outcome, model.name, options)
         case NothingWritten(receipt=receipt):
             return _print_dry_run(receipt, parent, model.name, options)
     raise TypeError(f"A rollover came to {outcome}")
 
 
 def _print_rollover(
-    receipt: Receipt, summary_outcome: SummaryOutcome, name: str, options: RolloverOptions
+    receipt: Receipt, summary_outcome: SummaryOutcome, model_name: str, options: RolloverOptions
 ) -> Receipt:
-    cost, failure, sentence_check = (
+    spent, failure, sentence_check = (
         summary_outcome.spent,
         summary_outcome.failure,
         summary_outcome.checked,
@@ -68,36 +68,40 @@ def _print_rollover(
         receipt = receipt._replace(warnings=(*receipt.warnings, warning))
         summary_facts = ["none"]
     else:
-        summary_facts = [f"by {cost.model}"]
-    if cost.words:
-        summary_facts.append(cost.words)
+        summary_facts = [f"by {spent.model}"]
+    if spent.words:
+        summary_facts.append(spent.words)
     if sentence_check and sentence_check.words:
         summary_facts.append(sentence_check.words)
-    report = _summary_report(
-        name, included=not failure, failure=failure or None, spent=cost, checked=sentence_check
+    report = _make_summary_report(
+        model_name,
+        included=not failure,
+        failure=failure or None,
+        spent=spent,
+        checked=sentence_check,
     )
     rows = [("summary", " · ".join(summary_facts))]
     return print_child(options, receipt, {"summary": report}, lambda: receipt_text(receipt, rows))
 
 
 def _print_dry_run(
-    receipt: Receipt, parent: SessionFile, name: str, options: RolloverOptions
+    receipt: Receipt, parent: SessionFile, model_name: str, options: RolloverOptions
 ) -> Receipt:
     material = read_summary_material(parent, options.where)
     tokens = round(material.characters / CHARACTERS_PER_TOKEN)
     summary_fact = (
-        f"{name} would be asked {format_count(material.calls, 'time')} to read {len(material.numbers):,} of "
+        f"{model_name} would be asked {format_count(material.calls, 'time')} to read {len(material.numbers):,} of "
         f"{format_count(material.records, 'record')}, about {format_count(tokens, 'token')}"
     )
-    report = _summary_report(name, material=WithFields(material, {"tokens": tokens}))
+    report = _make_summary_report(model_name, material=WithFields(material, {"tokens": tokens}))
     rows = [("summary", summary_fact)]
     return print_child(options, receipt, {"summary": report}, lambda: receipt_text(receipt, rows))
 
 
-def _summary_report(name: str, **fields: Any) -> dict[str, Any]:
+def _make_summary_report(model_name: str, **fields: Any) -> dict[str, Any]:
     return {
         "included": False,
-        "model": name,
+        "model": model_name,
         "failure": None,
         "material": None,
         "spent": None,

@@ -10,12 +10,12 @@ import click
 from resume_hooks import questions
 from resume_hooks.cli.options import (
     current_folder,
-    project_folder_of_option,
-    refuse_unknown,
-    time_of_option,
+    find_project_folder,
+    parse_time_option,
+    refuse_unknown_options,
 )
 from resume_hooks.cli.output import work_progress
-from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
+from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.seam import answers
 from resume_hooks.search.engine import search_index
@@ -32,40 +32,40 @@ from resume_hooks.sessions.agents.registry import ALL_AGENTS
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-_HERE = "."
+_CURRENT_SESSION = "."
 
 
 def search(options: SearchOptions) -> None:
     """Print the hits."""
-    refuse_unknown(options.words)
+    refuse_unknown_options(options.words)
     for search_by_option in options.functions_for_part_options(questions.search_by_option):
         search_by_option(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with work_progress("Indexing", quiet=options.as_json) as progress:
         result = _find_hits(options, progress)
-    scope_option = next((name for name in ("session", "lineage") if options.has(name)), None)
+    scope_option = next((name for name in ("session", "lineage") if options.is_given(name)), None)
     if options.everywhere:
         scope = "all"
     else:
-        scope = scope_option or project_folder_of_option(options.project)
-    print_answer(
+        scope = scope_option or find_project_folder(options.project)
+    print_search_result(
         result,
         scope,
         click.get_current_context().obj or (),
         as_json=options.as_json,
         max_chars=options.max_chars,
-        mark=partial(click.style, fg="yellow", bold=True),
-        title=partial(click.style, bold=True),
+        mark_style=partial(click.style, fg="yellow", bold=True),
+        title_style=partial(click.style, bold=True),
     )
 
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
     """Return the hits: a part's answer for a line in ``--file``, otherwise the index's hits."""
-    scope = _scope_of_options(options)._replace(
+    scope = _make_scope(options)._replace(
         asking_session=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
-        start_time=_seconds_of_time(options.since),
-        end_time=_seconds_of_time(options.until),
+        start_time=_parse_seconds(options.since),
+        end_time=_parse_seconds(options.until),
         branch=options.branch,
         tool=options.tool,
         file=options.file,
@@ -91,22 +91,22 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     )
 
 
-def _scope_of_options(options: SearchOptions) -> Scope:
+def _make_scope(options: SearchOptions) -> Scope:
     """Return the scope to search: a session or its lineage, all sessions, those of a folder, or the current project."""
     for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if locator is not None:
             return make_scope(
-                None if locator == _HERE else locator, current_folder(), options.where
+                None if locator == _CURRENT_SESSION else locator, current_folder(), options.where
             )
     if options.everywhere:
         return Scope()
-    folder = project_folder_of_option(options.project)
+    folder = find_project_folder(options.project)
     if options.project is None:
         return current_project_scope(folder, options.where)
     return project_scope_of_folder(folder, options.where)
 
 
-def _seconds_of_time(time_text: str | None) -> int | None:
+def _parse_seconds(time_text: str | None) -> int | None:
     if time_text is None:
         return None
-    return int(time_of_option(time_text).timestamp())
+    return int(parse_time_option(time_text).timestamp())

@@ -13,62 +13,62 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
-LONGEST = 120  # the maximum length in characters of a command that is repeated
+MAX_COMMAND_CHARACTERS = 120  # the maximum length in characters of a command that is repeated
 # the time limit in seconds for updating the index; the search then uses the index's current state
 UPDATE_SECONDS = 1.5
-_IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
+_JSON_FIELDS = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
 
 
-def print_answer(
+def print_search_result(
     result: SearchResult,
     scope: str,
-    typed: Sequence[str],
+    arguments: Sequence[str],
     *,
     as_json: bool,
     max_chars: int,
-    mark: Style = without_style,
-    title: Style = without_style,
+    mark_style: Style = without_style,
+    title_style: Style = without_style,
 ) -> None:
     """Print the hits; ``scope`` describes where they were searched for, ``typed`` are the command's arguments."""
-    budget = 0  # the maximum number of characters of the text, or 0 for no limit
+    max_characters = 0  # the maximum number of characters of the text, or 0 for no limit
     if max_chars:
-        budget = max(1, max_chars - 1)  # the last character is a line feed
-    command = _command_without_limits(typed)
+        max_characters = max(1, max_chars - 1)  # the last character is a line feed
+    command = _command_without_limits(arguments)
 
     def text() -> str:
         return result_text(
             result,
-            budget,
-            mark_style=mark,
-            title_style=title,
+            max_characters,
+            mark_style=mark_style,
+            title_style=title_style,
             command=command,
             for_model=is_model_shell(),
         )
 
-    emit("search", _hits_data(result, scope), text, as_json=as_json, warnings=result.notes)
+    emit("search", _make_json_data(result, scope), text, as_json=as_json, warnings=result.notes)
 
 
-def _command_without_limits(typed: Sequence[str]) -> str:
+def _command_without_limits(arguments: Sequence[str]) -> str:
     """Return the typed command, to be repeated with other limits, or ``""`` if the command is too long."""
-    command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(typed))
-    if 0 < len(command) <= LONGEST:
+    command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(arguments))
+    if 0 < len(command) <= MAX_COMMAND_CHARACTERS:
         return shell_command(command)
     return ""
 
 
-def _hits_data(result: SearchResult, scope: str) -> CompleteData:
-    query, *also = result.wordings
+def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
+    query, *other_wordings = result.wordings
     return CompleteData(
         {
             "query": query,
-            "also": also,
+            "also": other_wordings,
             "scope": scope,
             "how": result.how,
             "nothing_close": result.nothing_close,
             "suggestions": result.suggestions,
             "total": result.total,
             "more": result.more,
-            "hits": [_fields(hit) for hit in result.hits],
+            "hits": [_hit_fields(hit) for hit in result.hits],
             "helpers_left_out": result.helpers,
             "provisional": [row._asdict() for row in result.provisional],
             "unread": result.unread,
@@ -76,10 +76,10 @@ def _hits_data(result: SearchResult, scope: str) -> CompleteData:
     )
 
 
-def _fields(hit: Hit) -> dict[str, Any]:
+def _hit_fields(hit: Hit) -> dict[str, Any]:
     commands = {
         "read": f"resume-hooks read {shlex.quote(hit.reference)}",
         "resume": hit.resume,
         "handoff": f"resume-hooks handoff {hit.session_id}",
     }
-    return {**{name: getattr(hit, name) for name in _IN_JSON}, "commands": commands}
+    return {**{name: getattr(hit, name) for name in _JSON_FIELDS}, "commands": commands}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from resume_hooks import questions
-from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.options import find_project_folder
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
 from resume_hooks.paths import Where, canonical_path
@@ -25,8 +25,8 @@ from resume_hooks.system.text import fit_columns, format_count, plain_line, text
 
 PIPE_COLUMNS = 200  # the width of a row in columns if there is no terminal
 MIN_TITLE_COLUMNS = 24  # the minimum width in columns of a title before its marks
-UNKNOWN = "-"
-_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
+UNKNOWN_VALUE = "-"
+_COLUMN_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 
 
@@ -37,7 +37,7 @@ def list_sessions(options: SessionsOptions) -> None:
         list_by_option(options)
         return
     options.refuse_combination("archived", "expiring")
-    folder = project_folder_of_option(options.project)
+    folder = find_project_folder(options.project)
     if options.everywhere:
         project, scope = (None, "all")
     else:
@@ -71,12 +71,12 @@ def list_sessions(options: SessionsOptions) -> None:
         notes.extend(agent.listing_notes())
     if not page.rows:
         notes += (
-            f"{place} can't be listed: check its permissions"
-            for place in lister.store.unreadable_folders()
+            f"{folder_path} can't be listed: check its permissions"
+            for folder_path in lister.store.unreadable_folders()
         )
         notes += (
-            f"{place} is a symbolic link, which is not followed: name a session there by its path"
-            for place in lister.store.linked_paths()
+            f"{folder_path} is a symbolic link, which is not followed: name a session there by its path"
+            for folder_path in lister.store.linked_paths()
         )
     options.emit(data, lambda: _sessions_text(page, folder, options), notes)
 
@@ -85,24 +85,26 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     offset = options.offset
     if not page.rows:
         if options.everywhere:
-            place = "anywhere"
+            scope_text = "anywhere"
         else:
-            place = f"of {plain_line(folder)}"
+            scope_text = f"of {plain_line(folder)}"
         expiring_text = " expires within seven days" if options.expiring else ""
         return (
-            f"No session {place}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
+            f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists those of every project.")
             + "".join(f"\n{line}" for line in _omitted_runs_lines(page))
         )
     now = time.time()
     ids = listing.short_ids(page.rows, options.where)
-    cells = []
+    rows_of_cells = []
     for short, row in zip(ids, page.rows, strict=True):
-        cells.append((short, *_cells_of_row(row, now)))
+        rows_of_cells.append((short, *_format_cells(row, now)))
     marks = []
     for row in page.rows:
-        marks.append(_marks_of_row(row, folder, with_end=options.expiring))
-    lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns)
+        marks.append(_format_marks(row, folder, with_expiry=options.expiring))
+    lines = _sessions_table(
+        rows_of_cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns
+    )
     if page.has_more:
         next_page_lines = [f"More: --offset {offset + len(page.rows)}, or --limit 0 for all."]
     else:
@@ -111,24 +113,24 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
 
 
 def _omitted_runs_lines(page: ListingPage) -> list[str]:
-    runs = format_count(page.omitted_helpers, "headless run")
+    runs_text = format_count(page.omitted_helpers, "headless run")
     if page.omitted_helpers:
-        return [f"Not listed: {runs} of a single question; --helpers lists them."]
+        return [f"Not listed: {runs_text} of a single question; --helpers lists them."]
     return []
 
 
-def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
+def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
     if row.percent is None:
-        percent = UNKNOWN
+        percent = UNKNOWN_VALUE
     else:
         percent = f"{'~' if row.context.is_estimate else ''}{row.percent}%"
-    turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
+    turns = UNKNOWN_VALUE if row.turns is None else f"{row.turns:,}"
     if row.expires_days is None:
-        days_left = UNKNOWN
+        days_left = UNKNOWN_VALUE
     else:
         days_left = f"{row.expires_days}d"
     return (
-        _short_age(now - row.mtime),
+        _format_short_age(now - row.mtime),
         days_left,
         format_bytes(row.size),
         turns,
@@ -137,23 +139,23 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
     )
 
 
-def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
+def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
     """Return further facts on a session, most important first."""
     if row.folder and canonical_path(row.folder) != folder:
         other_folder = os.path.basename(row.folder)
     else:
         other_folder = ""
     if row.kind == ORIGINAL:
-        kind = ""
+        kind_text = ""
     else:
-        kind = kind_unless_in_title(row.title, row.kind)
+        kind_text = kind_unless_in_title(row.title, row.kind)
     agent_title = row.agent_name if row.agent_name != row.title else ""
     marks = (
         agent_named(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
-        f"from {format_minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
+        f"from {format_minute(row.expires_at)} UTC on" if with_expiry and row.expires_at else "",
         "open" if row.open else "",
         "archived" if row.kept else "",
-        kind,
+        kind_text,
         f"#{row.tag}" if row.tag else "",
         agent_title,
         row.branch,
@@ -163,37 +165,37 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
 
 
 def _sessions_table(
-    cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
+    rows_of_cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
 ) -> list[str]:
     widths = []
-    for place in range(len(_HEADINGS) - 1):
-        widths.append(max(len(row[place]) for row in (_HEADINGS, *cells)))
-    columns_left = max(MIN_TITLE_COLUMNS, columns - sum(widths) - 2 * len(widths))
-    lines = [click.style(_padded_row(_HEADINGS, widths).rstrip(), dim=True)]
-    for row, mark in zip(cells, marks, strict=True):
+    for column in range(len(_COLUMN_HEADINGS) - 1):
+        widths.append(max(len(row[column]) for row in (_COLUMN_HEADINGS, *rows_of_cells)))
+    remaining_columns = max(MIN_TITLE_COLUMNS, columns - sum(widths) - 2 * len(widths))
+    lines = [click.style(_pad_row(_COLUMN_HEADINGS, widths).rstrip(), dim=True)]
+    for row, mark in zip(rows_of_cells, marks, strict=True):
         marks_text = fit_columns(
-            mark, max(0, columns_left - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
+            mark, max(0, remaining_columns - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
         )
         title = fit_columns(
-            row[-1], columns_left - (text_width(marks_text) + 2 if marks_text else 0)
+            row[-1], remaining_columns - (text_width(marks_text) + 2 if marks_text else 0)
         )
         lines.append(
-            f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(marks_text, dim=True)}' if marks_text else ''}"
+            f"{_pad_row(row[:-1], widths)}{title}{f'  {click.style(marks_text, dim=True)}' if marks_text else ''}"
         )
     return lines
 
 
-def _padded_row(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *numbers = (
-        cell.ljust(width) if not place else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=False))
+def _pad_row(row: Sequence[str], widths: Sequence[int]) -> str:
+    first_cell, *number_cells = (
+        cell.ljust(width) if not column else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=False))
     )
-    return "  ".join([first, *numbers, *row[len(widths) :], ""])
+    return "  ".join([first_cell, *number_cells, *row[len(widths) :], ""])
 
 
-def _short_age(seconds: float) -> str:
+def _format_short_age(seconds: float) -> str:
     """Return an age as one word: ``5m``, ``3h``, ``12d``."""
-    for step, letter in _AGE_UNITS:
-        if seconds >= step:
-            return f"{int(seconds // step)}{letter}"
+    for unit_seconds, letter in _AGE_UNITS:
+        if seconds >= unit_seconds:
+            return f"{int(seconds // unit_seconds)}{letter}"
     return "now"

@@ -37,12 +37,17 @@ from resume_hooks.system.plugin_files import (
 )
 from resume_hooks.system.text import format_count
 
-COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
-EMPTY_DATA = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
-LINE_IN_OPEN_SESSIONS = (
-    "an open session above 60,000 tokens uses the new line after its next resume"
-)
-SESSIONS_STAY = "Your sessions stay, including those created by handoff."
+MAX_COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
+EMPTY_INSTALL_DATA = {
+    "plugin": "",
+    "commands": [],
+    "ran": False,
+    "goes": [],
+    "stays": [],
+    "script": "",
+}
+OPEN_SESSIONS_NOTE = "an open session above 60,000 tokens uses the new line after its next resume"
+SESSIONS_STAY_NOTE = "Your sessions stay, including those created by handoff."
 
 
 def config(options: ConfigOptions) -> None:
@@ -60,13 +65,14 @@ def config(options: ConfigOptions) -> None:
         if options.key == "triggers_off":
             words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
-                unknown = [word for word in words if trigger_named(word) not in ROWS]
+                unknown_words = [word for word in words if trigger_named(word) not in ROWS]
             else:
-                unknown = []
-            if unknown:
-                valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
+                unknown_words = []
+            if unknown_words:
+                valid_names = dict.fromkeys(row.bare or row.name for row in ROWS.values())
                 raise UsageError(
-                    f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}."
+                    f"There is no trigger '{unknown_words[0]}'",
+                    f"Triggers: {', '.join(valid_names)}.",
                 )
         stored_settings.store_setting(options.key, options.value)
     rows_by_name = {
@@ -90,7 +96,7 @@ def config(options: ConfigOptions) -> None:
     notes += _vault_notes(options.where) if "vault" in rows_by_name else []
     notes += _policy_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
-        notes.append(LINE_IN_OPEN_SESSIONS)
+        notes.append(OPEN_SESSIONS_NOTE)
     options.emit(data, lambda: facts_table(table_rows), notes)
 
 
@@ -139,20 +145,20 @@ def install(options: InstallOptions) -> int:
     if options.remove:
         return _remove_plugin(options)
     if options.completion is not None:
-        script = _completion_script(options.completion)
-        options.emit({**EMPTY_DATA, "script": script}, lambda: script)
+        script = _make_completion_script(options.completion)
+        options.emit({**EMPTY_INSTALL_DATA, "script": script}, lambda: script)
     else:
         _register_plugin(options)
     return 0
 
 
-def _completion_script(shell: str) -> str:
+def _make_completion_script(shell: str) -> str:
     # The module that lists sessions takes 30 ms to load, and only this option needs it.
     from click.shell_completion import get_completion_class
 
-    from resume_hooks.cli.complete_sessions import register_bash
+    from resume_hooks.cli.complete_sessions import register_bash_completion
 
-    register_bash()
+    register_bash_completion()
     completion_class = get_completion_class(shell)
     if completion_class is None:
         raise UsageError(f"There is no completion for {shell}", "resume-hooks install --help")
@@ -178,15 +184,15 @@ def _register_plugin(options: InstallOptions) -> None:
         assemble_plugin(folder)
         _share_packages(folder, options.where)
     was_run = not options.dry_run and run_client_commands(commands)
-    lines = [shlex.join(words) for words in commands]
-    data = {**EMPTY_DATA, "plugin": folder, "commands": lines, "ran": was_run}
-    success = "Installed. Start Claude Code and type /full."
+    lines = [shlex.join(command) for command in commands]
+    data = {**EMPTY_INSTALL_DATA, "plugin": folder, "commands": lines, "ran": was_run}
+    success_text = "Installed. Start Claude Code and type /full."
     if options.dry_run:
         heading = "These would run:"
     else:
         heading = "Run these to install the plugin:"
-    pending_text = "\n  ".join([heading, *lines])
-    options.emit(data, lambda: success if was_run else pending_text)
+    commands_text = "\n  ".join([heading, *lines])
+    options.emit(data, lambda: success_text if was_run else commands_text)
 
 
 def _share_packages(folder: str, where: Where) -> None:
@@ -197,11 +203,11 @@ def _share_packages(folder: str, where: Where) -> None:
     """
     if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
-        data = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
-        words = [sys.executable, "-I", installer, "--now", "--tool", data]
+        data_folder = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
+        command = [sys.executable, "-I", installer, "--now", "--tool", data_folder]
         pipe = subprocess.PIPE
         programs.run_program(
-            words, where.environ, timeout=COMMAND_SECONDS, stdout=pipe, stderr=pipe
+            command, where.environ, timeout=MAX_COMMAND_SECONDS, stdout=pipe, stderr=pipe
         )
 
 
@@ -215,27 +221,27 @@ def run_client_commands(commands: list[list[str]]) -> bool:
     if client is None:
         return False
     pipe = subprocess.PIPE
-    for words in commands:
+    for command in commands:
         try:
             # The client needs its provider's environment variables. It stores the plugin in the
             # user's settings, from any folder.
             completed = programs.run_program(
-                [client, *words[1:]],
+                [client, *command[1:]],
                 where.environ,
                 environ=where.environ,
-                timeout=COMMAND_SECONDS,
+                timeout=MAX_COMMAND_SECONDS,
                 stdout=pipe,
                 stderr=pipe,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ResumeHooksError(
-                f"{shlex.join(words)} did not run: {error}", "Run it by hand."
+                f"{shlex.join(command)} did not run: {error}", "Run it by hand."
             ) from error
         if completed.returncode:
             output = (
                 (completed.stderr or completed.stdout).decode("utf-8", "replace").strip()[-400:]
             )
-            raise ResumeHooksError(f"{shlex.join(words)} failed: {output}", "Run it by hand.")
+            raise ResumeHooksError(f"{shlex.join(command)} failed: {output}", "Run it by hand.")
     return True
 
 
@@ -243,7 +249,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     """Remove the plugin and the requested files. Return 1 if the client refused."""
     where = options.where
     removed_paths = paths_to_purge(where.state) if options.purge else None
-    if options.purge and options.asks("--purge"):
+    if options.purge and options.must_ask("--purge"):
         click.confirm(
             (
                 "Remove links between sessions (they exist nowhere else), settings, index "
@@ -255,7 +261,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
     if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE_COMMAND))
-    documents = notes_on_written_files(where)
+    documents_text = notes_on_written_files(where)
     was_run, warning = False, ""
     try:
         was_run = not options.dry_run and run_client_commands(commands)
@@ -265,10 +271,10 @@ def _remove_plugin(options: InstallOptions) -> int:
     if removed_paths is not None and not options.dry_run:
         remove_paths(where.state, removed_paths)
     file_rows = remaining_files(where, removed_paths, commands)
-    lines = [shlex.join(words) for words in commands]
+    lines = [shlex.join(command) for command in commands]
     remaining_paths = [row.path for row in file_rows]
     data = {
-        **EMPTY_DATA,
+        **EMPTY_INSTALL_DATA,
         "plugin": NAME,
         "commands": lines,
         "ran": was_run,
@@ -278,17 +284,22 @@ def _remove_plugin(options: InstallOptions) -> int:
 
     def text() -> str:
         if options.dry_run:
-            head = "These would run:"
+            heading = "These would run:"
         else:
-            head = "To remove the plugin run:"
+            heading = "To remove the plugin run:"
         if was_run:
-            first = "The plugin is removed."
+            first_line = "The plugin is removed."
         else:
-            first = "\n  ".join([head, *lines])
+            first_line = "\n  ".join([heading, *lines])
         removed_lines = [f"Would go: {path}" for path in removed_paths or [] if options.dry_run]
-        remaining_lines = [f"Stays: {path} ({what}; {way})" for path, what, way in file_rows]
+        remaining_lines = [
+            f"Stays: {path} ({description}; {removal})" for path, description, removal in file_rows
+        ]
         return "\n".join(
-            filter(None, [first, *removed_lines, *remaining_lines, documents, SESSIONS_STAY])
+            filter(
+                None,
+                [first_line, *removed_lines, *remaining_lines, documents_text, SESSIONS_STAY_NOTE],
+            )
         )
 
     options.emit(data, text, [warning] if warning else [])

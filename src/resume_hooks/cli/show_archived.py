@@ -22,19 +22,19 @@ from resume_hooks.system.git_worktrees import Project
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 
-HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
+COLUMN_HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
 def archived_text(archived: ArchivedSession, where: Where) -> str:
     """Return an archived session as text."""
     if os.path.lexists(path_of_place(archived.place, where, archived.home)):
-        only_copy = ""
+        only_copy_text = ""
     else:
-        only_copy = ", only here"
-    only_copy += f", of {archived.home}" if is_of_other_home(archived.home, where) else ""
+        only_copy_text = ", only here"
+    only_copy_text += f", of {archived.home}" if is_of_other_home(archived.home, where) else ""
     sizes = f"{format_bytes(archived.size)} packed to {format_bytes(archived.stored)}"
     last_written = f"last written {clock.format_minute(archived.ended)}"
-    rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy}"]
+    rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy_text}"]
     for state in list_earlier_states(archived):
         rows.append(f"   before that: {archived.session_id}@{name_earlier_state(state)}")
     rows += [] if archived.complete else ["   some of its files could not be archived"]
@@ -50,37 +50,37 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
     present_ids = set()
     for session in all_sessions(options.where):
         present_ids.add(session.session_id)
-    archived_only = list_archived(options.where, present_ids)
-    listed = []
-    for archived in archived_only:
+    archived_sessions = list_archived(options.where, present_ids)
+    listed_sessions = []
+    for archived in archived_sessions:
         if project is None or project.holds([archived.cwd], archived.project):
-            listed.append(archived)
-    end = options.offset + options.limit if options.limit else None
-    page = list(islice(listed, options.offset, end))
+            listed_sessions.append(archived)
+    end_index = options.offset + options.limit if options.limit else None
+    page_sessions = list(islice(listed_sessions, options.offset, end_index))
     data = {
         "scope": scope,
         "offset": options.offset,
-        "more": len(listed) > options.offset + len(page),
-        "files": len(archived_only),
+        "more": len(listed_sessions) > options.offset + len(page_sessions),
+        "files": len(archived_sessions),
         "helpers": 0,
         "sessions": [],
-        "archived": page,
+        "archived": page_sessions,
     }
     if data["more"]:
-        next_page = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
+        next_page = f"\nMore: --offset {options.offset + len(page_sessions)}, or --limit 0 for all."
     else:
         next_page = ""
-    options.emit(data, lambda: _archived_list_text(page) + next_page)
+    options.emit(data, lambda: _archived_list_text(page_sessions) + next_page)
 
 
-def _archived_list_text(page: Sequence[ArchivedSession]) -> str:
-    if not page:
+def _archived_list_text(sessions: Sequence[ArchivedSession]) -> str:
+    if not sessions:
         return (
             "Every archived session here is still in the client's folders. archive "
             "--list shows them."
         )
     rows = []
-    for session in page:
+    for session in sessions:
         rows.append(
             (
                 session.session_id[:SHORT_ID_CHARACTERS],
@@ -91,5 +91,7 @@ def _archived_list_text(page: Sequence[ArchivedSession]) -> str:
                 plain_line(session.title),
             )
         )
-    table = column_table(HEADINGS, rows, len(HEADINGS), shutil.get_terminal_size().columns)
+    table = column_table(
+        COLUMN_HEADINGS, rows, len(COLUMN_HEADINGS), shutil.get_terminal_size().columns
+    )
     return f"{table}\nBack to the client: {shell_command('restore ID')}"

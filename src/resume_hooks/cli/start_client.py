@@ -21,7 +21,7 @@ from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
-_CLIENT_VARIABLES = frozenset(
+_SET_BY_CLIENT = frozenset(
     {
         "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION",
         "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_EXECPATH", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR",
@@ -33,11 +33,14 @@ the session. Other variables with this prefix are the user's settings."""
 
 
 class ClientStart(NamedTuple):
-    """A session to start in ``folder``; ``config`` is its config home unless it is ours, ``agent`` is its agent."""
+    """A session to start in ``folder``; ``config_home`` is its config home unless it is ours.
+
+    ``agent`` is the name of its agent.
+    """
 
     session_id: str
     folder: str
-    config: str = ""
+    config_home: str = ""
     agent: str = CLAUDE_NAME
 
     @property
@@ -46,18 +49,18 @@ class ClientStart(NamedTuple):
         command = (
             agent_named(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
         )
-        if not self.config:
+        if not self.config_home:
             return command
         folder_command, _, arguments = command.rpartition("claude ")
-        is_default = self.config == Where({"HOME": os.path.expanduser("~")}).config
+        is_default = self.config_home == Where({"HOME": os.path.expanduser("~")}).config
         if is_default:
             config_command = f"env -u {CONFIG_VARIABLE}"
         else:
-            config_command = f"{CONFIG_VARIABLE}={quote_word(self.config)}"
+            config_command = f"{CONFIG_VARIABLE}={quote_word(self.config_home)}"
         return f"{folder_command}{config_command} claude {arguments}"
 
 
-def client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
+def find_client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
     """Return the start of the session at ``path``, whose home folder is ``folder``.
 
     Other agents find their sessions from any folder.
@@ -66,28 +69,28 @@ def client_start(session_id: str, path: str, folder: str, where: Where) -> Clien
     if agent != CLAUDE_NAME:
         return ClientStart(session_id, folder if os.path.isdir(folder) else "", agent=agent)
     projects = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    config = os.path.dirname(projects)
-    is_other_config = os.path.basename(projects) == "projects" and config != where.config
-    return ClientStart(session_id, folder, config if is_other_config else "")
+    config_home = os.path.dirname(projects)
+    is_other_config = os.path.basename(projects) == "projects" and config_home != where.config
+    return ClientStart(session_id, folder, config_home if is_other_config else "")
 
 
-def client_environment(start: ClientStart, where: Where) -> dict[str, str]:
+def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
     """Return the environment of the client."""
     environment = {
-        name: value for name, value in where.environ.items() if name not in _CLIENT_VARIABLES
+        name: value for name, value in where.environ.items() if name not in _SET_BY_CLIENT
     } | {"PWD": start.folder or os.getcwd()}
-    if start.config:
+    if start.config_home:
         # The default config home must not be named in the environment, because the client would
         # then look for .claude.json in it.
         environment.pop(CONFIG_VARIABLE, None)
-        if start.config != Where(environment).config:
-            environment[CONFIG_VARIABLE] = start.config
+        if start.config_home != Where(environment).config:
+            environment[CONFIG_VARIABLE] = start.config_home
     return environment
 
 
-def become_client(start: ClientStart) -> NoReturn:
+def replace_process_by_client(start: ClientStart) -> NoReturn:
     """Replace this process by the client. If it is missing or cannot start, raise ResumeHooksError with the command."""
-    program, path, words = agent_named(start.agent, Where()).launch_command(start.session_id)
+    program, path, arguments = agent_named(start.agent, Where()).launch_command(start.session_id)
     if path is None:
         raise ResumeHooksError(
             f"{program} is not installed, or not on PATH", f"By hand: {start.command}"
@@ -96,7 +99,10 @@ def become_client(start: ClientStart) -> NoReturn:
     try:
         with _default_pipe_signal():
             programs.become_program(
-                path, words, start.folder or os.getcwd(), client_environment(start, Where())
+                path,
+                arguments,
+                start.folder or os.getcwd(),
+                make_client_environment(start, Where()),
             )
     except OSError as error:
         raise ResumeHooksError(
@@ -111,8 +117,8 @@ def _default_pipe_signal() -> Iterator[None]:
     if not hasattr(signal, "SIGPIPE"):
         yield
         return
-    former = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    former_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
     finally:  # no program was started, and writing to a closed pipe must not end this process
-        signal.signal(signal.SIGPIPE, former)
+        signal.signal(signal.SIGPIPE, former_handler)

@@ -32,12 +32,12 @@ from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
-MAX_SHOWN = 10  # the maximum number of derived sessions to list
+MAX_SHOWN_CHILDREN = 10  # the maximum number of derived sessions to list
 
-NOT_DELETED: dict[str, Any] = {
+EMPTY_DELETE_DATA: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
 }  # fmt: skip
-NOT_RESTORED: dict[str, Any] = {
+EMPTY_RESTORE_DATA: dict[str, Any] = {
     "session": None,
     "kept": None,
     "trash": [],
@@ -61,7 +61,7 @@ def delete_session(options: DeleteOptions) -> None:
     for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
         delete_by_option(options)
         return
-    is_asking = options.asks("Deleting")
+    is_asking = options.must_ask("Deleting")
     if options.locator is None:
         _empty_trash(options, is_asking=is_asking)
     else:
@@ -76,37 +76,37 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
     if not (options.force or options.dry_run):
         delete.require_closed(deletion.session, options.where)
     if is_asking:
-        print_text(deletion_facts(deletion, options.where))
-    is_agreed = options.confirm_write("Move it to the trash?", is_asking=is_asking)
-    if is_agreed:
+        print_text(describe_deletion(deletion, options.where))
+    is_confirmed = options.confirm_write("Move it to the trash?", is_asking=is_asking)
+    if is_confirmed:
         entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
         entry = deletion.entry
-    data = NOT_DELETED | {"session": entry, "open": deletion.open, "written": is_agreed}
+    data = EMPTY_DELETE_DATA | {"session": entry, "open": deletion.open, "written": is_confirmed}
     data["derived"] = [child.row for child in deletion.derived]
 
     def text() -> str:
-        if is_agreed:
+        if is_confirmed:
             facts = [
                 ("deleted", entry.title),
                 ("id", entry.session_id),
                 ("file", deletion.session.path),
             ]
-            facts += [("project", entry.cwd or "unknown"), ("holds", size_of_files_text(entry))]
+            facts += [("project", entry.cwd or "unknown"), ("holds", describe_size(entry))]
             return f"{facts_table(facts)}\n\nBring it back: {shell_command(f'restore {entry.locator}')}"
         if is_asking:
             return "Nothing was deleted."
-        return f"{deletion_facts(deletion, options.where)}\n\nNothing was deleted."
+        return f"{describe_deletion(deletion, options.where)}\n\nNothing was deleted."
 
     notes = []
-    if is_agreed:
-        notes += _archived_ids_left([entry], options.where)
+    if is_confirmed:
+        notes += _notes_on_archived_copies([entry], options.where)
         for notes_after_delete in seam.answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
     options.emit(data, text, notes)
 
 
-def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
+def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     archived_entries = (entry for entry in entries if find_archived(entry.session_id, where))
     return [
         VAULT_COPY_NOTE.format(
@@ -117,78 +117,82 @@ def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list
 
 
 def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
-    old_enough = _deleted_before(options)
-    complete = [entry for entry in old_enough if entry.complete]
-    strays = trash.list_stray_folders(options.where)
-    removable_strays = [stray for stray in strays if stray.gone or options.damaged]
-    description = _trash_question(complete, removable_strays)
+    old_sessions = _find_deleted_before(options)
+    complete_sessions = [entry for entry in old_sessions if entry.complete]
+    stray_folders = trash.list_stray_folders(options.where)
+    removable_folders = [stray for stray in stray_folders if stray.gone or options.damaged]
+    description = _describe_removal(complete_sessions, removable_folders)
     if is_asking and description:
         rows = []
-        for entry in complete:
+        for entry in complete_sessions:
             rows.append(f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}")
-        print_text("\n".join([*rows, *stray_lines(removable_strays)]))
-    is_agreed = bool(description) and options.confirm_write(
+        print_text("\n".join([*rows, *describe_stray_folders(removable_folders)]))
+    is_confirmed = bool(description) and options.confirm_write(
         f"Remove {description}, for good?", is_asking=is_asking
     )
-    if is_agreed:
-        removed = delete.empty_trash(complete, options.where, removable_strays)
+    if is_confirmed:
+        removed_sessions = delete.empty_trash(complete_sessions, options.where, removable_folders)
     else:
-        removed = complete
-    data = NOT_DELETED | {"emptied": removed, "strays": removable_strays}
+        removed_sessions = complete_sessions
+    data = EMPTY_DELETE_DATA | {"emptied": removed_sessions, "strays": removable_folders}
 
     def text() -> str:
-        if is_agreed:
+        if is_confirmed:
             return (
                 "Removed for good: "
-                f"{_trash_question(removed, removable_strays) or 'nothing; another command was faster'}."
+                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing; another command was faster'}."
             )
         if not description:
             if options.older_than:
-                age = f" that was deleted {options.older_than} days ago"
+                age_text = f" that was deleted {options.older_than} days ago"
             else:
-                age = ""
-            return f"There is nothing in the trash{age}."
+                age_text = ""
+            return f"There is nothing in the trash{age_text}."
         return f"{description} would be removed for good. Nothing was removed."
 
-    other_strays = [stray for stray in strays if stray not in removable_strays]
-    notes = [f"{line} --damaged removes it." for line in stray_lines(other_strays)]
-    if len(old_enough) > len(complete):
+    other_folders = [stray for stray in stray_folders if stray not in removable_folders]
+    notes = [f"{line} --damaged removes it." for line in describe_stray_folders(other_folders)]
+    if len(old_sessions) > len(complete_sessions):
         notes.append(
-            f"{len(old_enough) - len(complete):,} interrupted deletes stay: restore them first. "
+            f"{len(old_sessions) - len(complete_sessions):,} interrupted deletes stay: restore them first. "
             f"{shell_command('restore --list')}"
         )
-    if is_agreed:
-        notes += _archived_ids_left(removed, options.where)
-    options.emit(data | {"written": is_agreed}, text, notes)
+    if is_confirmed:
+        notes += _notes_on_archived_copies(removed_sessions, options.where)
+    options.emit(data | {"written": is_confirmed}, text, notes)
 
 
-def _deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
+def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
     """Return the sessions in the trash that were deleted as long ago as the user says."""
-    limit = (clock.to_milliseconds(clock.now()) or 0) - (options.older_than or 0) * 1000 * clock.DAY
-    old_enough = []
+    latest_time = (clock.to_milliseconds(clock.now()) or 0) - (
+        options.older_than or 0
+    ) * 1000 * clock.DAY
+    old_sessions = []
     for entry in trash.list_deleted(options.where):
-        if (clock.to_milliseconds(entry.deleted_at) or 0) <= limit:
-            old_enough.append(entry)
-    return old_enough
+        if (clock.to_milliseconds(entry.deleted_at) or 0) <= latest_time:
+            old_sessions.append(entry)
+    return old_sessions
 
 
-def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFolder]) -> str:
-    damaged = sum(not stray.gone for stray in strays)
-    half_removed = len(strays) - damaged
+def _describe_removal(
+    entries: Sequence[ArchivedSession], stray_folders: Sequence[StrayFolder]
+) -> str:
+    damaged_count = sum(not stray.gone for stray in stray_folders)
+    half_removed_count = len(stray_folders) - damaged_count
     parts = []
     if entries:
         parts.append(format_count(len(entries), "session"))
-    if half_removed:
-        parts.append(f"{half_removed:,} half-removed")
-    if damaged:
-        parts.append(format_count(damaged, "unknown folder"))
+    if half_removed_count:
+        parts.append(f"{half_removed_count:,} half-removed")
+    if damaged_count:
+        parts.append(format_count(damaged_count, "unknown folder"))
     if not parts:
         return ""
-    size = sum(entry.size for entry in entries) + sum(stray.size for stray in strays)
+    size = sum(entry.size for entry in entries) + sum(stray.size for stray in stray_folders)
     return f"{' and '.join(parts)}, {format_bytes(size)}"
 
 
-def deletion_facts(deletion: Deletion, where: Where) -> str:
+def describe_deletion(deletion: Deletion, where: Where) -> str:
     """Return the facts that a user should see before a session is deleted."""
     entry = deletion.entry
     facts = [
@@ -197,23 +201,23 @@ def deletion_facts(deletion: Deletion, where: Where) -> str:
         ("file", deletion.session.path),
         ("project", entry.cwd or "unknown"),
         ("last written", clock.format_minute(entry.ended)),
-        ("takes", size_of_files_text(entry)),
+        ("takes", describe_size(entry)),
     ]
     if deletion.open:
         facts.append(("open", deletion.open))
-    return facts_table(facts) + _dependents_text(deletion, where)
+    return facts_table(facts) + _describe_children(deletion, where)
 
 
-def _dependents_text(deletion: Deletion, where: Where) -> str:
+def _describe_children(deletion: Deletion, where: Where) -> str:
     if not deletion.derived:
         return ""
     count = len(deletion.derived)
     lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
-    for child in deletion.derived[:MAX_SHOWN]:
+    for child in deletion.derived[:MAX_SHOWN_CHILDREN]:
         lines.append(
             f"  {child.row.session_id}  {displayed_kind(child.row.kind)}  {child.row.title}"
         )
-    lines += [f"  and {count - MAX_SHOWN:,} more"] if count > MAX_SHOWN else []
+    lines += [f"  and {count - MAX_SHOWN_CHILDREN:,} more"] if count > MAX_SHOWN_CHILDREN else []
     is_archived = find_archived(deletion.session.session_id, where) is not None
     lines.append(
         f"Their lineage will say {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
@@ -240,8 +244,8 @@ def restore_session(options: RestoreOptions) -> None:
     restore_plan = restore.plan_restore(archived, options.where)
     if not options.dry_run:
         restore_plan = restore.restore_session(restore_plan, options.where)
-    count, deleted = len(restore_plan.pieces), bool(archived.deleted_at)
-    is_written = not options.dry_run and (deleted or count > 0)
+    piece_count, is_deleted = len(restore_plan.pieces), bool(archived.deleted_at)
+    is_written = not options.dry_run and (is_deleted or piece_count > 0)
     if options.dry_run:
         result_label = "would restore"
     elif is_written:
@@ -253,13 +257,13 @@ def restore_session(options: RestoreOptions) -> None:
         ("id", restore_plan.session_id),
         ("file", restore_plan.path),
     ]
-    if deleted:
+    if is_deleted:
         session = archived if options.dry_run else WithFields(archived, {"kept_in": ""})
-        data = NOT_RESTORED | {"session": session}
-        facts.append(("holds", size_of_files_text(archived)))
+        data = EMPTY_RESTORE_DATA | {"session": session}
+        facts.append(("holds", describe_size(archived)))
     else:
-        data = NOT_RESTORED | {"kept": restore_plan}
-        facts.append(("files", f"{count:,}"))
+        data = EMPTY_RESTORE_DATA | {"kept": restore_plan}
+        facts.append(("files", f"{piece_count:,}"))
     data["written"] = is_written
 
     def text() -> str:
@@ -282,24 +286,24 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
     Raise SessionNotFound if neither contains the session.
     """
-    deleted = trash.list_deleted(where)
-    for by_part in (False, True):
-        for candidates in (deleted, None):
+    deleted_sessions = trash.list_deleted(where)
+    for by_title_part in (False, True):
+        for candidates in (deleted_sessions, None):
             with contextlib.suppress(SessionNotFound):
-                return lookup.find_archived(locator, where, candidates, by_part=by_part)
+                return lookup.find_archived(locator, where, candidates, by_part=by_title_part)
     message = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
-    if not (deleted or list_archived(where)):
+    if not (deleted_sessions or list_archived(where)):
         raise SessionNotFound(f"{message}: both are empty", "See: resume-hooks sessions")
     raise SessionNotFound(message, "See what can be restored: resume-hooks restore --list")
 
 
-def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
+def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
     """Return lines on the trash's other folders: the number of partly removed ones, and each unknown one."""
-    half_removed = [stray for stray in strays if stray.gone]
-    size = format_bytes(sum(stray.size for stray in half_removed))
-    if half_removed:
+    half_removed_folders = [stray for stray in stray_folders if stray.gone]
+    size = format_bytes(sum(stray.size for stray in half_removed_folders))
+    if half_removed_folders:
         lines = [
-            f"{len(half_removed):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
+            f"{len(half_removed_folders):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
         ]
     else:
         lines = []
@@ -308,43 +312,54 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
             f"1 unknown folder, {format_bytes(stray.size)}: its manifest is missing or damaged: "
             f"{stray.folder}"
         )
-        for stray in strays
+        for stray in stray_folders
         if not stray.gone
     ]
 
 
-def size_of_files_text(entry: ArchivedSession) -> str:
+def describe_size(entry: ArchivedSession) -> str:
     """Return the total size of a session's files."""
     return f"{format_bytes(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 
 def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
-    deleted, strays = trash.list_deleted(where), trash.list_stray_folders(where)
+    deleted_sessions, stray_folders = trash.list_deleted(where), trash.list_stray_folders(where)
     archived = list_archived(where)
-    restorable = []
-    for each in archived:
-        if list_earlier_states(each) or not os.path.lexists(
-            path_of_place(each.place, where, each.home)
+    restorable_sessions = []
+    for session in archived:
+        if list_earlier_states(session) or not os.path.lexists(
+            path_of_place(session.place, where, session.home)
         ):
-            restorable.append(each)
-    data = NOT_RESTORED | {"trash": deleted, "strays": strays}
-    data["vault"] = restorable
+            restorable_sessions.append(session)
+    data = EMPTY_RESTORE_DATA | {"trash": deleted_sessions, "strays": stray_folders}
+    data["vault"] = restorable_sessions
 
     def text() -> str:
         trash_text = (
-            "\n".join([*map(_row_of_entry, deleted), *stray_lines(strays)]) or "The trash is empty."
+            "\n".join(
+                [
+                    *map(_describe_deleted_session, deleted_sessions),
+                    *describe_stray_folders(stray_folders),
+                ]
+            )
+            or "The trash is empty."
         )
         return "\n".join(
-            [trash_text, "", "In the vault:", *(archived_text(each, where) for each in restorable)]
-            if restorable
+            [
+                trash_text,
+                "",
+                "In the vault:",
+                *(archived_text(session, where) for session in restorable_sessions),
+            ]
+            if restorable_sessions
             else [trash_text]
         )
 
     options.emit(data, text)
 
 
-def _row_of_entry(entry: ArchivedSession) -> str:
+def _describe_deleted_session(entry: ArchivedSession) -> str:
     dates = f"deleted {clock.format_minute(entry.deleted_at)}, last written {clock.format_minute(entry.ended)}"
     if entry.complete:
         note = ""

@@ -8,8 +8,8 @@ from resume_hooks.cli.child import (
     checks_text,
     print_child,
     receipt_text,
-    require_client,
-    require_folder,
+    refuse_start_in_other_folder,
+    refuse_start_without_client,
 )
 from resume_hooks.cli.options import locate_trim
 from resume_hooks.cli.output import facts_table
@@ -43,7 +43,7 @@ def trim_session(options: TrimOptions) -> Receipt:
         raise UsageError(
             "--start would open an open session a second time", "Leave --start or --force out."
         )
-    require_client(options)
+    refuse_start_in_other_folder(options)
     typed_options = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
     trim_options = make_options(typed_options)
     if options.in_place:
@@ -62,7 +62,7 @@ def trim_session(options: TrimOptions) -> Receipt:
 
 def _trim_in_place(trim_options: Options, options: TrimOptions) -> Receipt:
     session = options.locate_session()
-    require_folder(options, home_folder(session.head_tail, options.where))
+    refuse_start_without_client(options, home_folder(session.head_tail, options.where))
     if options.dry_run:
         in_place_trim = in_place.plan_in_place(session, options.where, trim_options)
     else:
@@ -75,11 +75,11 @@ def _trim_in_place(trim_options: Options, options: TrimOptions) -> Receipt:
         "backup": in_place_trim.backup or None,
     }
     return print_child(
-        options, in_place_trim.receipt, fields, lambda: _text_in_place(in_place_trim)
+        options, in_place_trim.receipt, fields, lambda: _describe_trim_in_place(in_place_trim)
     )
 
 
-def _text_in_place(in_place_trim: InPlaceTrim) -> str:
+def _describe_trim_in_place(in_place_trim: InPlaceTrim) -> str:
     receipt = in_place_trim.receipt
     if not receipt.written:
         return f"{preview_trim(in_place_trim.plan)}\n\nNothing was written."
@@ -100,16 +100,16 @@ def _text_in_place(in_place_trim: InPlaceTrim) -> str:
 
 def untrim_session(options: UntrimOptions) -> None:
     """Create the child with the originals."""
-    require_client(options)
+    refuse_start_in_other_folder(options)
     options.refuse_combination("everything", "record")
     session = locate_trim(options.locator, options.where)
     spec = UntrimSpec(options.everything, options.record, options.strict)
     outcome = untrim(session, spec, caller_of_options(options))
     fields = {"restoration": outcome.plan}
-    print_child(options, outcome.receipt, fields, lambda: _untrimmed_text(outcome))
+    print_child(options, outcome.receipt, fields, lambda: _describe_untrim(outcome))
 
 
-def _untrimmed_text(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:
+def _describe_untrim(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:
     plan, receipt = outcome.plan, outcome.receipt
     if isinstance(outcome, NothingWritten) and outcome.why is not None:
         paragraphs = [f"{outcome.why.message}."]

@@ -12,7 +12,7 @@ from resume_hooks.seam import insert_part_names, verb_module
 if TYPE_CHECKING:
     import click
 
-_CORE = {
+_CORE_VERBS = {
     "resume": ("resume", "Choose a session, compare what continuing it would cost, and continue."),
     "continue": (
         "resume",
@@ -63,11 +63,11 @@ _CORE = {
 """The core's verbs: the family (a module in ``verbs`` and in ``schema``), and the line in the
 help."""
 
-_ROWS = {
-    name: _CORE.get(name) or part_table.VERBS[name][:2]
-    for name in insert_part_names(_CORE, part_table.VERBS)
+_VERB_ROWS = {
+    name: _CORE_VERBS.get(name) or part_table.VERBS[name][:2]
+    for name in insert_part_names(_CORE_VERBS, part_table.VERBS)
 }
-VERBS = {name: line for name, (_, line) in _ROWS.items() if line}
+VERBS = {name: line for name, (_, line) in _VERB_ROWS.items() if line}
 """Every verb that the help lists, in order. ``slash`` is for slash commands and stays hidden."""
 
 ALIASES = {
@@ -90,28 +90,28 @@ FORMER_VERBS = {
 
 def is_verb(name: str) -> bool:
     """Check whether a name is a verb, a former verb, or a verb of a part that is not installed."""
-    return name in _CORE or name in part_table.VERBS or name in FORMER_VERBS
+    return name in _CORE_VERBS or name in part_table.VERBS or name in FORMER_VERBS
 
 
-def command_of_verb(verb: str) -> click.Command:
+def load_command(verb: str) -> click.Command:
     """Return the command of a verb. Raise UsageError for a former verb, and for a verb whose part is not installed."""
     if verb in FORMER_VERBS:
         raise UsageError(
             f"`{verb}` is `{FORMER_VERBS[verb]}` now",
             f"resume-hooks {FORMER_VERBS[verb].split()[0]} --help",
         )
-    module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
+    module = verb_module(verb) or f"{__package__}.verbs.{_CORE_VERBS[verb][0]}"
     command: click.Command = getattr(
-        importlib.import_module(module), f"{class_name(verb)}Options"
+        importlib.import_module(module), f"{class_prefix(verb)}Options"
     ).command()
     return command
 
 
-def form_module(verb: str) -> str:
+def schema_module(verb: str) -> str:
     """Return the module with the schema of a verb's ``--json``. Raise UsageError if its part is not installed."""
-    return seam.form_module(verb) or f"{__package__}.schema.{_CORE[verb][0]}"
+    return seam.form_module(verb) or f"{__package__}.schema.{_CORE_VERBS[verb][0]}"
 
 
-def class_name(verb: str) -> str:
+def class_prefix(verb: str) -> str:
     """Return the prefix of the names of a verb's classes."""
     return "".join(word.capitalize() for word in verb.split("-"))

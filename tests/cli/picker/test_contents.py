@@ -43,9 +43,9 @@ class Talk:
     def asked(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
         """The answer to some words."""
         asked = SearchRequest(text, everywhere)
-        self.contents.ask(asked)
-        wait(lambda: any(answer.asked == asked for answer in self.answers))
-        return next(answer for answer in self.answers if answer.asked == asked)
+        self.contents.request_search(asked)
+        wait(lambda: any(answer.request == asked for answer in self.answers))
+        return next(answer for answer in self.answers if answer.request == asked)
 
 
 def wait(holds: Callable[[], bool]) -> None:
@@ -81,24 +81,24 @@ def test_what_is_found(said: ConfigHome) -> None:
     """In the project, or in all; the turns are those that any search finds, in its order."""
     with looked_through(said) as talk:
         here = talk.asked("linter")
-        assert {one.sessions for one in here.said} == {(session_id(1),), (session_id(2),)}
+        assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
         everywhere = talk.asked("linter", everywhere=True)
-        assert [one.sessions[0] for one in everywhere.said] == [
+        assert [one.sessions[0] for one in everywhere.hits] == [
             hit.session_id for hit in search_index(["linter"], Scope(), said.where).hits
         ]
-        (one,) = talk.asked("pool leak").said
+        (one,) = talk.asked("pool leak").hits
         assert one.snippet[one.position :].startswith("pool leak")
         assert one.description.startswith("you · turn 1 · 20")
         assert one.strength in {"strong", "fair", "weak"}
-        assert here.behind == 0
+        assert here.unindexed_files == 0
 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
 def test_what_is_no_question_yet(said: ConfigHome, text: str) -> None:
     """Nothing is found, and the next words are."""
     with looked_through(said) as talk:
-        assert talk.asked(text).said == []
-        assert talk.asked("linter").said
+        assert talk.asked(text).hits == []
+        assert talk.asked("linter").hits
 
 
 def test_only_the_last_words_are_looked_for(
@@ -116,10 +116,10 @@ def test_only_the_last_words_are_looked_for(
 
     monkeypatch.setattr(threads, "find_turns_with_words", slow)
     with looked_through(said) as talk:
-        talk.contents.ask(SearchRequest("first", everywhere=False))
+        talk.contents.request_search(SearchRequest("first", in_all_projects=False))
         looking.wait(20)
         for letter in "abcd":
-            talk.contents.ask(SearchRequest(letter, everywhere=False))
+            talk.contents.request_search(SearchRequest(letter, in_all_projects=False))
         go_on.set()
         wait(lambda: len(talk.answers) == 2)
     assert texts == ["first", "d"]
@@ -132,17 +132,17 @@ def test_leaving_ends_it(said: ConfigHome) -> None:
     with looked_through(said) as talk:
         talk.asked("linter")
     begun = time.monotonic()
-    talk.contents.ask(SearchRequest("pool", everywhere=False))
+    talk.contents.request_search(SearchRequest("pool", in_all_projects=False))
     talk.contents.stop()
     assert time.monotonic() - begun < 5
-    assert talk.contents.ended
+    assert talk.contents.has_ended
     assert len(talk.answers) == 1
 
 
 def test_leaving_ends_an_update(said: ConfigHome) -> None:
     """It is not waited for: the next search reads the rest."""
     talk = Talk(said)
-    talk.contents._stopped = True
+    talk.contents._is_stopped = True
     talk.contents.start()
     assert talk.ended.wait(20)
     with opened_index(said.where, max_seconds=-1) as index:
@@ -153,7 +153,7 @@ def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.Mon
     """How many files could not be looked through is said."""
     monkeypatch.setattr(threads, "UPDATE_SECONDS", -1.0)
     with looked_through(said) as talk:
-        assert talk.asked("linter", everywhere=True).behind == 2
+        assert talk.asked("linter", everywhere=True).unindexed_files == 2
 
 
 def test_a_damaged_index_is_made_anew(said: ConfigHome) -> None:
@@ -163,14 +163,14 @@ def test_a_damaged_index_is_made_anew(said: ConfigHome) -> None:
     with open(index_file(said.where), "r+b") as stream:
         stream.write(b"no index at all")
     with looked_through(said) as talk:
-        assert talk.asked("linter").said
+        assert talk.asked("linter").hits
 
 
 def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
     """One in memory does for the chooser's life."""
     (said.config / "resume-hooks").write_text("in the way")
     with looked_through(said) as talk:
-        assert talk.asked("linter").said
+        assert talk.asked("linter").hits
 
 
 def test_a_search_in_a_thread_forks_nothing(
@@ -181,7 +181,7 @@ def test_a_search_in_a_thread_forks_nothing(
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
     with looked_through(said) as talk:
-        assert talk.asked("linter").said
+        assert talk.asked("linter").hits
 
 
 def test_a_phrase_costs_little(said: ConfigHome) -> None:

@@ -31,7 +31,7 @@ def session(config_home: ConfigHome) -> ListedSession:
 def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
     """The preview, once it is made."""
     deadline = time.monotonic() + 20
-    while (lines := made.of(kind, one)) == [READING_NOTICE]:
+    while (lines := made.find_lines(kind, one)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return lines
@@ -41,11 +41,11 @@ def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSe
     """The first answer is that it is read; the end of it is told once; the second asks no disk."""
     told = threading.Event()
     made = Previews(config_home.where, told.set)
-    assert made.of(OUTLINE, session) == [READING_NOTICE]
+    assert made.find_lines(OUTLINE, session) == [READING_NOTICE]
     assert told.wait(20)
     lines = wait_for(made, OUTLINE, session)
     os.remove(session.path)
-    assert made.of(OUTLINE, session) == lines
+    assert made.find_lines(OUTLINE, session) == lines
 
 
 def test_only_the_last_one_wanted_is_made(
@@ -61,7 +61,7 @@ def test_only_the_last_one_wanted_is_made(
     monkeypatch.setattr(previews, "make_preview", noted)
     made = Previews(config_home.where, lambda: None)
     for number in range(1, 50):
-        made.of(OUTLINE, row(number))
+        made.find_lines(OUTLINE, row(number))
     assert wait_for(made, OUTLINE, row(49)) == ["Title 49"]
     assert len(seen) < 5
 
@@ -71,7 +71,7 @@ def test_a_bug_costs_that_preview_alone(
 ) -> None:
     """The next one is made by a new thread."""
     made = Previews(config_home.where, lambda: None)
-    monkeypatch.setattr(threading, "excepthook", lambda told: made.fail(told.exc_value))
+    monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)
     assert wait_for(made, OUTLINE, row(1)) == ["This can't be shown: ZeroDivisionError"]
     monkeypatch.setattr(previews, "make_preview", lambda *_: ["fine"])

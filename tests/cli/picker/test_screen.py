@@ -14,7 +14,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, place_preview
+from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, find_preview_place
 from resume_hooks.cli.picker.sequences import KeyParser
 from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer
 from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
@@ -130,7 +130,7 @@ def test_what_is_listed_is_told() -> None:
     with typed(three, typed="2") as (chooser, pipe):
 
         def look() -> None:
-            told.append(chooser.head())
+            told.append(chooser.describe_list())
             pipe.send_text("\x19")
             when(lambda: bool(chooser.message), leave)
 
@@ -138,7 +138,7 @@ def test_what_is_listed_is_told() -> None:
             told.append(chooser.message)
             pipe.send_text("\r")
 
-        when(lambda: chooser.head().endswith("3"), look)
+        when(lambda: chooser.describe_list().endswith("3"), look)
         chooser.run()
     assert told == ["Resume a session · /home/me/proj · 1 of 3", "GO TITLE 2"]
 
@@ -187,7 +187,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
             time.sleep(0.2)
             pipe.send_text("\r")
 
-        when(lambda: chooser.everywhere and chooser.choices.count == 1, release)
+        when(lambda: chooser.in_all_projects and chooser.choices.count == 1, release)
         assert (taken(chooser), chooser.choices.count) == ("Title 2", 1)
 
 
@@ -221,7 +221,7 @@ def test_what_was_said_can_be_chosen() -> None:
         return [row.title for row in chooser.choices.matches] == ["Title 2"]
 
     def take() -> None:
-        heads.append(chooser.head())
+        heads.append(chooser.describe_list())
         pipe.send_text("\r")
 
     with typed(
@@ -244,18 +244,18 @@ def test_what_was_asked_before_is_no_answer() -> None:
         return says(1 if text == "pool" else 2) if text else []
 
     def type_on() -> None:
-        told.append(chooser.nothing())
+        told.append(chooser.describe_empty_list())
         pipe.send_text("s")
-        when(lambda: chooser._typed.text == "pools", go.set)
+        when(lambda: chooser._input_buffer.text == "pools", go.set)
         when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
 
     with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(
             lambda: (
-                chooser._typed.text == "pool"
-                and chooser._loading is not None
-                and chooser._loading.done
+                chooser._input_buffer.text == "pool"
+                and chooser._loader is not None
+                and chooser._loader.is_done
             ),
             type_on,
         )
@@ -273,14 +273,16 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
         return []
 
     def take() -> None:
-        messages.extend([chooser.message, chooser.nothing()])
+        messages.extend([chooser.message, chooser.describe_empty_list()])
         pipe.send_text("\x15title 3\r")
 
     with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
         when(
             lambda: (
-                bool(chooser.message) and chooser._asked is None and not chooser.choices.matches
+                bool(chooser.message)
+                and chooser._current_search is None
+                and not chooser.choices.matches
             ),
             take,
         )
@@ -300,7 +302,7 @@ def test_leaving_waits_for_no_search() -> None:
         return []
 
     with typed(three, contents=lambda told: Saying(told, stuck)) as (chooser, pipe):
-        when(lambda: chooser._contents is not None and chooser._contents.thread.is_alive(),
+        when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
              lambda: pipe.send_text("\x1b"))  # fmt: skip
         since = time.monotonic()
         assert chooser.run() is None
@@ -319,4 +321,4 @@ def test_leaving_waits_for_no_search() -> None:
 )
 def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
     """Beside a wide list, below a high one, or nowhere."""
-    assert place_preview(columns, rows) == (beside, below)
+    assert find_preview_place(columns, rows) == (beside, below)

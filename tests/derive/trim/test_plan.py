@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from resume_hooks.cli.verb_table import command_of_verb
+from resume_hooks.cli.verb_table import load_command
 from resume_hooks.derive import agents, untrim
 from resume_hooks.derive.child.write import planned_receipt, write_child
 from resume_hooks.derive.originals import look_up_original
@@ -336,14 +336,13 @@ def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> 
     path = session(config_home)
     before = sorted(config_home.root.rglob("*"))
     done = CliRunner().invoke(
-        command_of_verb("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"]
+        load_command("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"]
     )
     assert done.exit_code == 0
     assert "Trimming would not pay" in done.output
     assert sorted(config_home.root.rglob("*")) == before
     assert (
-        CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0"]).exit_code
-        == 0
+        CliRunner().invoke(load_command("trim"), [str(path), "--keep-recent", "0"]).exit_code == 0
     )
     assert len(list(path.parent.glob("*.jsonl"))) == 2
 

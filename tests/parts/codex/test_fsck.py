@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.errors import ResumeHooksError
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
@@ -86,7 +86,7 @@ def told(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
     """The document of a run that ends so, in its form."""
     assert (done.returncode, done.stderr) == (code, b"")
     data = json.loads(done.stdout)["data"]
-    form_of_verb("fsck").model_validate(data)
+    schema_of_verb("fsck").model_validate(data)
     return data
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli as command
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.hooks.reply import block_reply, host_of_event
@@ -162,7 +162,7 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     done = cli("scrub", THREAD, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)["data"]
-    form_of_verb("scrub").model_validate(data)
+    schema_of_verb("scrub").model_validate(data)
     assert (data["file"], data["receipt"]["agent"]) == (str(home), "codex")
     assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [
         (str(home), 4)
@@ -190,7 +190,7 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
         done = CliRunner().invoke(command, [*words, "--json"], env=config_home.environ)
         assert done.exit_code == 0 or "--list" in words, (words, done.output)
         data = json.loads(done.stdout)["data"]
-        form_of_verb(words[0]).model_validate(data)
+        schema_of_verb(words[0]).model_validate(data)
         return data
 
     listed = run("sessions", "--all", "--helpers", "--limit", "0")["sessions"]

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.parts.secrets.audit import CACHE_FILE, Audit, audit_sessions
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
@@ -246,7 +246,7 @@ def listed(cli: Cli, *words: str) -> dict[str, Any]:
     done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
-    return form_of_verb("scrub").model_validate(document["data"]).model_dump()
+    return schema_of_verb("scrub").model_validate(document["data"]).model_dump()
 
 
 def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.paths import project_key
 from tests import strangers
 from tests.builders import (
@@ -282,7 +282,7 @@ def test_whole(document: Document, path: Path) -> None:
     Through a pipe as of a file.
     """
     data = document("import", "-", "--whole", stdin=path.read_bytes())["data"]
-    form_of_verb("import").model_validate(data)
+    schema_of_verb("import").model_validate(data)
     assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
     assert data["imported"] is None
     assert [(row["was"], row["session_id"], row["existing"]) for row in data["bundle"]] == [

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.cli.schema import form_of_verb
+from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
@@ -87,7 +87,7 @@ class Person:
     def lineage(self, *words: str) -> list[dict[str, Any]]:
         """The rows of ``lineage --team``, which fit their form."""
         data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
-        form_of_verb("lineage").model_validate(data)
+        schema_of_verb("lineage").model_validate(data)
         return list(data["rows"])
 
     def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Person:
         document = json.loads(self.run("team", *words, "--json", code=code, **env))
         if not document["ok"]:
             return dict(document["error"])
-        form_of_verb("team").model_validate(document["data"])
+        schema_of_verb("team").model_validate(document["data"])
         return {**document["data"], "warnings": document["warnings"]}
 
 

@@ -11,7 +11,7 @@ import click
 from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb
+from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb_terminal
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.session_list.rows import age_text, context_percent_text, session_name
 from resume_hooks.hooks.session_list.state import Choices, ListEntry, list_entries
@@ -22,32 +22,32 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
 FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
-MAX_LISTED = 30  # the maximum number of sessions in a numbered list
+MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in a numbered list
 # the number of sessions to search for the words, so that the user does not wait for all sessions
-MAX_SEARCHED = 2_000
+MAX_SEARCHED_SESSIONS = 2_000
 
 
-def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
+def choose_session(typed: str = "", *, in_all_projects: bool = False) -> SessionFile:
     """Return the session that the user chooses. Raise click.Abort if they leave, SessionNotFound for an empty list."""
     folder = current_folder()
 
-    def sessions_of(everywhere: bool) -> Iterator[ListEntry]:
-        return list_entries(folder, Where(), all_projects=everywhere, all_agents=True)
+    def list_sessions(in_all_projects: bool) -> Iterator[ListEntry]:
+        return list_entries(folder, Where(), all_projects=in_all_projects, all_agents=True)
 
-    if is_dumb():
-        row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
+    if is_dumb_terminal():
+        row: ListedSession | None = _choose_by_number(list_sessions(in_all_projects), typed)
     else:
         # These imports take 100 ms, and a session that was named does not need them.
         from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
         from resume_hooks.cli.picker.threads import ContentSearch
 
         offered_sessions = OfferedSessions(
-            sessions_of,
+            list_sessions,
             folder,
             KEY_ACTIONS,
             lambda on_answer: ContentSearch(folder, Where(), on_answer),
         )
-        row = Chooser(offered_sessions, Where(), typed=typed, everywhere=everywhere).run()
+        row = Chooser(offered_sessions, Where(), typed=typed, in_all_projects=in_all_projects).run()
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
@@ -57,8 +57,8 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
 
 def _choose_by_number(sessions: Iterator[ListEntry], typed: str) -> ListedSession:
     choices = Choices(typed)
-    choices.add_entries(islice(sessions, MAX_SEARCHED))
-    rows = choices.matches[:MAX_LISTED]
+    choices.add_entries(islice(sessions, MAX_SEARCHED_SESSIONS))
+    rows = choices.matches[:MAX_LISTED_SESSIONS]
     if not rows:
         raise SessionNotFound(
             f"No session here contains all of '{typed}'" if typed else "No session of this folder",
@@ -103,7 +103,7 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
     )
 
 
-def _copy_resume_command(row: ListedSession, _said: str) -> str:
+def _copy_resume_command(row: ListedSession, _message: str) -> str:
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
     return copy_command(relocate.command_to_continue(session, row.folder, Where()))
 

@@ -37,7 +37,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-from resume_hooks.cli.output import wants_colour
+from resume_hooks.cli.output import find_colour_preference
 from resume_hooks.cli.picker.sequences import filter_keys
 from resume_hooks.cli.picker.threads import (
     ContentSearch,
@@ -63,11 +63,11 @@ from resume_hooks.system.text import format_count
 ESCAPE_SECONDS = 0.1
 # signals that are raised again after the terminal is restored
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
-PAGE_LINES = 10  # the number of lines that a page key moves
-LIST_END = 10**9
-MOVES = {
+PAGE_KEY_LINES = 10  # the number of lines that a page key moves
+MAX_MOVE = 10**9
+KEY_MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
-    "pageup": -PAGE_LINES, "pagedown": PAGE_LINES, "home": -LIST_END, "end": LIST_END,
+    "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE, "end": MAX_MOVE,
 }  # fmt: skip
 
 Listing = Callable[[bool], Iterator[ListEntry]]
@@ -75,9 +75,9 @@ KeyAction = Callable[[ListedSession, str], str | ListedSession]
 """A key's action on a session, given the current message. It returns a new message, or a session to
 choose instead."""
 
-SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
+SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ALL_KEYS_HINT = " · F1 or ? all keys"
-LONG_HELP = (
+ALL_KEYS_HELP = (
     (
         "type words      sessions that hold all of them: title, tag, branch, folder, id, "
         "first prompt; then what was said"
@@ -98,7 +98,7 @@ MIN_COLUMNS_BELOW = 44  # the minimum number of columns for a preview below the 
 MIN_ROWS_FOR_HELP = 14  # the minimum number of rows for showing all keys below a list
 PREVIEW_COLUMNS = 79
 MAX_HIT_LINES = 5  # the number of lines of a hit's text in a preview
-STYLE = Style.from_dict(
+SCREEN_STYLE = Style.from_dict(
     {
         "head": "bold",
         "chosen": "reverse",
@@ -112,50 +112,57 @@ STYLE = Style.from_dict(
 class OfferedSessions(NamedTuple):
     """The sessions to choose from: a function that lists those of one project or, with True, of all projects.
 
-    ``deeds`` are the actions of additional keys on the marked session. ``contents`` searches the
-    turns.
+    ``key_actions`` are the actions of additional keys on the marked session. ``make_search``
+    searches the turns.
     """
 
-    sessions: Listing
+    list_sessions: Listing
     folder: str
     key_actions: Mapping[str, KeyAction]
-    contents: Callable[[Callable[[SearchAnswer | None], None]], ContentSearch] | None = None
+    make_search: Callable[[Callable[[SearchAnswer | None], None]], ContentSearch] | None = None
 
 
 class Chooser:
     """The screen on which the user chooses a session."""
 
     def __init__(
-        self, offered: OfferedSessions, where: Where, *, typed: str = "", everywhere: bool = False
+        self,
+        offered_sessions: OfferedSessions,
+        where: Where,
+        *,
+        typed: str = "",
+        in_all_projects: bool = False,
     ) -> None:
         self.choices = Choices(typed)
-        self.kind = KINDS[0]
+        self.preview_kind = KINDS[0]
         self.message = ""
         self.shows_help = False
-        self.everywhere = everywhere
-        self._offered = offered
-        self._ending: signal.Signals | None = None
-        look = offered.contents
-        self._contents = (
-            look(lambda answer: self._call_in_loop(lambda: self._show_answer(answer)))
-            if look
+        self.in_all_projects = in_all_projects
+        self._offered_sessions = offered_sessions
+        self._ending_signal: signal.Signals | None = None
+        make_search = offered_sessions.make_search
+        self._content_search = (
+            make_search(lambda answer: self._call_in_loop(lambda: self._show_answer(answer)))
+            if make_search
             else None
         )
-        self._asked: SearchRequest | None = None
+        self._current_search: SearchRequest | None = None
         """The current search of the turns."""
-        self._behind = 0
+        self._unindexed_files = 0
         """The number of files that are not indexed yet."""
-        self._typed = Buffer(multiline=False, on_text_changed=self._search)
-        self._typed.text = typed
-        self._typed.cursor_position = len(typed)
-        self._loading: SessionLoader | None = None
+        self._input_buffer = Buffer(multiline=False, on_text_changed=self._filter_sessions)
+        self._input_buffer.text = typed
+        self._input_buffer.cursor_position = len(typed)
+        self._loader: SessionLoader | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
-            layout=screen_layout(self, self._typed),
-            key_bindings=self._key_bindings(offered.key_actions),
-            style=STYLE,
+            layout=make_screen_layout(self, self._input_buffer),
+            key_bindings=self._key_bindings(offered_sessions.key_actions),
+            style=SCREEN_STYLE,
             full_screen=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if wants_colour(where.environ) is False else None,
+            color_depth=ColorDepth.DEPTH_1_BIT
+            if find_colour_preference(where.environ) is False
+            else None,
         )
         self.app.ttimeoutlen = ESCAPE_SECONDS
         filter_keys(self.app.input)
@@ -170,104 +177,104 @@ class Chooser:
         former_hook = threading.excepthook
         threading.excepthook = self._handle_thread_failure
         try:
-            chosen = self.app.run(pre_run=self._begin, set_exception_handler=False)
+            chosen = self.app.run(pre_run=self._start, set_exception_handler=False)
         except (EOFError, OSError) as error:
             if _is_terminal_open():
                 if isinstance(error, OSError):
                     raise
                 return None
-            chosen, self._ending = None, self._ending or ENDING_SIGNALS[-1]
+            chosen, self._ending_signal = None, self._ending_signal or ENDING_SIGNALS[-1]
         finally:
             threading.excepthook = former_hook
-            if self._loading is not None:
-                self._loading.stop()
-            if self._contents is not None:
-                self._contents.stop()
-        if self._ending is not None:
+            if self._loader is not None:
+                self._loader.stop()
+            if self._content_search is not None:
+                self._content_search.stop()
+        if self._ending_signal is not None:
             # after the terminal is restored, end as if the signal had not been caught
-            os.kill(os.getpid(), self._ending)
+            os.kill(os.getpid(), self._ending_signal)
         return chosen
 
-    def head(self) -> str:
+    def describe_list(self) -> str:
         """Return a description of the listed sessions, and their number."""
-        if self.everywhere:
+        if self.in_all_projects:
             scope = "all projects"
         else:
-            scope = shorten_home(self._offered.folder)
+            scope = shorten_home(self._offered_sessions.folder)
         match_count, count = len(self.choices.matches), self.choices.count
         if match_count != count:
             count_text = f"{match_count:,} of {count:,}"
         else:
             count_text = f"{count:,}"
-        if self._loading is not None and self._loading.done:
+        if self._loader is not None and self._loader.is_done:
             loading_text = ""
         else:
             loading_text = " ..."
-        if self._behind and self._typed.text:
-            unindexed_text = f" · {format_count(self._behind, 'file')} not indexed yet"
+        if self._unindexed_files and self._input_buffer.text:
+            unindexed_text = f" · {format_count(self._unindexed_files, 'file')} not indexed yet"
         else:
             unindexed_text = ""
         return f"Resume a session · {scope} · {count_text}{loading_text}{unindexed_text}"
 
-    def nothing(self) -> str:
+    def describe_empty_list(self) -> str:
         """Return the reason why the list is empty."""
-        if self._loading is None or not self._loading.done:
+        if self._loader is None or not self._loader.is_done:
             return "  listing sessions ..."
         if self.choices.count:
-            if self._asked:
+            if self._current_search:
                 return "  Searching the turns ..."
             return "  No session contains these words."
-        if self.everywhere:
+        if self.in_all_projects:
             return "  No session here."
         return "  No session of this project: Ctrl+A lists all projects."
 
-    def preview(self, row: ListedSession) -> Sequence[str]:
+    def preview_lines(self, row: ListedSession) -> Sequence[str]:
         """Return the lines of a session's preview."""
-        return self._previews.of(self.kind, row)
+        return self._previews.find_lines(self.preview_kind, row)
 
-    def size(self) -> tuple[int, int]:
+    def terminal_size(self) -> tuple[int, int]:
         """Return the columns and rows of the terminal."""
         size = self.app.output.get_size()
         return size.columns, size.rows
 
-    def _key_bindings(self, deeds: Mapping[str, KeyAction]) -> KeyBindings:
+    def _key_bindings(self, key_actions: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
-        for name, by in MOVES.items():
-            keys.add(name)(lambda _event, by=by: self._move(by))
+        for name, lines in KEY_MOVES.items():
+            keys.add(name)(lambda _event, lines=lines: self._move(lines))
         # The binding is eager, because a lone Esc would otherwise wait for a longer sequence.
         # ``sequences`` removes the sequences that begin with Esc.
-        keys.add("escape", eager=True)(lambda _event: self._exit(None))
-        nothing_typed = Condition(lambda: not self._typed.text)
-        keys.add("c-d", filter=nothing_typed)(lambda _event: self._exit(None))
+        keys.add("escape", eager=True)(lambda _event: self._close(None))
+        nothing_typed = Condition(lambda: not self._input_buffer.text)
+        keys.add("c-d", filter=nothing_typed)(lambda _event: self._close(None))
         keys.add("?", filter=nothing_typed)(lambda _event: self._toggle_help())
         actions = {
-            "c-c": lambda: self._exit(None),
-            "<sigint>": lambda: self._exit(None),
-            "enter": self._choose,
-            "tab": self._next_preview,
+            "c-c": lambda: self._close(None),
+            "<sigint>": lambda: self._close(None),
+            "enter": self._choose_marked,
+            "tab": self._show_next_preview,
             "c-a": self._toggle_projects,
             "f1": self._toggle_help,
         }
         for name, action in actions.items():
             keys.add(name)(lambda _event, action=action: action())
-        for name, deed in deeds.items():
-            keys.add(name)(lambda _event, deed=deed: self._run_action(deed))
+        for name, key_action in key_actions.items():
+            keys.add(name)(lambda _event, key_action=key_action: self._run_action(key_action))
         return keys
 
-    def _move(self, by: int) -> None:
+    def _move(self, lines: int) -> None:
         self.message = ""  # the message belonged to the previously marked session
-        self.choices.move_choice(by)
+        self.choices.move_choice(lines)
 
-    def _choose(self) -> None:
+    def _choose_marked(self) -> None:
         if self.choices.chosen_session is not None:
-            self._exit(self.choices.chosen_session)
+            self._close(self.choices.chosen_session)
 
-    def _next_preview(self) -> None:
-        self.kind = KINDS[(KINDS.index(self.kind) + 1) % len(KINDS)]
+    def _show_next_preview(self) -> None:
+        self.preview_kind = KINDS[(KINDS.index(self.preview_kind) + 1) % len(KINDS)]
 
     def _toggle_projects(self) -> None:
-        self.everywhere = not self.everywhere
-        self._load()
+        self.in_all_projects = not self.in_all_projects
+        self._load_sessions()
 
     def _run_action(self, action: KeyAction) -> None:
         """Show an action's message about the chosen session, or leave with the session that the action created."""
@@ -278,83 +285,86 @@ class Chooser:
         if isinstance(outcome, str):
             self.message = outcome
         else:
-            self._exit(outcome)
+            self._close(outcome)
 
     def _toggle_help(self) -> None:
         self.shows_help = not self.shows_help
 
-    def _exit(self, chosen: ListedSession | None) -> None:
+    def _close(self, chosen: ListedSession | None) -> None:
         if not self.app.is_done:  # two keys may arrive at once
             self.app.exit(result=chosen)
 
-    def _fail(self, error: BaseException | None) -> None:
+    def _close_after_bug(self, error: BaseException | None) -> None:
         """Close the screen because of a bug, which ``main`` reports like any other bug."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(lambda _, context: self._fail(context.get("exception")))
+        self._loop.set_exception_handler(
+            lambda _, context: self._close_after_bug(context.get("exception"))
+        )
         for number in ENDING_SIGNALS:
-            self._loop.add_signal_handler(number, self._end, number)
-        self._load()
+            self._loop.add_signal_handler(number, self._end_by_signal, number)
+        self._load_sessions()
 
-    def _end(self, number: signal.Signals) -> None:
-        self._ending = number
-        self._exit(None)
+    def _end_by_signal(self, number: signal.Signals) -> None:
+        self._ending_signal = number
+        self._close(None)
 
-    def _load(self) -> None:
-        if self._loading is not None:
-            self._loading.stop()
-        self.choices = Choices(self._typed.text)
+    def _load_sessions(self) -> None:
+        if self._loader is not None:
+            self._loader.stop()
+        self.choices = Choices(self._input_buffer.text)
         self._start_search()
-        listing = self._offered.sessions(self.everywhere)
-        self._loading = SessionLoader(
-            listing, lambda source, piece: self._call_in_loop(lambda: self._add(source, piece))
+        listing = self._offered_sessions.list_sessions(self.in_all_projects)
+        self._loader = SessionLoader(
+            listing,
+            lambda source, piece: self._call_in_loop(lambda: self._add_sessions(source, piece)),
         )
 
-    def _add(self, source: SessionLoader, entries: list[ListEntry]) -> None:
-        if source is self._loading:
+    def _add_sessions(self, source: SessionLoader, entries: list[ListEntry]) -> None:
+        if source is self._loader:
             self.choices.add_entries(entries)
             self.app.invalidate()
 
-    def _search(self, _buffer: Buffer) -> None:
+    def _filter_sessions(self, _buffer: Buffer) -> None:
         self.message = ""
-        self.choices.filter_by_words(self._typed.text)
+        self.choices.filter_by_words(self._input_buffer.text)
         self._start_search()
 
     def _start_search(self) -> None:
         """Start a search of the turns for the typed words."""
-        self._asked = None
-        if self._contents is not None and not self._contents.ended:
-            self._asked = SearchRequest(self._typed.text, self.everywhere)
-            self._contents.ask(self._asked)
+        self._current_search = None
+        if self._content_search is not None and not self._content_search.has_ended:
+            self._current_search = SearchRequest(self._input_buffer.text, self.in_all_projects)
+            self._content_search.request_search(self._current_search)
 
     def _show_answer(self, answer: SearchAnswer | None) -> None:
-        if answer is not None and answer.asked == self._asked:
-            self._behind = answer.behind
-            self.choices.set_hits(answer.said)
-        if answer is None or answer.asked == self._asked:
-            self._asked = None
+        if answer is not None and answer.request == self._current_search:
+            self._unindexed_files = answer.unindexed_files
+            self.choices.set_hits(answer.hits)
+        if answer is None or answer.request == self._current_search:
+            self._current_search = None
             self.app.invalidate()
 
     def _after_first_paint(self, _app: object) -> None:
-        if self._contents is not None:
-            self._contents.start()
+        if self._content_search is not None:
+            self._content_search.start()
 
     def _handle_thread_failure(self, failure: threading.ExceptHookArgs) -> None:
         """Handle a bug in a thread. A bug in a listing closes the picker; a bug in a preview or a search does not."""
         if failure.thread is self._previews.thread:
-            self._previews.fail(failure.exc_value)
-        elif self._contents is not None and failure.thread is self._contents.thread:
+            self._previews.record_failure(failure.exc_value)
+        elif self._content_search is not None and failure.thread is self._content_search.thread:
             self.message = f"The turns can't be searched: {failure.exc_type.__name__}"
         else:
-            self._call_in_loop(lambda: self._fail(failure.exc_value))
+            self._call_in_loop(lambda: self._close_after_bug(failure.exc_value))
 
-    def _call_in_loop(self, work: Callable[[], object]) -> None:
+    def _call_in_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the user left in the meantime
-                self._loop.call_soon_threadsafe(work)
+                self._loop.call_soon_threadsafe(call)
 
 
 def _is_terminal_open() -> bool:
@@ -376,11 +386,11 @@ def _is_terminal_open() -> bool:
 class PreviewPlace(NamedTuple):
     """The position of a preview in a terminal of a given size: beside the list, below it, or neither."""
 
-    beside: bool
-    below: bool
+    is_beside: bool
+    is_below: bool
 
 
-def place_preview(columns: int, rows: int) -> PreviewPlace:
+def find_preview_place(columns: int, rows: int) -> PreviewPlace:
     """Return the position that has space for a preview."""
     beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
     return PreviewPlace(
@@ -389,11 +399,11 @@ def place_preview(columns: int, rows: int) -> PreviewPlace:
 
 
 class _LinesControl(UIControl):
-    def __init__(self, make: Callable[[int, int], list[tuple[str, str]]]) -> None:
-        self._make = make
+    def __init__(self, make_lines: Callable[[int, int], list[tuple[str, str]]]) -> None:
+        self._make_lines = make_lines
 
     def create_content(self, width: int, height: int) -> UIContent:
-        lines = self._make(width, height)
+        lines = self._make_lines(width, height)
 
         def line(number: int) -> StyleAndTextTuples:
             return [lines[number]]
@@ -401,68 +411,74 @@ class _LinesControl(UIControl):
         return UIContent(line, len(lines), show_cursor=False)
 
 
-def screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
+def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
     """Return the layout of the screen; ``input_buffer`` is the input field."""
-    search = Window(
+    input_window = Window(
         BufferControl(
             input_buffer, input_processors=[BeforeInput("search: ", style="class:aside")]
         ),
         height=1,
         dont_extend_height=True,
     )
-    beside = _conditional(
-        lambda: place_preview(*chooser.size()).beside,
-        _preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
+    beside = _show_if(
+        lambda: find_preview_place(*chooser.terminal_size()).is_beside,
+        _make_preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
-    below = _conditional(
-        lambda: place_preview(*chooser.size()).below,
-        _preview_window(chooser, height=lambda: Dimension.exact(chooser.size()[1] // 2)),
+    below = _show_if(
+        lambda: find_preview_place(*chooser.terminal_size()).is_below,
+        _make_preview_window(
+            chooser, height=lambda: Dimension.exact(chooser.terminal_size()[1] // 2)
+        ),
     )
-    line = _conditional(
-        lambda: place_preview(*chooser.size()).beside,
+    divider = _show_if(
+        lambda: find_preview_place(*chooser.terminal_size()).is_beside,
         Window(width=1, char="│", style="class:aside"),
     )
     message = FormattedTextControl(lambda: [("class:message", chooser.message)])
     message_window = Window(
         message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True
     )
-    rows = Window(
-        _LinesControl(lambda width, height: _row_fragments(chooser, width, height)),
+    list_window = Window(
+        _LinesControl(lambda width, height: _draw_rows(chooser, width, height)),
         height=Dimension(min=1, weight=1),
     )
 
     # if there is no space for all keys, the hint to the keys is also omitted
     def key_line() -> str:
-        if chooser.size()[1] >= MIN_ROWS_FOR_HELP:
-            return SHORT_HELP + ALL_KEYS_HINT
-        return SHORT_HELP
+        if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
+            return SHORT_KEYS_HELP + ALL_KEYS_HINT
+        return SHORT_KEYS_HELP
 
     return Layout(
         HSplit(
             [
-                _conditional(
-                    lambda: chooser.size()[1] >= 4, _line_window(chooser.head, "class:head")
+                _show_if(
+                    lambda: chooser.terminal_size()[1] >= 4,
+                    _make_line_window(chooser.describe_list, "class:head"),
                 ),
-                search,
-                VSplit([rows, line, beside]),
+                input_window,
+                VSplit([list_window, divider, beside]),
                 below,
-                _conditional(lambda: bool(chooser.message), message_window),
-                _conditional(
-                    lambda: chooser.shows_help and chooser.size()[1] >= MIN_ROWS_FOR_HELP,
-                    _help_window(chooser),
+                _show_if(lambda: bool(chooser.message), message_window),
+                _show_if(
+                    lambda: chooser.shows_help and chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP,
+                    _make_help_window(chooser),
                 ),
-                _conditional(lambda: chooser.size()[1] >= 6, _line_window(key_line, "class:aside")),
+                _show_if(
+                    lambda: chooser.terminal_size()[1] >= 6,
+                    _make_line_window(key_line, "class:aside"),
+                ),
             ]
         ),
-        focused_element=search,
+        focused_element=input_window,
     )
 
 
-def _conditional(is_shown: Callable[[], bool], container: Container) -> Container:
+def _show_if(is_shown: Callable[[], bool], container: Container) -> Container:
     return ConditionalContainer(container, Condition(is_shown))
 
 
-def _line_window(text: Callable[[], str], style: str) -> Window:
+def _make_line_window(text: Callable[[], str], style: str) -> Window:
     return Window(
         _LinesControl(lambda width, _: [(style, cut_to_columns(text(), width))]),
         height=1,
@@ -470,37 +486,39 @@ def _line_window(text: Callable[[], str], style: str) -> Window:
     )
 
 
-def _help_window(chooser: Chooser) -> Window:
+def _make_help_window(chooser: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
         lines = []
-        for line in LONG_HELP:
+        for line in ALL_KEYS_HELP:
             for part in wrap_to_columns(line, width, 3):
                 lines.append(("class:aside", part))
         return lines
 
     def height() -> Dimension:
-        return Dimension(min=len(LONG_HELP), preferred=len(lines(chooser.size()[0], 0)))
+        return Dimension(
+            min=len(ALL_KEYS_HELP), preferred=len(lines(chooser.terminal_size()[0], 0))
+        )
 
     return Window(_LinesControl(lines), height=height, dont_extend_height=True)
 
 
-def _row_fragments(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:
+def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str]]:
     now = time.time()
-    page = chooser.choices.visible_rows(height)
-    if not page:
-        return [("class:aside", cut_to_columns(chooser.nothing(), width))]
+    visible_rows = chooser.choices.visible_rows(height)
+    if not visible_rows:
+        return [("class:aside", cut_to_columns(chooser.describe_empty_list(), width))]
     lines = []
-    for row, chosen in page:
+    for row, is_chosen in visible_rows:
         hit = chooser.choices.turn_only_hit(row)
         if hit:
-            line = hit_line(row, hit, width, is_chosen=chosen)
+            line = hit_line(row, hit, width, is_chosen=is_chosen)
         else:
-            line = session_line(row, width, now, is_chosen=chosen)
-        lines.append(("class:chosen" if chosen else "", line))
+            line = session_line(row, width, now, is_chosen=is_chosen)
+        lines.append(("class:chosen" if is_chosen else "", line))
     return lines
 
 
-def _quote_of_row(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
+def _describe_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
     """Return the hit of a session that matches only by a turn."""
     hit = chooser.choices.turn_only_hit(row)
     if hit:
@@ -512,18 +530,18 @@ def _quote_of_row(chooser: Chooser, row: ListedSession, width: int) -> list[str]
     return []
 
 
-def _preview_window(chooser: Chooser, **size: object) -> Window:
+def _make_preview_window(chooser: Chooser, **size: object) -> Window:
     def lines(width: int, height: int) -> list[tuple[str, str]]:
         row = chooser.choices.chosen_session
         if row is None:
             return [("", "")]
-        kinds = "  ".join(f"[{kind}]" if kind == chooser.kind else kind for kind in KINDS)
+        kinds = "  ".join(f"[{kind}]" if kind == chooser.preview_kind else kind for kind in KINDS)
         text = [
             kinds,
             *describe_session(row),
-            *_quote_of_row(chooser, row, width),
+            *_describe_hit(chooser, row, width),
             "",
-            *chooser.preview(row),
+            *chooser.preview_lines(row),
         ]
         styles = ["class:kind", "class:head"]
         lines = []

@@ -14,7 +14,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-MAX_STORED = 4_096  # the maximum number of characters of an unfinished sequence to store
+MAX_STORED_CHARACTERS = 4_096  # the maximum number of characters of an unfinished sequence to store
 PASTE_START = "\x1b[200~"  # the start of a paste; the parser handles the rest
 DOUBLE_ESCAPE = "\x1b\x1b"
 
@@ -37,25 +37,25 @@ _DOUBLE_ESCAPE_START = re.compile(
 class KeyParser(Vt100Parser):
     """A parser that receives only known keys."""
 
-    _held = ""
+    _unfinished_sequence = ""
 
     def feed(self, data: str) -> None:
         """Parse the input. Store an unfinished sequence until the rest of it arrives."""
-        rest, self._held = self._held + data, ""
-        while rest:
+        remaining_input, self._unfinished_sequence = self._unfinished_sequence + data, ""
+        while remaining_input:
             if self._in_bracketed_paste:
-                super().feed(rest)
+                super().feed(remaining_input)
                 return
-            text, escape, after_escape = rest.partition("\x1b")
+            text, escape, after_escape = remaining_input.partition("\x1b")
             super().feed(text)
-            rest = escape + after_escape
-            sequence = _COMPLETE_SEQUENCE.match(rest)
-            if sequence is None or _DOUBLE_ESCAPE_START.fullmatch(rest):
-                self._held = rest[:MAX_STORED]
+            remaining_input = escape + after_escape
+            sequence = _COMPLETE_SEQUENCE.match(remaining_input)
+            if sequence is None or _DOUBLE_ESCAPE_START.fullmatch(remaining_input):
+                self._unfinished_sequence = remaining_input[:MAX_STORED_CHARACTERS]
                 return
-            rest = rest[sequence.end() :]
+            remaining_input = remaining_input[sequence.end() :]
             if sequence[0] == PASTE_START:
-                super().feed(PASTE_START + rest)
+                super().feed(PASTE_START + remaining_input)
                 return
             if sequence[0] == DOUBLE_ESCAPE:
                 super().feed("\x1b")
@@ -68,7 +68,7 @@ class KeyParser(Vt100Parser):
 
     def flush(self) -> None:
         """End the input. One or two stored Escapes are the key Esc; the beginning of another sequence is dropped."""
-        stored, self._held = self._held, ""
+        stored, self._unfinished_sequence = self._unfinished_sequence, ""
         if stored in {"\x1b", DOUBLE_ESCAPE}:
             super().feed("\x1b")
         super().flush()

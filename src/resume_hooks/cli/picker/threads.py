@@ -25,37 +25,39 @@ BATCH_SECONDS = 0.05  # the number of seconds between two batches of a listing
 
 
 class SessionLoader:
-    """A running listing. Its thread calls ``take`` with each batch, and with the last batch at the end."""
+    """A running listing. Its thread calls ``on_batch`` with each batch, and with the last batch at the end."""
 
     def __init__(
-        self, entries: Iterator[ListEntry], take: Callable[[SessionLoader, list[ListEntry]], None]
+        self,
+        entries: Iterator[ListEntry],
+        on_batch: Callable[[SessionLoader, list[ListEntry]], None],
     ) -> None:
-        self.done = False
-        self._found = entries
-        self._take = take
-        self._stopped = False
+        self.is_done = False
+        self._entries = entries
+        self._on_batch = on_batch
+        self._is_stopped = False
         # With a daemon thread, the chooser can end at once.
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
         """Stop passing sessions to the callback."""
-        self._stopped = True
+        self._is_stopped = True
 
     def _run(self) -> None:
         batch: list[ListEntry] = []
-        since = time.monotonic()
-        for entry in self._found:
+        batch_start = time.monotonic()
+        for entry in self._entries:
             batch.append(entry)
-            if self._stopped:
+            if self._is_stopped:
                 return
-            if time.monotonic() - since >= BATCH_SECONDS:
-                self._take(self, batch)
-                batch, since = [], time.monotonic()
-        self.done = True
-        self._take(self, batch)
+            if time.monotonic() - batch_start >= BATCH_SECONDS:
+                self._on_batch(self, batch)
+                batch, batch_start = [], time.monotonic()
+        self.is_done = True
+        self._on_batch(self, batch)
 
 
-KEY_PAUSE = 0.03  # the number of seconds without a key before a search starts
+KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a key before a search starts
 UPDATE_SECONDS = 2.0  # the time limit in seconds for updating the index
 CLOSE_SECONDS = 0.3  # the maximum number of seconds that leaving waits for the index to close
 
@@ -64,15 +66,15 @@ class SearchRequest(NamedTuple):
     """The words to search for, and whether to search all projects."""
 
     text: str
-    everywhere: bool
+    in_all_projects: bool
 
 
 class SearchAnswer(NamedTuple):
-    """The best turns for some words; ``behind`` files are not in the index yet."""
+    """The best turns for some words; ``unindexed_files`` files are not in the index yet."""
 
-    asked: SearchRequest
-    said: list[TurnHit]
-    behind: int
+    request: SearchRequest
+    hits: list[TurnHit]
+    unindexed_files: int
 
 
 class _SearchStopped(Exception):
@@ -80,22 +82,22 @@ class _SearchStopped(Exception):
 
 
 class ContentSearch:
-    """A search of the turns. Its thread calls ``told`` with each answer, and with None at the end.
+    """A search of the turns. Its thread calls ``on_answer`` with each answer, and with None at the end.
 
     ``folder`` selects the project unless all projects are searched. The index is opened once, and
     stays open.
     """
 
     def __init__(
-        self, folder: str, where: Where, told: Callable[[SearchAnswer | None], None]
+        self, folder: str, where: Where, on_answer: Callable[[SearchAnswer | None], None]
     ) -> None:
         self._folder = folder
         self._where = where
-        self._on_answer = told
+        self._on_answer = on_answer
         self._changed = threading.Condition()
-        self._wanted: SearchRequest | None = None
-        self._stopped = False
-        self.ended = False
+        self._next_search: SearchRequest | None = None
+        self._is_stopped = False
+        self.has_ended = False
         """Whether the search has ended: the user left the chooser, or the index is unusable."""
         self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
 
@@ -104,16 +106,16 @@ class ContentSearch:
         if self.thread.ident is None:
             self.thread.start()
 
-    def ask(self, request: SearchRequest) -> None:
+    def request_search(self, request: SearchRequest) -> None:
         """Search for new words in place of the previous ones."""
         with self._changed:
-            self._wanted = request
+            self._next_search = request
             self._changed.notify()
 
     def stop(self) -> None:
         """End the search, and wait briefly until the index is closed."""
         with self._changed:
-            self._stopped = True
+            self._is_stopped = True
             self._changed.notify()
         if self.thread.is_alive():
             self.thread.join(CLOSE_SECONDS)
@@ -122,7 +124,7 @@ class ContentSearch:
         try:
             self._open_and_serve()
         finally:
-            self.ended = True
+            self.has_ended = True
             self._on_answer(None)
 
     def _open_and_serve(self) -> None:
@@ -132,7 +134,7 @@ class ContentSearch:
         for _ in range(2):
             try:
                 with opened_index(
-                    self._where, max_seconds=UPDATE_SECONDS, progress=self._go_on
+                    self._where, max_seconds=UPDATE_SECONDS, progress=self._raise_if_stopped
                 ) as index:
                     self._answer_requests(index)
             except IndexDamaged:  # the damaged index was deleted and will be rebuilt
@@ -141,8 +143,8 @@ class ContentSearch:
                 pass
             return
 
-    def _go_on(self, _done: int, _total: int) -> None:
-        if self._stopped:
+    def _raise_if_stopped(self, _done: int, _total: int) -> None:
+        if self._is_stopped:
             raise _SearchStopped
 
     def _answer_requests(self, index: OpenIndex) -> None:
@@ -151,16 +153,16 @@ class ContentSearch:
 
         searchers: dict[bool, Searcher] = {}
         while (request := self._next_request()) is not None:
-            if request.everywhere not in searchers:
-                if request.everywhere:
+            if request.in_all_projects not in searchers:
+                if request.in_all_projects:
                     scope = Scope()
                 else:
                     scope = project_scope_of_folder(self._folder, self._where)
-                searchers[request.everywhere] = Searcher(index, scope, self._where)
+                searchers[request.in_all_projects] = Searcher(index, scope, self._where)
             self._on_answer(
                 SearchAnswer(
                     request,
-                    find_turns_with_words(searchers[request.everywhere], request.text),
+                    find_turns_with_words(searchers[request.in_all_projects], request.text),
                     index.outcome.remaining_files,
                 )
             )
@@ -168,13 +170,13 @@ class ContentSearch:
     def _next_request(self) -> SearchRequest | None:
         """Return the next search after a short pause without keys, or None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
+            self._changed.wait_for(lambda: self._is_stopped or self._next_search is not None)
             request = None
-            while not self._stopped and request != self._wanted:
-                request = self._wanted
-                self._changed.wait(KEY_PAUSE)
-            self._wanted = None
-            if self._stopped:
+            while not self._is_stopped and request != self._next_search:
+                request = self._next_search
+                self._changed.wait(KEY_PAUSE_SECONDS)
+            self._next_search = None
+            if self._is_stopped:
                 return None
             return request
 
@@ -182,27 +184,27 @@ class ContentSearch:
 READING_NOTICE = "reading ..."
 # the number of seconds to wait before reading a preview, so that moving through the list reads
 # no previews
-PREVIEW_DELAY = 0.06
-MAX_CACHED = 200  # the maximum number of cached previews
+PREVIEW_DELAY_SECONDS = 0.06
+MAX_CACHED_PREVIEWS = 200  # the maximum number of cached previews
 
 
 class Previews:
-    """Previews by kind and session. Their thread calls ``changed`` when the requested preview is ready."""
+    """Previews by kind and session. Their thread calls ``on_change`` when the requested preview is ready."""
 
-    def __init__(self, where: Where, changed: Callable[[], None]) -> None:
+    def __init__(self, where: Where, on_change: Callable[[], None]) -> None:
         self._where = where
-        self._changed = changed
+        self._on_change = on_change
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, str], list[str]] = {}
-        self._wanted: tuple[str, ListedSession] | None = None
+        self._cache: dict[tuple[str, str], list[str]] = {}
+        self._requested: tuple[str, ListedSession] | None = None
         self.thread: threading.Thread | None = None
 
-    def of(self, kind: str, row: ListedSession) -> list[str]:
+    def find_lines(self, kind: str, row: ListedSession) -> list[str]:
         """Return the lines of a preview, or a notice that it is being read."""
         with self._lock:
-            if (cached_lines := self._made.get((kind, row.path))) is not None:
+            if (cached_lines := self._cache.get((kind, row.path))) is not None:
                 return cached_lines
-            self._wanted = (kind, row)
+            self._requested = (kind, row)
             if self.thread is None:
                 self.thread = threading.Thread(
                     target=self._run, name="resume-hooks-preview", daemon=True
@@ -210,26 +212,26 @@ class Previews:
                 self.thread.start()
         return [READING_NOTICE]
 
-    def fail(self, error: BaseException | None) -> None:
+    def record_failure(self, error: BaseException | None) -> None:
         """Record that a bug ended the thread: the preview is lost, but the choice is not."""
         with self._lock:
             self.thread = None
-            if self._wanted is not None:
-                kind, row = self._wanted
-                self._made[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
-        self._changed()
+            if self._requested is not None:
+                kind, row = self._requested
+                self._cache[kind, row.path] = [f"This can't be shown: {type(error).__name__}"]
+        self._on_change()
 
     def _run(self) -> None:
         while True:
-            time.sleep(PREVIEW_DELAY)
+            time.sleep(PREVIEW_DELAY_SECONDS)
             with self._lock:
-                requested = self._wanted
-                if requested is None or (requested[0], requested[1].path) in self._made:
+                requested = self._requested
+                if requested is None or (requested[0], requested[1].path) in self._cache:
                     self.thread = None
                     return
             lines = make_preview(*requested, self._where)
             with self._lock:
-                if len(self._made) >= MAX_CACHED:
-                    self._made.clear()
-                self._made[requested[0], requested[1].path] = lines
-            self._changed()
+                if len(self._cache) >= MAX_CACHED_PREVIEWS:
+                    self._cache.clear()
+                self._cache[requested[0], requested[1].path] = lines
+            self._on_change()

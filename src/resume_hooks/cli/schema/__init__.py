@@ -11,18 +11,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from resume_hooks.cli.verb_table import class_name, form_module
+from resume_hooks.cli.verb_table import class_prefix, schema_module
 
 
-def form_of_verb(verb: str) -> type[BaseModel]:
+def schema_of_verb(verb: str) -> type[BaseModel]:
     """Return the documented schema of a verb's data."""
     form: type[BaseModel] = getattr(
-        importlib.import_module(form_module(verb)), f"{class_name(verb)}Form"
+        importlib.import_module(schema_module(verb)), f"{class_prefix(verb)}Form"
     )
     return form
 
 
-def check_data(verb: str, data: object) -> dict[str, Any]:
+def validate_data(verb: str, data: object) -> dict[str, Any]:
     """Return ``data`` in its verb's schema. The data may contain our own values and dictionaries."""
-    plain: dict[str, Any] = form_of_verb(verb).model_validate(data).model_dump(mode="json")
+    plain: dict[str, Any] = schema_of_verb(verb).model_validate(data).model_dump(mode="json")
     return plain

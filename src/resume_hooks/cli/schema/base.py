@@ -35,26 +35,26 @@ class StrictModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _fields(cls, value: Any) -> dict[str, Any]:
+    def _collect_fields(cls, value: Any) -> dict[str, Any]:
         fields = {}
         for name, inner in _read_fields(cls, value).items():
-            fields[name] = _encodable(inner)
+            fields[name] = _replace_surrogates(inner)
         return fields
 
 
-def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
+def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
     if isinstance(value, WithFields):
-        return {**_read_fields(form, value.value), **value.fields}
+        return {**_read_fields(schema_class, value.value), **value.fields}
     sources = {}
-    for name, field in form.model_fields.items():
+    for name, field in schema_class.model_fields.items():
         sources[name] = field.json_schema_extra
     fields = {}
     for name, source in sources.items():
-        if isinstance(source, _Source) or hasattr(value, name):
+        if isinstance(source, _FieldSource) or hasattr(value, name):
             fields[name] = (
-                source.get(value) if isinstance(source, _Source) else getattr(value, name)
+                source.get(value) if isinstance(source, _FieldSource) else getattr(value, name)
             )
     return fields
 
@@ -64,13 +64,13 @@ class CommonFields(Generic[T]):
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
         """Return a field, with a description unless its type already has a description."""
-        source = _Source(get)
+        source = _FieldSource(get)
         if description:
             return Field(description=description, json_schema_extra=source)
         return Field(json_schema_extra=source)
 
 
-class _Source:
+class _FieldSource:
     """The source of a field. It is stored where pydantic expects additions to the schema, but adds nothing to it."""
 
     def __init__(self, get: Callable[[Any], object]) -> None:
@@ -89,27 +89,27 @@ class FieldsLike:
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
-        self._form: type[StrictModel] | None = None
+        self._schema_class: type[StrictModel] | None = None
 
     def __get_pydantic_core_schema__(
         self, source: type, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Return the form's schema, as pydantic's hook."""
-        if self._form is None:
+        if self._schema_class is None:
             hints = get_type_hints(source)
             fields: dict[str, Any] = {}
             for name, kind in hints.items():
                 fields[name] = (kind, ...)
             for name, change in self._fields.items():
                 fields[name] = _field_definition(hints.get(name), change)
-            kept = {}
+            shown_fields = {}
             for name, field in fields.items():
                 if field is not None:
-                    kept[name] = field
-            self._form = create_model(
-                source.__name__, __base__=StrictModel, __doc__=source.__doc__, **kept
+                    shown_fields[name] = field
+            self._schema_class = create_model(
+                source.__name__, __base__=StrictModel, __doc__=source.__doc__, **shown_fields
             )
-        return handler.generate_schema(self._form)
+        return handler.generate_schema(self._schema_class)
 
 
 def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
@@ -123,7 +123,7 @@ def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
     return (change, ...)
 
 
-def _encodable(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """Return a value without lone surrogates, which pydantic rejects.
 
     Our own values stay unchanged, because their schemas read them.
@@ -131,9 +131,9 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):
-        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return [_encodable(inner) for inner in value]
+        return [_replace_surrogates(item) for item in value]
     return value
 
 
@@ -182,7 +182,7 @@ Context = Annotated[
         compacts_at_once=bool,
     ),
 ]
-Bytes = Annotated[int, Field(description="bytes")]
+ByteCount = Annotated[int, Field(description="bytes")]
 LineNumbers = Annotated[
     list[int], Field(description="0-based numbers of lines without a JSON object")
 ]

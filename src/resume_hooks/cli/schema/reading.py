@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Bytes, CommonFields, FieldsLike, LineNumbers, StrictModel
+from resume_hooks.cli.schema.base import (
+    ByteCount,
+    CommonFields,
+    FieldsLike,
+    LineNumbers,
+    StrictModel,
+)
 from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
 from resume_hooks.reading.passages import Passage
 
@@ -145,7 +151,7 @@ class OutlineForm(StrictModel):
     title: str
     created: str
     ended: str
-    size: Bytes
+    size: ByteCount
     lines: int
     bad_lines: LineNumbers
     turn_count: int = Field(description="turns of the whole session, without turn 0")

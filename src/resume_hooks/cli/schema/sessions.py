@@ -9,7 +9,7 @@ from pydantic import Field
 
 from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
 from resume_hooks.cli.schema.base import (
-    Bytes,
+    ByteCount,
     Commands,
     CommonFields,
     Context,
@@ -28,9 +28,11 @@ archived = CommonFields[ArchivedSession]()
 listed = CommonFields[ListedSession]()
 Folder = Annotated[str, Field(description="the folder in which the client finds it")]
 
-SAID_AGENT = f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts if only they remain"
-AgentName = Annotated[str, Field(description=SAID_AGENT)]
-KIND = "original, handoff, rollover, trim, fork, clear..."
+AGENT_DESCRIPTION = (
+    f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts if only they remain"
+)
+AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
+KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 
 
 class KeptSession(StrictModel):
@@ -97,13 +99,13 @@ class SessionRow(StrictModel):
     folder: Folder
     created: str
     ended: str
-    size: Bytes
+    size: ByteCount
     turns: int | None = Field(
         description="counted by prompts; null if neither the ends nor the index have them all"
     )
     turns_at_least: int
     context: EndContext = listed(lambda row: row)
-    kind: str = Field(description=KIND)
+    kind: str = Field(description=KIND_DESCRIPTION)
     derivation_type: Literal["original", "trimmed", "continued"]
     parent_session_id: str | None = listed(lambda row: row.parent_id)
     expires_days: int | None = Field(
@@ -126,7 +128,7 @@ class SubagentRow(StrictModel):
     kind: str = Field(description="the kind of agent; empty if unknown")
     asked: str = Field(description="the beginning of its first prompt")
     ended: str = Field(description="when it was last written")
-    size: Bytes
+    size: ByteCount
 
 
 class SessionsForm(StrictModel):
@@ -155,7 +157,7 @@ LineageRow = Annotated[
     FieldsLike(
         session_file="the client's path of it, even if the file is gone",
         derivation_type=Literal["original", "trimmed", "continued", "unknown"],
-        kind=KIND,
+        kind=KIND_DESCRIPTION,
         status=(
             Literal["present", "kept", "prompts", "missing", "team", "private"],
             (
@@ -195,9 +197,9 @@ class InfoForm(StrictModel):
     client_version: str
     created: str
     ended: str
-    size: Bytes
+    size: ByteCount
     lines: int
-    longest_line: Bytes
+    longest_line: ByteCount
     bad_lines: LineNumbers
     torn: bool = Field(description="the last line has no ending")
     records: int = Field(description="the linked records; lines counts all")

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     SessionOptions,
     VerbOptions,
     argument,
-    complete_locator,
+    complete_session,
     flag,
     option,
 )
@@ -38,7 +38,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     """
 
     locator: str | None = argument(
-        metavar="[SESSION]", required=False, shell_complete=complete_locator
+        metavar="[SESSION]", required=False, shell_complete=complete_session
     )
     of_parts: Any = PART_OPTIONS
     empty_trash: bool = flag(help="Remove everything in the trash for good.")
@@ -79,7 +79,7 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     """
 
     locators: tuple[str, ...] = argument(
-        nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator
+        nargs=-1, metavar="[SESSION]...", shell_complete=complete_session
     )
     project: bool = flag(help="Every session of this project.")
     everywhere: bool = flag("--all", help="Every session of every project.")

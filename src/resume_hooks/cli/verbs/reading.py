@@ -9,13 +9,13 @@ from resume_hooks.cli.options import (
     SessionOptions,
     VerbOptions,
     argument,
-    complete_locator,
+    complete_session,
     flag,
     option,
 )
 from resume_hooks.reading.char_budget import WHOLE_CHARACTERS
 
-PAGE = 100  # the default number of records on a page
+DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
 
 class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):
@@ -68,7 +68,7 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     """
 
     target: str | None = argument(
-        metavar="REF|SESSION", required=False, shell_complete=complete_locator
+        metavar="REF|SESSION", required=False, shell_complete=complete_session
     )
     before: str | None = option(
         metavar="N|ID", help="With REF: also N records before it. With --page: before this id."
@@ -83,7 +83,8 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     commands: bool = flag(help="The shell commands, a line each, with their results.")
     paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
     limit: int | None = option(
-        type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]"
+        type=click.IntRange(1, 10_000),
+        help=f"Records of a page.  [default: {DEFAULT_PAGE_RECORDS}]",
     )
     session: str | None = option(
         metavar="SESSION", help="The session, if REF is only a line number or a uuid."

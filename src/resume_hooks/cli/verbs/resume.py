@@ -8,16 +8,16 @@ import click
 
 from resume_hooks.cli.options import GO_ON, WAYS, SessionOptions, flag, option
 
-_FORMER = {"as-is": GO_ON, "smart-trim": "trim --smart"}
+_FORMER_WAYS = {"as-is": GO_ON, "smart-trim": "trim --smart"}
 """The ways' names of version 0.2.0."""
 
 
-class _Way(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """A way to continue a session."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Also accept a former name."""
-        return super().convert(_FORMER.get(value, value), param, ctx)
+        return super().convert(_FORMER_WAYS.get(value, value), param, ctx)
 
 
 class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
@@ -45,7 +45,9 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option(type=_Way(WAYS), help="Continue in this way, without a question.")
+    way: str | None = option(
+        type=_WayChoice(WAYS), help="Continue in this way, without a question."
+    )
     forks: bool = flag("--fork", help="Fork the session and continue in the fork: --way fork.")
     whole: bool = flag("--table", help="Show the table of all ways, too.")
     copy: bool = flag(help="Copy the command instead of starting the client.")

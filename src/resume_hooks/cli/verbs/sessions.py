@@ -13,13 +13,13 @@ from resume_hooks.cli.options import (
     SessionOptions,
     VerbOptions,
     argument,
-    complete_locator,
+    complete_session,
     flag,
     option,
 )
 
-LIMIT = 20
-MOST = 100_000  # the maximum number of rows
+DEFAULT_ROWS = 20
+MAX_ROWS = 100_000  # the maximum number of rows
 
 
 class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
@@ -47,9 +47,12 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
         metavar="DIR", help="The project of another folder, which may be gone."
     )
     limit: int = option(
-        type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all."
+        type=click.IntRange(0, MAX_ROWS),
+        default=DEFAULT_ROWS,
+        show_default=True,
+        help="Rows; 0 for all.",
     )
-    offset: int = option(type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
+    offset: int = option(type=click.IntRange(0, MAX_ROWS), default=0, help="Rows to skip.")
     helpers: bool = flag(help="Also headless runs of a single question.")
     archived: bool = flag(help="Sessions that only the vault still has.")
     expiring: bool = flag(
@@ -117,7 +120,7 @@ class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
       resume-hooks rename 5e12a303 --no-tag
     """
 
-    locator: str = argument(metavar="SESSION", shell_complete=complete_locator)
+    locator: str = argument(metavar="SESSION", shell_complete=complete_session)
     title: str | None = argument(required=False)
     tag: str | None = option(help="Give it this tag instead of a title.")
     no_tag: bool = flag(help="Remove its tag.")

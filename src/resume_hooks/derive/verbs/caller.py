@@ -25,9 +25,9 @@ class Caller(NamedTuple):
 
     ``output_dir`` is a folder for the child in place of its project's folder. If ``dry_run`` is
     true, nothing is written. If ``reuses`` is true, the caller gets an existing unused child of the
-    same request, and waits while another process creates a child of the same parent. ``time_limit``
-    applies to reading a session and planning a child, never to writing. ``check_draft`` raises a
-    ResumeHooksError for a child that the caller cannot use.
+    same request, and waits while another process creates a child of the same parent.
+    ``model_seconds`` applies to reading a session and planning a child, never to writing.
+    ``check_draft`` raises a ResumeHooksError for a child that the caller cannot use.
     """
 
     where: Where

@@ -16,11 +16,11 @@ from resume_hooks.cli.child import (
     caller_of_options,
     model_of,
     model_progress,
+    model_seconds,
     print_child,
     receipt_text,
-    require_client,
-    require_start,
-    time_limit,
+    refuse_start_in_other_folder,
+    refuse_start_outside_project,
 )
 from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import print_text
@@ -66,7 +66,7 @@ def require_smart(_: Any) -> NoReturn:
 def smart_trim(options: Any) -> Receipt:
     """Show the plan, and write the child if the user agrees."""
     _refuse_rule_options(options)
-    require_client(options)
+    refuse_start_in_other_folder(options)
     stored = _read_stored_plan(options)
     if options.locator is None and stored:
         locator = stored.parent_file
@@ -75,7 +75,9 @@ def smart_trim(options: Any) -> Receipt:
     session = locate_session(locator, options.where, foreign=True)
     scanned = agents.scan_for_trim(session, options.where)
     # Refuse a session that cannot be a parent before the model costs money.
-    require_start(options, agents.draft_child(session, KIND, options.where, options.output_dir))
+    refuse_start_outside_project(
+        options, agents.draft_child(session, KIND, options.where, options.output_dir)
+    )
     if stored:
         smart_plan, result = _restore_plan(scanned, stored, options)
     else:
@@ -152,7 +154,7 @@ def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult
     )
     progress = model_progress(model.name, quiet=options.as_json)
     result = ask_model_about_offer(
-        model, offer, prompt, time_limit(options.timeout and int(options.timeout)), progress
+        model, offer, prompt, model_seconds(options.timeout and int(options.timeout)), progress
     )
     verdicts = [*rule_verdicts(offer), *result.verdicts]
     return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.options import find_project_folder
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -59,7 +59,7 @@ def print_subagents(options: SessionsOptions) -> None:
         options.refuse_combination("subagents", other)
     if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
-    folder = project_folder_of_option(options.project)
+    folder = find_project_folder(options.project)
     if options.everywhere:
         project, scope = (None, "all")
     else:

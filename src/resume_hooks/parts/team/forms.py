@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Bytes, FieldsLike, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import ByteCount, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.turn_reading import TeamHit
@@ -41,7 +41,7 @@ class TeamForm(StrictModel):
                 visible="private, project or team; shared_with lists further members",
                 given="true: transferred to you from a former member; its words are unverified",
                 pushed="the time of the machine's last push",
-                raw=Bytes,
+                raw=ByteCount,
             ),
         ]
     ]
@@ -53,8 +53,8 @@ class TeamForm(StrictModel):
                     "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), "
                     "expired or busy"
                 ),
-                raw=Bytes,
-                stored=Bytes,
+                raw=ByteCount,
+                stored=ByteCount,
                 secrets="left out, by kind",
             ),
         ]

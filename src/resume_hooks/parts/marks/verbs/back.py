@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from resume_hooks.cli.child import caller_of_options, print_child, receipt_text, require_client
+from resume_hooks.cli.child import (
+    caller_of_options,
+    print_child,
+    receipt_text,
+    refuse_start_in_other_folder,
+)
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
@@ -23,7 +28,7 @@ MAX_INPUT_BYTES = 4 * back.MAX_REPORT  # the maximum number of bytes to read fro
 
 def go_back(options: BackOptions) -> None:
     """Make the child."""
-    require_client(options)
+    refuse_start_in_other_folder(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_complete(session)
     check_not_subagent(session)

@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.cli.output import print_text
-from resume_hooks.cli.trash import NOT_DELETED, deletion_facts
+from resume_hooks.cli.trash import EMPTY_DELETE_DATA, describe_deletion
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy
@@ -22,7 +22,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
-    asks = options.asks("Deleting")
+    asks = options.must_ask("Deleting")
     session = options.locate_session()
     copies = choose_copy(
         session, options.where, by_path=os.path.basename(session.path) in str(options.locator)
@@ -40,7 +40,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     kept_text += missing_text if copies.missing else ", and has all records of the others"
     if asks:
         print_text(
-            "\n\n".join([kept_text, *(deletion_facts(plan, options.where) for plan in plans)])
+            "\n\n".join([kept_text, *(describe_deletion(plan, options.where) for plan in plans)])
         )
     agreed = options.confirm_write("Move the other copies to the trash?", is_asking=asks)
     entries = []
@@ -50,7 +50,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
             if agreed
             else deletion.entry
         )
-    data = NOT_DELETED | {
+    data = EMPTY_DELETE_DATA | {
         "session": entries[0],
         "copies": entries[1:],
         "kept": copies.kept.path,

@@ -7,7 +7,7 @@ from resume_hooks.cli.options import (
     YES,
     VerbOptions,
     argument,
-    complete_locator,
+    complete_session,
     flag,
     option,
 )
@@ -33,7 +33,7 @@ class RewindFilesOptions(
     """
 
     locator: str | None = argument(
-        metavar="[SESSION]", required=False, shell_complete=complete_locator
+        metavar="[SESSION]", required=False, shell_complete=complete_session
     )
     to: str | None = option(
         metavar="TURN|UUID|REF",

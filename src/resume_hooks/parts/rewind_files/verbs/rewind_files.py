@@ -41,7 +41,7 @@ class _RequestedRewind(NamedTuple):
 
 def rewind_files(options: RewindFilesOptions) -> int:
     """Show the changes, ask for confirmation, and restore the files. Return 1 if some cannot be restored."""
-    asks = options.asks("Putting files back")
+    asks = options.must_ask("Putting files back")
     request = _plan_of_options(options)
     files_plan, notes = request.decided, _plan_warnings(request)
     if asks:

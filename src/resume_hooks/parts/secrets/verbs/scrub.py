@@ -10,10 +10,10 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.cli.child import caller_of_options, receipt_text, require_client
-from resume_hooks.cli.options import current_folder, time_of_option
+from resume_hooks.cli.child import caller_of_options, receipt_text, refuse_start_in_other_folder
+from resume_hooks.cli.options import current_folder, parse_time_option
 from resume_hooks.cli.output import facts_table, print_text, work_progress
-from resume_hooks.cli.start_client import become_client, client_start
+from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
@@ -65,7 +65,7 @@ def scrub_session(options: ScrubOptions) -> int:
     if options.listed:
         return list_secrets(options)
     if not options.in_place:
-        require_client(options)
+        refuse_start_in_other_folder(options)
     if options.secret_stdin:
         named_secrets = literals.parse_named_secrets(_read_named_secrets())
     else:
@@ -121,7 +121,9 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
         warnings.append(_FOLDER_NAME_NOTE)
     _print_scrub(findings_of_scrub, options, receipt, warnings)
     if receipt is not None and receipt.written and options.start:
-        become_client(client_start(receipt.session_id, receipt.file, receipt.folder, options.where))
+        replace_process_by_client(
+            find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
+        )
     return 0
 
 
@@ -235,14 +237,14 @@ def _read_named_secrets() -> bytes:
 def _refuse_scrub_options(options: ScrubOptions) -> None:
     """Raise UsageError for contradictory options, or if a confirmation is needed but nobody can answer."""
     if not options.listed and (
-        list_only_option := next(filter(options.has, ("all_sessions", "project", "since")), "")
+        list_only_option := next(filter(options.is_given, ("all_sessions", "project", "since")), "")
     ):
         raise UsageError(
             f"--{list_only_option.partition('_')[0]} belongs to --list",
             "Without --list, name a session.",
         )
     write_only_option = next(
-        filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), ""
+        filter(options.is_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
     )
     if options.listed and write_only_option:
         raise UsageError(
@@ -250,7 +252,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
             "Give only one of them.",
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
-    reach_option = next((name for name in reach if options.has(name)), "")
+    reach_option = next((name for name in reach if options.is_given(name)), "")
     if reach_option and not options.in_place:
         raise UsageError(
             f"--{reach_option} belongs to --in-place",
@@ -259,7 +261,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     if options.in_place and (options.output_dir is not None or options.start):
         raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
     if options.in_place:
-        options.asks("A scrub in place")
+        options.must_ask("A scrub in place")
 
 
 def list_secrets(options: ScrubOptions) -> int:
@@ -268,7 +270,7 @@ def list_secrets(options: ScrubOptions) -> int:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, scope = _select_sessions(options)
     if options.since is not None:
-        since = clock.format_timestamp(time_of_option(options.since))
+        since = clock.format_timestamp(parse_time_option(options.since))
     else:
         since = ""
     with work_progress("Looking", quiet=options.as_json) as report_progress:

@@ -7,7 +7,12 @@ import os
 import sys
 from collections.abc import Iterator
 
-from resume_hooks.cli.child import checks_text, print_child, require_client, require_folder
+from resume_hooks.cli.child import (
+    checks_text,
+    print_child,
+    refuse_start_in_other_folder,
+    refuse_start_without_client,
+)
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.with_fields import WithFields
@@ -33,13 +38,13 @@ BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 def import_transcript(options: ImportOptions) -> None:
     """Create sessions from the source."""
-    require_client(options)
+    refuse_start_in_other_folder(options)
     if options.source == STDIN_NAME and options.start:
         raise UsageError(
             "--start needs the terminal, and - is read from a pipe", "Leave --start out."
         )
     home = options.home or current_folder()
-    require_folder(options, home)
+    refuse_start_without_client(options, home)
     bundle_options = BundleOptions(
         canonical_path(home), options.whole, options.force, options.dry_run
     )

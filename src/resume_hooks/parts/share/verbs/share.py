@@ -35,7 +35,7 @@ REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit
 
 def share_session(options: ShareOptions) -> None:
     """Show the counts of removed content, ask for confirmation, and write the file."""
-    is_asking = options.asks("Sharing")
+    is_asking = options.must_ask("Sharing")
     session = options.locate_session()
     sessions, warnings = select_sessions(session, options)
     trimmed_session = read_trimmed(session)

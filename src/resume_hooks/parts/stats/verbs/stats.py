@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.cli.options import project_folder_of_option, time_of_option
+from resume_hooks.cli.options import find_project_folder, parse_time_option
 from resume_hooks.cli.output import column_table, work_progress
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound
@@ -38,11 +38,11 @@ def print_stats(options: StatsOptions) -> None:
     options.refuse_combination("since", "month")
     options.refuse_combination("everywhere", "project")
     day = (
-        clock.format_timestamp(time_of_option(options.since))[:10] if options.since else ""
+        clock.format_timestamp(parse_time_option(options.since))[:10] if options.since else ""
     )  # or "" for all days
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
-    folder = project_folder_of_option(options.project)
+    folder = find_project_folder(options.project)
     with work_progress("Counting", quiet=options.as_json) as advance:
         gathered = gather_counts(options.where, advance)
     if options.everywhere:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from resume_hooks.cli.options import current_folder, locate_session, time_of_option
+from resume_hooks.cli.options import current_folder, locate_session, parse_time_option
 from resume_hooks.cli.output import facts_table
-from resume_hooks.cli.start_client import become_client, client_start
+from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
@@ -136,14 +136,17 @@ def search(options: SearchOptions) -> None:
 
 def resume(options: ResumeOptions) -> None:
     """Create a local session from one of the team's sessions, and optionally start the client."""
-    from resume_hooks.cli.child import require_client, require_folder  # as in push
+    from resume_hooks.cli.child import (
+        refuse_start_in_other_folder,
+        refuse_start_without_client,
+    )  # as in push
     from resume_hooks.derive.imports.bring_in import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
 
     team = membership.require_team(options.where)
-    require_client(options)
+    refuse_start_in_other_folder(options)
     home = canonical_path(options.home or current_folder())
-    require_folder(options, home)
+    refuse_start_without_client(options, home)
     with connect_to_team(team.service) as db:
         team_session = find_team_session(options.locator, db)
         bundle_options = BundleOptions(
@@ -172,8 +175,8 @@ def resume(options: ResumeOptions) -> None:
         options, data, lambda: facts_table(facts), [*receipt.warnings, *notes, *db.notes]
     )
     if options.start and not options.dry_run:
-        become_client(
-            client_start(
+        replace_process_by_client(
+            find_client_start(
                 imported.session_id, receipt.file or receipt.parent_file, home, options.where
             )
         )
@@ -185,7 +188,7 @@ def share(options: ShareOptions) -> None:
         raise UsageError(
             "--until is for a single member", "Unshare the session to end access for all."
         )
-    until = time_of_option(options.until) if options.until else None
+    until = parse_time_option(options.until) if options.until else None
     _change_own_session(
         options,
         lambda db, session: sharing.share_session(session, options.whom, until, db),
@@ -202,7 +205,7 @@ def unshare(options: UnshareOptions) -> None:
 
 def forget(options: ForgetOptions) -> None:
     """Ask for confirmation, then remove a session from the server."""
-    is_asking = options.asks("Forgetting")
+    is_asking = options.must_ask("Forgetting")
     team = membership.require_team(options.where)
     with connect_to_team(team.service) as db:
         session = find_team_session(options.locator, db, only_own=True)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from resume_hooks.cli.options import (
     VerbOptions,
-    project_folder_of_option,
-    refuse_unknown,
-    time_of_option,
+    find_project_folder,
+    parse_time_option,
+    refuse_unknown_options,
 )
 from resume_hooks.cli.output import column_table, emit
 from resume_hooks.cli.verbs import search as core
@@ -47,15 +47,15 @@ EMPTY_ANSWER: dict[str, Any] = {
 
 def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
     """Print the team's hits for the query of ``team search`` or ``search --team``."""
-    refuse_unknown(options.words)
+    refuse_unknown_options(options.words)
     from resume_hooks.parts.team import finding  # only needed for a search
 
     if options.since:
-        start_time = time_of_option(options.since).isoformat()
+        start_time = parse_time_option(options.since).isoformat()
     else:
         start_time = None
     if options.project:
-        project = membership.read_project_name(project_folder_of_option(options.project))
+        project = membership.read_project_name(find_project_folder(options.project))
     else:
         project = ""
     with connect_to_read(options) as db:

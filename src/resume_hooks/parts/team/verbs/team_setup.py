@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from resume_hooks.cli.options import project_folder_of_option
+from resume_hooks.cli.options import find_project_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, rows, sharing, team_file
@@ -79,7 +79,7 @@ def projects(options: ProjectsOptions) -> None:
     """Add or remove a project if requested, and print the pushed projects."""
     team = membership.require_team(options.where)
     key, change, text = (
-        membership.read_project_name(project_folder_of_option(options.project)),
+        membership.read_project_name(find_project_folder(options.project)),
         options.change,
         "",
     )
@@ -129,7 +129,7 @@ def member(options: MemberOptions) -> None:
             "--to goes with give, which needs it, and with keep",
             "See: resume-hooks team member --help",
         )
-    is_asking = options.change != "keep" and options.asks("This")
+    is_asking = options.change != "keep" and options.must_ask("This")
     status_text = {
         "keep": "is",
         "retire": "is retired",
