@@ -57,7 +57,7 @@ FORMS = '''
 from resume_hooks.cli.schema.base import StrictModel
 
 
-class GreetForm(StrictModel):
+class GreetSchema(StrictModel):
     """What was said."""
 
     said: str

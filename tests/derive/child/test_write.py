@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.cli.schema.base import ReceiptForm
+from resume_hooks.cli.schema.base import ReceiptSchema
 from resume_hooks.derive import agents, fork, untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import (
@@ -277,7 +277,7 @@ def test_the_documented_form(written: bool) -> None:
         CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
         (Check("a", ok=True),), ("w",)
     )  # fmt: skip
-    assert ReceiptForm.model_validate(receipt).model_dump() == {
+    assert ReceiptSchema.model_validate(receipt).model_dump() == {
         "session_id": CHILD,
         "file": "/f",
         "title": "t",

@@ -1,4 +1,4 @@
-"""The documented schemas of ``--json``. A verb's schema is ``<Verb>Form`` in the module of its family.
+"""The documented schemas of ``--json``. A verb's schema is ``<Verb>Schema`` in the module of its family.
 
 An answer that does not match its verb's schema is a bug, which is raised before a program reads the
 answer. docs/schema/ is generated from the schemas.
@@ -17,7 +17,7 @@ from resume_hooks.cli.verb_table import class_prefix, schema_module
 def schema_of_verb(verb: str) -> type[BaseModel]:
     """Return the documented schema of a verb's data."""
     form: type[BaseModel] = getattr(
-        importlib.import_module(schema_module(verb)), f"{class_prefix(verb)}Form"
+        importlib.import_module(schema_module(verb)), f"{class_prefix(verb)}Schema"
     )
     return form
 

@@ -11,7 +11,7 @@ from resume_hooks.archive.vault.packs import ArchiveFinding
 from resume_hooks.archive.vault.policy import DroppedSession
 from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
@@ -64,7 +64,7 @@ class DerivedSession(StrictModel):
     kind: str
 
 
-class DeleteForm(StrictModel):
+class DeleteSchema(StrictModel):
     """The deleted session, or the sessions removed from the trash; in a dry run, those to delete."""
 
     session: DeletedSession | None
@@ -96,7 +96,7 @@ class ArchivedNow(StrictModel):
     kept: KeptSession | None = outcome(lambda each: each.archived)
 
 
-class ArchiveForm(StrictModel):
+class ArchiveSchema(StrictModel):
     """The archived sessions; with --list the vault's sessions, with --verify the findings.
 
     With --forget the removed copies.
@@ -122,7 +122,7 @@ class ArchiveForm(StrictModel):
             "the removed copies; with --list the recently removed ones, without their titles"
         )
     )
-    slim: ReceiptForm | None = Field(
+    slim: ReceiptSchema | None = Field(
         description="with --slim: the copy that was, or would be, made"
     )
     written: bool
@@ -141,7 +141,7 @@ class RetrievedSession(StrictModel):
     kept: KeptSession = restored(lambda each: each.archived)
 
 
-class RestoreForm(StrictModel):
+class RestoreSchema(StrictModel):
     """The restored session; without a locator, the sessions that can be restored."""
 
     session: DeletedSession | None = Field(description="the session restored from the trash")

@@ -144,7 +144,7 @@ class Commands(StrictModel):
     shell: str
 
 
-class ReceiptForm(StrictModel):
+class ReceiptSchema(StrictModel):
     """The child that a verb wrote, or would write if ``written`` is false."""
 
     session_id: str
@@ -165,7 +165,7 @@ class ReceiptForm(StrictModel):
     commands: Commands
 
 
-SpentForm = Annotated[Spent, FieldsLike(cost_usd="as the client reports it; null if it does not")]
+SpentSchema = Annotated[Spent, FieldsLike(cost_usd="as the client reports it; null if it does not")]
 
 Context = Annotated[
     ContextSize,

@@ -9,8 +9,8 @@ from pydantic import Field, RootModel
 from resume_hooks.cli.schema.base import (
     CommonFields,
     FieldsLike,
-    ReceiptForm,
-    SpentForm,
+    ReceiptSchema,
+    SpentSchema,
     StrictModel,
 )
 from resume_hooks.cli.with_fields import WithFields
@@ -22,13 +22,13 @@ from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
 from resume_hooks.reading.digest.entries import DigestEntry, TalkMessage
 
 
-class HandoffReceipt(ReceiptForm):
+class HandoffReceipt(ReceiptSchema):
     """The receipt of a handoff, with the documents that the user requested."""
 
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
 
 
-class DigestForm(StrictModel):
+class DigestSchema(StrictModel):
     """A digest: entries by section, most important first."""
 
     sections: dict[
@@ -52,18 +52,18 @@ class HandoffOpening(StrictModel):
     """The opening of a child that was not written."""
 
     opening: str = Field(description="the whole first message: lineage, digest, next step")
-    digest: DigestForm
+    digest: DigestSchema
     full: str = Field(description="the whole digest as text, which the child keeps in a record")
 
 
-class HandoffForm(RootModel[HandoffReceipt | HandoffOpening]):
+class HandoffSchema(RootModel[HandoffReceipt | HandoffOpening]):
     """The receipt of `handoff`; with --print, the child's opening."""
 
 
 material = CommonFields[SummaryMaterial]()
 
 
-class MaterialForm(StrictModel):
+class MaterialSchema(StrictModel):
     """The material for a model, and the number of calls."""
 
     records: int = Field(description="records with text, all of which are considered")
@@ -76,7 +76,7 @@ class MaterialForm(StrictModel):
     calls: int
 
 
-class CheckedForm(StrictModel):
+class CheckedSchema(StrictModel):
     """The check of a summary's sentences against the transcripts.
 
     Sentences without a checkable claim are not counted.
@@ -87,27 +87,27 @@ class CheckedForm(StrictModel):
     marked: int = Field(description="marked sentences, which no record supports")
 
 
-class SummaryForm(StrictModel):
+class SummarySchema(StrictModel):
     """The summary of a rollover; a dry run asks no model."""
 
     included: bool
     model: str = Field(description="the requested model")
     failure: str | None = Field(description="why it is missing; the child then has only the digest")
-    material: MaterialForm | None = Field(description="only in a dry run")
-    spent: SpentForm | None = Field(description="null in a dry run")
-    checked: CheckedForm | None = Field(description="null without a summary")
+    material: MaterialSchema | None = Field(description="only in a dry run")
+    spent: SpentSchema | None = Field(description="null in a dry run")
+    checked: CheckedSchema | None = Field(description="null without a summary")
 
 
-class RolloverForm(ReceiptForm):
+class RolloverSchema(ReceiptSchema):
     """The receipt of a rollover; ``summary`` is null with ``--quick``."""
 
-    summary: SummaryForm | None = None
+    summary: SummarySchema | None = None
 
 
 trimmed = CommonFields[TrimPlan]()
 
 
-class SavingsForm(StrictModel):
+class SavingsSchema(StrictModel):
     """The savings of a trim, in tokens of the client's request."""
 
     pays: bool
@@ -153,7 +153,7 @@ class SmartChoice(StrictModel):
     tokens_saved: int
 
 
-class SmartPlanForm(StrictModel):
+class SmartPlanSchema(StrictModel):
     """The contents that `trim --smart` removes; the same plan can be applied again."""
 
     rules: list[str] = Field(min_length=1, description="the rules applied before the model")
@@ -161,20 +161,20 @@ class SmartPlanForm(StrictModel):
         ge=0, le=10_000, description="turns that stay unchanged; null: the default"
     )
     choices: list[SmartChoice]
-    spent: SpentForm
+    spent: SpentSchema
 
 
-class TrimForm(ReceiptForm):
+class TrimSchema(ReceiptSchema):
     """The receipt of a trim; without id and file if it would save too little."""
 
-    savings: SavingsForm
+    savings: SavingsSchema
     in_place: bool = Field(
         default=False, description="the session's own file was, or would be, rewritten"
     )
     backup: str | None = Field(
         default=None, description="the copy of the file from before a trim in place"
     )
-    smart: SmartPlanForm | None = Field(
+    smart: SmartPlanSchema | None = Field(
         default=None, description="with --smart: the plan, which --plan takes"
     )
 
@@ -193,7 +193,7 @@ class RestoredRecords(StrictModel):
     ]
 
 
-class UntrimForm(ReceiptForm):
+class UntrimSchema(ReceiptSchema):
     """The receipt of an untrim; without id and file if nothing was trimmed."""
 
     restoration: RestoredRecords
@@ -202,7 +202,7 @@ class UntrimForm(ReceiptForm):
 cut = CommonFields[Cut]()
 
 
-class CutForm(StrictModel):
+class CutSchema(StrictModel):
     """The end of the copied conversation."""
 
     asked: str = Field(description="the place in words")
@@ -218,7 +218,7 @@ class CutForm(StrictModel):
     )
 
 
-class ForkForm(ReceiptForm):
+class ForkSchema(ReceiptSchema):
     """The receipt of a fork; its kind is rehome if it belongs to another folder."""
 
-    cut: CutForm | None = Field(description="null if the whole live conversation was kept")
+    cut: CutSchema | None = Field(description="null if the whole live conversation was kept")

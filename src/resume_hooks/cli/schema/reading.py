@@ -124,7 +124,7 @@ class EventPage(StrictModel):
     size: int = Field(description="bytes of the file when it was read")
 
 
-class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
+class ReadSchema(RootModel[RecordText | Passages | ShellCommands | EventPage]):
     """A record; several with --before, --after, --turns or --errors.
 
     With --commands or --page, commands or a page.
@@ -143,7 +143,7 @@ class OutlineCompaction(StrictModel):
     abandoned: bool = Field(description="it is on an abandoned branch, which is not sent")
 
 
-class OutlineForm(StrictModel):
+class OutlineSchema(StrictModel):
     """The turns of a session, or of a sub-agent."""
 
     session_id: str

@@ -89,7 +89,7 @@ class SizeRow(StrictModel):
     cold: int = Field(description="once it is cold")
 
 
-class ResumeForm(StrictModel):
+class ResumeSchema(StrictModel):
     """A session and the ways to continue. Everything but ``context`` is an estimate."""
 
     session_id: str
@@ -146,7 +146,7 @@ class ResumeForm(StrictModel):
     commands: Commands
 
 
-class ContinueForm(StrictModel):
+class ContinueSchema(StrictModel):
     """A session to continue."""
 
     session_id: str

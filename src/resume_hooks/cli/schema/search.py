@@ -20,7 +20,7 @@ class SearchCommands(StrictModel):
     handoff: str
 
 
-class SearchForm(StrictModel):
+class SearchSchema(StrictModel):
     """The hits, best first."""
 
     query: str

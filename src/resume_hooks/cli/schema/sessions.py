@@ -131,7 +131,7 @@ class SubagentRow(StrictModel):
     size: ByteCount
 
 
-class SessionsForm(StrictModel):
+class SessionsSchema(StrictModel):
     """A page of sessions, newest first."""
 
     scope: str = Field(description="all, or the folder of the listed project")
@@ -172,7 +172,7 @@ LineageRow = Annotated[
 ]
 
 
-class LineageForm(StrictModel):
+class LineageSchema(StrictModel):
     """A session's ancestors, oldest first, and itself; or the first alone.
 
     With --derived, its descendants, parents first.
@@ -181,7 +181,7 @@ class LineageForm(StrictModel):
     rows: list[LineageRow]
 
 
-class InfoForm(StrictModel):
+class InfoSchema(StrictModel):
     """A session's facts."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a temporary copy")
@@ -213,7 +213,7 @@ class InfoForm(StrictModel):
     characters_per_token: float
 
 
-class RenameForm(StrictModel):
+class RenameSchema(StrictModel):
     """A new title or tag."""
 
     session_id: str

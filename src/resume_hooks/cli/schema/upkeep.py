@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
@@ -52,14 +52,14 @@ class FsckSession(StrictModel):
     )
 
 
-class FsckForm(StrictModel):
+class FsckSchema(StrictModel):
     """The checked sessions; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
     unlistable: list[str] = Field(
         description="project folders that can't be listed: nothing in them was checked"
     )
-    repair: ReceiptForm | None
+    repair: ReceiptSchema | None
     lost: list[str] = Field(description="the contents that the repaired child could not keep")
 
 
@@ -72,14 +72,14 @@ class SettingRow(StrictModel):
     about: str
 
 
-class ConfigForm(StrictModel):
+class ConfigSchema(StrictModel):
     """The settings in force and their file."""
 
     file: str
     settings: list[SettingRow]
 
 
-class InstallForm(StrictModel):
+class InstallSchema(StrictModel):
     """The installed or removed plugin, or the plan for it; with --completion only a script."""
 
     plugin: str
@@ -130,7 +130,7 @@ class BugReport(StrictModel):
     log: list[str] = Field(description="the last bugs: only their places in the code")
 
 
-class DoctorForm(StrictModel):
+class DoctorSchema(StrictModel):
     """The findings of doctor, in the order of the checks."""
 
     findings: list[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.state import Mark
 
@@ -23,7 +23,7 @@ class MarkRow(StrictModel):
     started_at: str
 
 
-class MarkForm(StrictModel):
+class MarkSchema(StrictModel):
     """The mark of a session after it was set, shown or forgotten."""
 
     session_id: str
@@ -58,7 +58,7 @@ class BackFacts(StrictModel):
     )
 
 
-class BackForm(ReceiptForm):
+class BackSchema(ReceiptSchema):
     """The receipt of ``back``."""
 
     back: BackFacts

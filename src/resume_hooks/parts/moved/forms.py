@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import ReceiptSchema, StrictModel
 
 
 class LeftOutRow(StrictModel):
@@ -14,10 +14,10 @@ class LeftOutRow(StrictModel):
     why: str
 
 
-class RehomeForm(StrictModel):
+class RehomeSchema(StrictModel):
     """The copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")
     home: str = Field(description="its current path")
-    made: list[ReceiptForm]
+    made: list[ReceiptSchema]
     left_out: list[LeftOutRow]

@@ -61,7 +61,7 @@ class FileRow(StrictModel):
     )
 
 
-class RewindFilesForm(StrictModel):
+class RewindFilesSchema(StrictModel):
     """The planned or written changes to files."""
 
     session_id: str

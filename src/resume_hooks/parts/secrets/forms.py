@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
 from resume_hooks.parts.secrets.audit import Audit, Leak
 from resume_hooks.parts.secrets.findings import PlaceWithSecrets
 
@@ -78,10 +78,10 @@ class ScrubResult(StrictModel):
     written: bool
     open: str = Field(description="why the session counts as open; empty if it does not")
     places: list[ScrubPlace] = Field(description="in the order of the rewrite")
-    receipt: ReceiptForm | None = Field(
+    receipt: ReceiptSchema | None = Field(
         description="of the child; null with --in-place, and if nothing was found"
     )
 
 
-class ScrubForm(RootModel[ScrubResult | SecretList]):
+class ScrubSchema(RootModel[ScrubResult | SecretList]):
     """The findings and the result of a scrub, or with ``--list`` the list of secrets."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
 from resume_hooks.derive.imports.bring_in import ImportedSession
 from resume_hooks.derive.imports.plan import ImportPlan
 
 
-class ExportForm(StrictModel):
+class ExportSchema(StrictModel):
     """The receipt of an export."""
 
     session_id: str
@@ -28,7 +28,7 @@ class ExportForm(StrictModel):
     cut: int = Field(description="overlong texts that were cut, each with a notice")
 
 
-class ShareForm(ExportForm):
+class ShareSchema(ExportSchema):
     """The receipt of a share: its page, and the bundle in the page."""
 
     redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
@@ -73,7 +73,7 @@ class BundleRow(StrictModel):
     files: int = Field(description="imported files of large outputs and sub-agents")
 
 
-class ImportForm(ReceiptForm):
+class ImportSchema(ReceiptSchema):
     """The receipt of an import. For a bundle, it describes the last session.
 
     An imported session has no parent. If the same file was imported before, the parent fields name

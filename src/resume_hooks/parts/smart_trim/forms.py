@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import StrictModel
-from resume_hooks.cli.schema.children import SmartPlanForm, TrimForm
+from resume_hooks.cli.schema.children import SmartPlanSchema, TrimSchema
 
 
-class PlannedTrim(TrimForm):
+class PlannedTrim(TrimSchema):
     """The receipt of `trim --smart`."""
 
-    smart: SmartPlanForm
+    smart: SmartPlanSchema
 
 
 class StoredPlan(StrictModel):

@@ -20,7 +20,7 @@ HookRow = Annotated[
 StatePart = Annotated[FolderSize, FieldsLike(size="bytes")]
 
 
-class StatsForm(StrictModel):
+class StatsSchema(StrictModel):
     """Statistics of sessions, savings by children, first edits, hook durations, and the size of our folder."""
 
     scope: str = Field(description="all, or the selected project's folder")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ByteCount, FieldsLike, ReceiptForm, StrictModel
+from resume_hooks.cli.schema.base import ByteCount, FieldsLike, ReceiptSchema, StrictModel
 from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.turn_reading import TeamHit
@@ -21,7 +21,7 @@ Hit = Annotated[
 ]
 
 
-class TeamForm(StrictModel):
+class TeamSchema(StrictModel):
     """The result of an action, or its preview if ``written`` is false."""
 
     act: str = Field(
@@ -72,4 +72,4 @@ class TeamForm(StrictModel):
     )
     copies: int = Field(description="with forget: how many machines' copies the server had")
     sql: str = Field(description="with init --sql: the statements for an administrator")
-    receipt: ReceiptForm | None = Field(description="with resume: the imported session")
+    receipt: ReceiptSchema | None = Field(description="with resume: the imported session")
