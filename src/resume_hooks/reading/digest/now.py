@@ -107,7 +107,10 @@ def _lines_of_repository(
         if git.dirty:
             yield from _lines_of_uncommitted(git, paths)
         return
-    if len(seen.checkouts) > 1:
+    is_elsewhere = len(seen.checkouts) == 1 and not _is_inside(
+        paths.folder, seen.checkouts[0].folder
+    )
+    if len(seen.checkouts) > 1 or is_elsewhere:
         for each in seen.checkouts:
             yield make_entry(
                 f"in {quote_name(each.folder)}: branch {quote_name(each.branch)}, when last seen",
@@ -128,6 +131,11 @@ def _lines_of_repository(
         else:
             held = "what they may have changed is not in these lists"
         yield make_entry(f"sub-agents worked, too: {held}", facts.reports[-1].place)
+
+
+def _is_inside(home: str, folder: str) -> bool:
+    """Check whether one of two folders contains the other, or they are equal."""
+    return f"{folder}/".startswith(f"{home}/") or f"{home}/".startswith(f"{folder}/")
 
 
 def _lines_of_pull_requests(
