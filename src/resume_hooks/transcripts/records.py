@@ -54,7 +54,10 @@ POLL, POLLED = "write_stdin", "task_id"
 """An agent's tool that waits for a running command, and its input with the command's task."""
 
 TASK, EXIT_STATUS = "backgroundTaskId", "exitStatus"
-"""Marks on a result of a converted transcript: the task of a running command, and the exit status."""
+"""Marks on a result of a converted transcript: the task of a running command, and the exit status.
+
+The status is None if nothing recorded it.
+"""
 
 INSTRUCTIONS = "instructionsOf"
 """A mark on a message of a converted transcript that gave the project's instructions: their name."""

@@ -325,6 +325,31 @@ def test_a_watch_before_the_answer_does_not_run_on(
     assert any("still running" in text for text in shown) is is_told
 
 
+def test_a_script_that_prints_no_exit_status_is_not_said_to_end_with_0(where: Where) -> None:
+    """Whether its output complains or not."""
+    code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
+    lines = [
+        *script("1", code % '"make lint"', "zsh:1: command not found: linter"),
+        *script("2", code % '"cargo test"', "ok"),
+    ]
+    made = digest(where, lines)
+    assert notes(made, "commands") == {"cargo test": "exit status not recorded"}
+    (failure,) = texts(made, "errors")
+    assert failure.startswith("`make lint` exit status not recorded, but: ")
+
+
+def test_a_branch_of_another_folder_is_not_the_sessions(where: Where) -> None:
+    """The session's own folder has another branch, which no command named."""
+    lines = [
+        call("1", "git -C /elsewhere status && cd /elsewhere && git switch -c x"),
+        output("1", "Process exited with code 0\nOutput:\nSwitched to a new branch 'x'"),
+        call("2", "cd /elsewhere && git switch -c y"),
+        output("2", "Process exited with code 0\nOutput:\nSwitched to a new branch 'y'"),
+    ]
+    shown = texts(digest(where, lines), "now")
+    assert "in /elsewhere: branch y, when last seen" in shown
+
+
 def test_the_folder_of_the_session_is_named(where: Where) -> None:
     """A rollout's path does not show it."""
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"

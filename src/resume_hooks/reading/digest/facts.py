@@ -333,8 +333,7 @@ def make_run(
     background = records.TASK in block or _runs_in_background(more, text)
     match = _EXIT.match(text)
     if records.EXIT_STATUS in block:
-        status = records.positive_count(block[records.EXIT_STATUS]) or None
-        status = status if failed else 0
+        status = _recorded_status(block, failed=failed)
     elif match:
         status = int(match[1])
     elif failed or background:
@@ -347,13 +346,21 @@ def make_run(
     )
 
 
+def _recorded_status(block: Record, *, failed: bool) -> int | None:
+    """Return the exit status on a converted result, or None if it is unknown."""
+    status = block[records.EXIT_STATUS]
+    if status is None or (failed and not records.positive_count(status)):
+        return None
+    return records.positive_count(status) if failed else 0
+
+
 def update_polled_run(run: ShellRun, block: Record, text: str, place: RecordPlace) -> ShellRun:
     """Return a running command after a poll, whose result may be the end of the command.
 
     Some scripts print neither an exit status nor that the command still runs.
     """
     status: int | None = None
-    if records.EXIT_STATUS in block:
+    if block.get(records.EXIT_STATUS) is not None:
         status = records.positive_count(block[records.EXIT_STATUS])
     return run._replace(
         answered=place,

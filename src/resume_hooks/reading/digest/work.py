@@ -514,7 +514,8 @@ def _what_failed(command: ShellCommand) -> str:
         return ""
     if not command.run.failed:
         if command.complaint:
-            return f"exit 0, but: {cut_line(command.complaint, LINE)}"
+            status = "exit 0" if command.run.status == 0 else "exit status not recorded"
+            return f"{status}, but: {cut_line(command.complaint, LINE)}"
         return ""
     rows = [
         row.strip()

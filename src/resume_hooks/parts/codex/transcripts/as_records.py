@@ -518,6 +518,7 @@ INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-
 _REJECTIONS = ("exec command rejected by user", "patch rejected by user")
 """The start of the output of a call that the user refused."""
 
+_SCRIPT_COMPLETION = "Script completed"  # the start of the output if a script ended
 _SCRIPT_FAILURE = "Script failed"  # the start of the output if a script ended with an error
 _PATCH_FAILURES = ("apply_patch verification failed", "failed in sandbox ")
 """The prefixes of an output that reports a patch that did not apply, or a command that did not start."""
@@ -599,9 +600,12 @@ def read_output(item: Record) -> ToolOutput:
         printed_text, printed_fields = _unwrap_command_output(string(blocks[1], "text"))
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
+    if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
+        extra_fields[records.EXIT_STATUS] = None  # the script did not print it
+    status = extra_fields.get(records.EXIT_STATUS) or 0
     if text:
-        blocks = _without_head(blocks, extra_fields.get(records.EXIT_STATUS, 0))
-    is_failure = is_failure or extra_fields.get(records.EXIT_STATUS, 0) != 0
+        blocks = _without_head(blocks, status)
+    is_failure = is_failure or status != 0
     if len(blocks) == 1 and "text" in blocks[0]:
         return ToolOutput(string(blocks[0], "text"), is_failure, extra_fields)
     return ToolOutput(blocks or "", is_failure, extra_fields)
