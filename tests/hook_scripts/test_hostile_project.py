@@ -595,6 +595,13 @@ def test_no_repository_passes_for_the_home_folder(
     assert machine.marked() == []
 
 
+SPECIAL_BUILTINS = {
+    *(".", ":", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return"),
+    *("set", "shift", "source", "times", "trap", "unset"),
+}
+"""Commands that a function cannot replace in a shell that is called sh."""
+
+
 def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> None:
     """It takes functions from the environment."""
     bash = shutil.which("bash")
@@ -602,11 +609,14 @@ def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> No
     machine = make_machine("neither", tmp_path, "")
     (tmp_path / "as").mkdir()
     (tmp_path / "as" / "sh").symlink_to(str(bash))
+    listed = subprocess.run([str(bash), "-c", "compgen -b"], capture_output=True, check=True)
+    builtins = set(listed.stdout.decode().split()) - SPECIAL_BUILTINS
     functions = {
-        f"BASH_FUNC_{name}%%": f"() {{ echo {name} >>'{machine.marks}'; }}"
-        for name in ("cat", "cd", "printf")
+        f"BASH_FUNC_{name}%%": f"() {{ set >>'{machine.marks}'; }}"
+        for name in builtins | {"cat", "rm", "sed", "awk", "grep", "date", "mkdir", "sleep", "uv"}
     }
-    hostile = machine._replace(env=machine.env | functions)
+    path = {"PATH": f"{tmp_path / 'as'}:{machine.env['PATH']}"}
+    hostile = machine._replace(env=machine.env | functions | path)
     for script in ("guard", "session-start", "notice"):
         line = f"trap 'exit 0' EXIT; . '{machine.plugin}/hooks/{script}'"
         hostile.run(
