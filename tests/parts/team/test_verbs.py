@@ -526,7 +526,7 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
     """They are counted in the row of the session, and their kinds stand below."""
     kinds = {f"kind-number-{number}": number for number in range(1, 60)}
     text = format_push_results(
-        [PushResult(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], written=True
+        [PushResult(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], was_written=True
     )
     assert max(map(len, text.splitlines())) <= 130
     assert "1,770" in text

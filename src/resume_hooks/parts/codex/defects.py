@@ -79,9 +79,9 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     if name and string(meta.payload, "id") not in {"", name.thread_id}:
         yield Defect(FOREIGN_ID, f"it contains {string(meta.payload, 'id')}", 0)
     yield from _find_line_defects(path)
-    segments, missing = find_readable_segments(path, find_rollout)
-    if missing:
-        yield Defect(MISSING_BASE, missing, 0)
+    segments, missing_reason = find_readable_segments(path, find_rollout)
+    if missing_reason:
+        yield Defect(MISSING_BASE, missing_reason, 0)
     history = History()
     for segment in segments:
         for line in read_segment_lines(segment):

@@ -109,10 +109,10 @@ def _read_epoch_seconds(record: Record, key: str) -> int:
 def _read_last_lines(path: str) -> list[Record]:
     """Return the JSON objects among the last complete lines of a file."""
     with open(path, "rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - READ_TAIL_BYTES))
+        file_bytes = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, file_bytes - READ_TAIL_BYTES))
         raw = stream.read()
-    complete_lines = raw.split(b"\n") if size <= READ_TAIL_BYTES else raw.split(b"\n")[1:]
+    complete_lines = raw.split(b"\n") if file_bytes <= READ_TAIL_BYTES else raw.split(b"\n")[1:]
     parsed_lines = map(parse, complete_lines)
     return [line for line in parsed_lines if line is not None]
 

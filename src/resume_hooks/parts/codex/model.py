@@ -80,7 +80,7 @@ class CodexExec:
             raise HeadlessFailed(
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."
             )
-        started = time.monotonic()
+        start_time = time.monotonic()
         prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
         output = self._run(program, prompt, form.model_json_schema(), limit)
         if output.timed_out:
@@ -95,7 +95,7 @@ class CodexExec:
             None,
             port.parse_token_count(token_counts.get("input_tokens")),
             port.parse_token_count(token_counts.get("output_tokens")),
-            round(time.monotonic() - started, 1),
+            round(time.monotonic() - start_time, 1),
             self.name,
         )
 
@@ -112,8 +112,8 @@ class CodexExec:
             with tempfile.TemporaryDirectory(
                 prefix="resume-hooks-", dir=temporary_root, ignore_cleanup_errors=True
             ) as folder:
-                empty = os.path.join(folder, "empty")
-                os.mkdir(empty)
+                empty_folder = os.path.join(folder, "empty")
+                os.mkdir(empty_folder)
                 files = {
                     "schema.json": json.dumps(make_strict_schema(schema)),
                     "system.md": port.SYSTEM_PROMPT,
@@ -126,7 +126,7 @@ class CodexExec:
                     command,
                     prompt,
                     environ=environ | {port.NESTED_RUN_VARIABLE: "1"},
-                    folder=empty,
+                    folder=empty_folder,
                     limit=limit,
                 )
         except OSError as error:

@@ -112,8 +112,8 @@ class CodexThread:
         """The origins of items that an earlier trim replaced, by item index."""
         origins = {}
         for index, record in enumerate(self.child_records):
-            marks = {key: record[key] for key in TRIM_FIELDS & record.keys()}
-            if marks and (origin := read_origin(marks)):
+            trim_fields = {key: record[key] for key in TRIM_FIELDS & record.keys()}
+            if trim_fields and (origin := read_origin(trim_fields)):
                 origins[index] = origin
         return origins
 
@@ -259,12 +259,12 @@ def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
         if len(output) > MIN_PLACEHOLDER and not was_trimmed(output):
             yield Piece(index, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
         return
-    for part_index, part in enumerate(output if isinstance(output, list) else ()):
-        if not isinstance(part, dict):
+    for part_index, content_part in enumerate(output if isinstance(output, list) else ()):
+        if not isinstance(content_part, dict):
             continue
-        if string(part, "type") == "input_image":
+        if string(content_part, "type") == "input_image":
             yield Piece(index, ("output", part_index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
-        elif len(text := string(part, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
+        elif len(text := string(content_part, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
             yield Piece(
                 index,
                 ("output", part_index, "text"),
@@ -278,12 +278,14 @@ def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
 def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
     is_assistant, is_prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
-    for part_index, part in enumerate(content if isinstance(content, list) else ()):
-        if not isinstance(part, dict) or not (is_assistant or is_prompt):
+    for part_index, content_part in enumerate(content if isinstance(content, list) else ()):
+        if not isinstance(content_part, dict) or not (is_assistant or is_prompt):
             continue
-        if string(part, "type") == "input_image":
+        if string(content_part, "type") == "input_image":
             yield Piece(index, ("content", part_index), MEDIA, 0, IMAGE_TOKENS)
-        elif len(text := string(part, "text")) > MIN_PLACEHOLDER and not contains_placeholder(text):
+        elif len(
+            text := string(content_part, "text")
+        ) > MIN_PLACEHOLDER and not contains_placeholder(text):
             yield Piece(
                 index, ("content", part_index, "text"), TEXT if is_assistant else PROMPT, len(text)
             )
@@ -396,7 +398,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 
 
 class _ItemMetadataReader:
-    """The metadata of items outside their payload: our own marks, and the maximum length of an output."""
+    """Collects the metadata of items outside their payload: our trim fields, and the maximum length of an output."""
 
     def __init__(self) -> None:
         self._fields_by_location: dict[tuple[str, int, int], Record] = {}
@@ -411,10 +413,10 @@ class _ItemMetadataReader:
             self._store_fields(line, -1, trim_fields, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._fields_by_location.clear()
-            for part, metadata in enumerate(
+            for part_index, metadata in enumerate(
                 objects(line.payload.get("replacement_history_metadata"))
             ):
-                self._store_fields(line, part, {}, metadata)
+                self._store_fields(line, part_index, {}, metadata)
 
     def _store_fields(
         self, line: RolloutLine, index: int, fields: Record, metadata: Record

@@ -82,8 +82,8 @@ class CleanedChildPlan(ChildPlan):
 class CodexWriter:
     """Writes children into the ``sessions`` folder of a CODEX_HOME. It writes nothing else."""
 
-    def __init__(self, home: str, where: Where) -> None:
-        self._home = home
+    def __init__(self, codex_home: str, where: Where) -> None:
+        self._home = codex_home
         self._where = where
 
     def draft(
@@ -129,19 +129,19 @@ class CodexWriter:
             draft.setting.at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
         )
-        first = build_item_record(
+        first_record = build_item_record(
             build_message_item(USER, opening_text), timestamp, message_id, {OPENING_KEY: True}
         )
         messages = []
-        for spoken in spoken_texts:
+        for spoken_text in spoken_texts:
             messages.append(
                 build_item_record(
-                    build_message_item(spoken.role, spoken.text),
-                    spoken.at or timestamp,
-                    spoken.uuid,
+                    build_message_item(spoken_text.role, spoken_text.text),
+                    spoken_text.at or timestamp,
+                    spoken_text.uuid,
                 )
             )
-        return build_body(draft, head, self._build_meta(draft), [first, *messages])
+        return build_body(draft, head, self._build_meta(draft), [first_record, *messages])
 
     def fork(
         self,

@@ -117,7 +117,9 @@ def audit_sessions(
     files are not read again.
     """
     audit_run = _AuditRun(where, _measure_places(_find_places(sessions, where)), progress)
-    leaks = [leak for place in audit_run.bytes_by_place for leak in audit_run.find_leaks(place)]
+    leaks = [
+        leak for location in audit_run.bytes_by_place for leak in audit_run.find_leaks(location)
+    ]
     warning = audit_run.cache.save_scans(is_complete=sessions is None)
     selected_leaks = [
         leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= start_time
@@ -217,96 +219,96 @@ class _AuditRun:
         self._done = 0
         self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
-    def find_leaks(self, place: Location) -> Iterator[Leak]:
+    def find_leaks(self, location: Location) -> Iterator[Leak]:
         """Yield the secrets in a file. If an existing file cannot be read, add it to ``unreadable_files``."""
         previous_bytes_read = self.bytes_read
         try:
-            scan = self._scan_place(place)
+            scan = self._scan_place(location)
         except OSError as error:
-            if os.path.lexists(place.path):
+            if os.path.lexists(location.path):
                 self.unreadable_files.append(
-                    f"{place.path} could not be read: {error.strerror or error}"
+                    f"{location.path} could not be read: {error.strerror or error}"
                 )
             return
-        self._done += self.bytes_by_place[place] - (self.bytes_read - previous_bytes_read)
+        self._done += self.bytes_by_place[location] - (self.bytes_read - previous_bytes_read)
         self._progress(self._done, self.size)
-        yield from _build_leaks(place, scan)
+        yield from _build_leaks(location, scan)
 
     def _add_bytes_read(self, byte_count: int) -> None:
         self.bytes_read += byte_count
         self._done += byte_count
         self._progress(self._done, self.size)
 
-    def _scan_place(self, place: Location) -> FileScan:
-        last_scan = self.cache.last_scan(place.path)
-        archived = find_archived_session(place, self._where)
-        if archived is not None or place.kind == VAULT_COPY:
-            scan = self._scan_archived(place, archived, last_scan)
+    def _scan_place(self, location: Location) -> FileScan:
+        last_scan = self.cache.last_scan(location.path)
+        archived = find_archived_session(location, self._where)
+        if archived is not None or location.kind == VAULT_COPY:
+            scan = self._scan_archived(location, archived, last_scan)
         else:
-            status = os.lstat(place.path)
+            status = os.lstat(location.path)
             name = (status.st_dev, status.st_ino)
             scan = self._scans_by_inode.get(name) or scan_file(
-                place.path,
+                location.path,
                 last_scan,
-                by_line=contains_record_lines(place.path),
+                by_line=contains_record_lines(location.path),
                 count_read=self._add_bytes_read,
             )
             self._scans_by_inode[name] = scan
-        self.cache.store_scan(place.path, scan)
+        self.cache.store_scan(location.path, scan)
         return scan
 
     def _scan_archived(
-        self, place: Location, archived: ArchivedSession | None, last_scan: FileScan | None
+        self, location: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
         """Scan a session's copy in the vault or trash, unless the copy's note is unchanged since the last scan.
 
         Raise OSError.
         """
         if archived is None:
-            if place.session_id:
-                reason = manifest.why_unreadable(place.session_id, self._where)
+            if location.session_id:
+                reason = manifest.why_unreadable(location.session_id, self._where)
             else:
                 reason = ""
             raise OSError(errno.EINVAL, reason or "It is a link, can't be listed, or has no note")
-        status = os.stat(os.path.join(place.path, MANIFEST))
-        identity = (status.st_ino, self.bytes_by_place[place], status.st_mtime_ns)
+        status = os.stat(os.path.join(location.path, MANIFEST))
+        identity = (status.st_ino, self.bytes_by_place[location], status.st_mtime_ns)
         if last_scan and last_scan[:3] == identity:
             return last_scan
         findings = tuple(scan_chunks(read_archived_chunks(archived)))
-        self._add_bytes_read(self.bytes_by_place[place])
+        self._add_bytes_read(self.bytes_by_place[location])
         return FileScan(*identity, 0, 0, "", findings)
 
 
 def _find_places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
     agent_files = (file for agent in list_other_agents(where) for file in agent.list_files())
     agent_places = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in agent_files)
-    for place in (*find_session_places({}, where), *agent_places):
+    for location in (*find_session_places({}, where), *agent_places):
         is_unknown = (
-            not place.session_id
-            and place.kind in _ANY_SESSION_KINDS
-            and not os.path.isfile(place.path)
+            not location.session_id
+            and location.kind in _ANY_SESSION_KINDS
+            and not os.path.isfile(location.path)
         )
-        if sessions is None or place.session_id in sessions or is_unknown:
-            yield place
+        if sessions is None or location.session_id in sessions or is_unknown:
+            yield location
     if sessions is None:
         cache_path = os.path.join(where.state, CACHE_FILE)
-        for place in find_state_places(where):
-            if place.kind != INDEXED and place.path != cache_path:
-                yield place
+        for location in find_state_places(where):
+            if location.kind != INDEXED and location.path != cache_path:
+                yield location
 
 
-def _measure_places(places: Iterable[Location]) -> dict[Location, int]:
+def _measure_places(locations: Iterable[Location]) -> dict[Location, int]:
     """Return the size of each file, or of an archived session's folder.
 
     Deleted files are left out.
     """
     bytes_by_place = {}
-    for place in places:
+    for location in locations:
         with contextlib.suppress(OSError):
-            bytes_by_place[place] = os.lstat(place.path).st_size
-            if place.kind in {VAULT_COPY, TRASHED} and os.path.isdir(place.path):
-                bytes_by_place[place] = sum(
-                    os.lstat(inner_path).st_size for inner_path in list_regular_files(place.path)
+            bytes_by_place[location] = os.lstat(location.path).st_size
+            if location.kind in {VAULT_COPY, TRASHED} and os.path.isdir(location.path):
+                bytes_by_place[location] = sum(
+                    os.lstat(inner_path).st_size for inner_path in list_regular_files(location.path)
                 )
     return bytes_by_place
 

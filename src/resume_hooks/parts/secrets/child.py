@@ -138,10 +138,10 @@ def plan_scrubbed_child(
 
         A line with thinking keeps the parent's paths, because its signature does not allow changes.
         """
-        cleaned = cleaner.clean_record(body).raw
-        if b'"thinking"' in cleaned:
-            return cleaned
-        return cleaned.replace(old_path, new_path)
+        cleaned_line = cleaner.clean_record(body).raw
+        if b'"thinking"' in cleaned_line:
+            return cleaned_line
+        return cleaned_line.replace(old_path, new_path)
 
     body = plan_chain_rewrite(
         child,

@@ -83,7 +83,10 @@ class Cleaner:
 
     def has_secret_in_file(self, path: str, *, by_line: bool) -> bool:
         """Check whether a file contains a secret that must be removed. Raise OSError."""
-        return any(cleaned.removed_secrets for cleaned in self.clean_file(path, by_line=by_line))
+        return any(
+            cleaned_chunk.removed_secrets
+            for cleaned_chunk in self.clean_file(path, by_line=by_line)
+        )
 
     def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
         """Return a chunk without its secrets, cleaned according to its format. Binary data is returned unchanged."""
@@ -99,10 +102,10 @@ class Cleaner:
         if len(body) < MIN_NAMED_CHARACTERS:
             return CleanedBytes(raw, (), has_unremovable_secret=False)
         removed_secrets: list[RemovedSecret] = []
-        cleaned = _clean_until_stable(
-            body, lambda each: self._clean_line_once(each, removed_secrets)
+        cleaned_body = _clean_until_stable(
+            body, lambda body_to_clean: self._clean_line_once(body_to_clean, removed_secrets)
         )
-        result = self._build_cleaned_bytes(cleaned + raw[len(body) :], removed_secrets)
+        result = self._build_cleaned_bytes(cleaned_body + raw[len(body) :], removed_secrets)
         return result._replace(
             has_unremovable_secret=result.has_unremovable_secret
             or self.has_secret_in_folder_name(folder_of_record(body))
@@ -291,10 +294,10 @@ def _find_tool_name_spans(body: bytes) -> dict[int, int]:
 
 def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> bytes:
     for _ in range(MAX_PASSES):
-        cleaned = clean_once(raw)
-        if cleaned == raw:
+        cleaned_bytes = clean_once(raw)
+        if cleaned_bytes == raw:
             break
-        raw = cleaned
+        raw = cleaned_bytes
     return raw
 
 

@@ -70,18 +70,20 @@ def scan_file(
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
-        size = status.st_size
-        identity = status.st_ino, size, status.st_mtime_ns
+        file_bytes = status.st_size
+        identity = status.st_ino, file_bytes, status.st_mtime_ns
         if last_scan and last_scan[:3] == identity:
             return last_scan
-        if not by_line and size <= MAX_WHOLE_TEXT:
+        if not by_line and file_bytes <= MAX_WHOLE_TEXT:
             findings = list(scan_chunks([FileChunk(stream.read(), TEXT)]))
-            count_read(size)
+            count_read(file_bytes)
             return FileScan(*identity, 0, 0, "", tuple(findings))
         offset, line_number, findings = 0, 0, []
         scanner = _BlockScanner()
         is_appended = (
-            last_scan and last_scan.inode == status.st_ino and size >= last_scan.scanned_bytes > 0
+            last_scan
+            and last_scan.inode == status.st_ino
+            and file_bytes >= last_scan.scanned_bytes > 0
         )
         if (
             last_scan
@@ -92,13 +94,13 @@ def scan_file(
             findings = [finding for finding in last_scan.findings if finding.line < line_number]
             scanner.read_previous_commands(stream, offset)
         stream.seek(offset)
-        remaining = size - offset
-        while remaining > 0 and (block := stream.read(min(BLOCK_BYTES, remaining))):
-            if not block.endswith(b"\n") and remaining > len(block):
-                block += stream.readline(remaining - len(block))
+        remaining_bytes = file_bytes - offset
+        while remaining_bytes > 0 and (block := stream.read(min(BLOCK_BYTES, remaining_bytes))):
+            if not block.endswith(b"\n") and remaining_bytes > len(block):
+                block += stream.readline(remaining_bytes - len(block))
             findings += scanner.scan_block(block, line_number, offset)
             count_read(len(block))
-            remaining -= len(block)
+            remaining_bytes -= len(block)
             line_number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
         return FileScan(
@@ -127,7 +129,7 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
     ]
     for kind, value in _find_output_secrets(line, outputs):
         start = line.find(value)
-        if not any(first <= start < end for _, first, end in secret_spans):
+        if not any(first_byte <= start < end for _, first_byte, end in secret_spans):
             secret_spans.append((kind, max(start, 0), max(start, 0) + len(value)))
     if not secret_spans:
         return

@@ -96,12 +96,12 @@ class PlaceContents(NamedTuple):
     printed_secrets: tuple[RemovedSecret, ...]
 
 
-def search_place(place: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
+def search_place(location: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
     """Return the secrets in a file.
 
     Raise OSError, or WriteFailed with the reason why the file cannot be read.
     """
-    if os.path.islink(place.path):
+    if os.path.islink(location.path):
         raise WriteFailed(
             "It is a symbolic link, which is not followed", "Check its target by hand."
         )
@@ -109,7 +109,7 @@ def search_place(place: Location, cleaner: Cleaner, where: Where) -> PlaceConten
     printed_secrets: list[RemovedSecret] = []
     has_unremovable_secret = False
     outputs = PrintedOutputs()
-    for chunk in _read_place_chunks(place, where):
+    for chunk in _read_place_chunks(location, where):
         cleaned_chunk = cleaner.clean_chunk(chunk)
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
@@ -121,12 +121,12 @@ def search_place(place: Location, cleaner: Cleaner, where: Where) -> PlaceConten
     return PlaceContents(tuple(secrets), has_unremovable_secret, tuple(printed_secrets))
 
 
-def _read_place_chunks(place: Location, where: Where) -> Iterator[FileChunk]:
+def _read_place_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
     """Yield the chunks of all files in a place, and the texts in the note of an archived session."""
-    archived = find_archived_session(place, where)
-    if archived is None and place.kind == VAULT_COPY:
+    archived = find_archived_session(location, where)
+    if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
-            manifest.why_unreadable(place.session_id, where)
+            manifest.why_unreadable(location.session_id, where)
             or "It has no note, or can't be listed",
             "Its content is unknown: update resume-hooks, or move it away.",
         )
@@ -134,17 +134,17 @@ def _read_place_chunks(place: Location, where: Where) -> Iterator[FileChunk]:
         yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield FileChunk(text.encode("utf-8", "replace"), TEXT)
-    elif place.kind != INDEXED:  # the index is always rebuilt
-        yield from read_file_chunks(place.path, by_line=contains_record_lines(place.path))
+    elif location.kind != INDEXED:  # the index is always rebuilt
+        yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
 
 
-def _read_place_state(place: Location) -> object:
+def _read_place_state(location: Location) -> object:
     """Return a value that changes whenever the place changes."""
     file_states: list[object] = []
     for path in (
-        [place.path, *list_regular_files(place.path)]
-        if place.kind in {VAULT_COPY, TRASHED}
-        else [place.path]
+        [location.path, *list_regular_files(location.path)]
+        if location.kind in {VAULT_COPY, TRASHED}
+        else [location.path]
     ):
         file_states.append(path)
         with contextlib.suppress(OSError):
@@ -205,9 +205,9 @@ class ScrubFindings:
             row for row in self.rows if row.state == UNCHANGED_STATE and row.place.kind != INDEXED
         ]
 
-    def choose_cleaner(self, place: Location) -> Cleaner:
+    def choose_cleaner(self, location: Location) -> Cleaner:
         """Return the cleaner for a place. In the family's own files, it also removes secrets that a scan finds."""
-        if place.relation in {OWN_SESSION, CHILD, PARENT} and place.kind != FILE_BACKUP:
+        if location.relation in {OWN_SESSION, CHILD, PARENT} and location.kind != FILE_BACKUP:
             return self.scanning_cleaner
         return self.literal_cleaner
 
@@ -232,31 +232,31 @@ def search_everywhere(
     return search_known_secrets(empty_findings, where)
 
 
-def search_known_secrets(previous: ScrubFindings, where: Where) -> ScrubFindings:
+def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> ScrubFindings:
     """Search every existing place for the known secrets and for secrets that a scan finds.
 
     An unchanged place without secrets is not read again.
     """
-    session, reach = previous.session, previous.reach
-    relations = {**find_family_relations(session, where), **previous.relations}
-    places = find_session_places(relations, where)
+    session, reach = previous_findings.session, previous_findings.reach
+    relations = {**find_family_relations(session, where), **previous_findings.relations}
+    locations = find_session_places(relations, where)
     if not is_archived_copy(session.path, where) and all(
-        place.path != session.path for place in places
+        location.path != session.path for location in locations
     ):
-        places.append(
+        locations.append(
             Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION)
         )  # a transcript outside the projects
-    values, short_values = dict(previous.values), set(previous.short_values)
-    for place in places:
+    values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
+    for location in locations:
         if (
-            place.relation != OTHER_SESSION
-            and is_within_reach(place.relation, reach)
-            and place.kind not in {FILE_BACKUP, UNPACKED_COPY}
+            location.relation != OTHER_SESSION
+            and is_within_reach(location.relation, reach)
+            and location.kind not in {FILE_BACKUP, UNPACKED_COPY}
         ):
             secrets: tuple[RemovedSecret, ...] = ()
-            if previous.clean_place_states.get(place) != _read_place_state(place):
+            if previous_findings.clean_place_states.get(location) != _read_place_state(location):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    contents = search_place(place, previous.scanning_cleaner, where)
+                    contents = search_place(location, previous_findings.scanning_cleaner, where)
                     secrets = contents.secrets + contents.printed_secrets
             values |= _find_searchable_values(secrets)
             short_values |= {
@@ -272,12 +272,14 @@ def search_known_secrets(previous: ScrubFindings, where: Where) -> ScrubFindings
         {value: kind for value, kind in values.items() if value not in texts_by_value},
     )
     findings = replace(
-        previous,
+        previous_findings,
         relations=relations,
         values=values,
-        clean_place_states=previous.clean_place_states if values == previous.values else {},
+        clean_place_states=previous_findings.clean_place_states
+        if values == previous_findings.values
+        else {},
         short_values=frozenset(short_values),
-        scanning_cleaner=Cleaner(previous.kinds, literals),
+        scanning_cleaner=Cleaner(previous_findings.kinds, literals),
         literal_cleaner=Cleaner(literals=literals, scanning=False),
     )
     client_processes = Clients(where)
@@ -285,12 +287,12 @@ def search_known_secrets(previous: ScrubFindings, where: Where) -> ScrubFindings
         *find_document_places(session, where),
         *find_client_places(where),
         *find_state_places(where),
-        *places,
+        *locations,
     ]
     rows = [
         row
-        for place in all_places
-        if (row := _search_and_classify(place, findings, where, client_processes))
+        for location in all_places
+        if (row := _search_and_classify(location, findings, where, client_processes))
     ]
     # Another agent's session is searched in its copy, but the user needs the path of the original.
     rows = [
@@ -332,59 +334,59 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
 
 
 def _search_and_classify(
-    place: Location, findings: ScrubFindings, where: Where, client_processes: Clients
+    location: Location, findings: ScrubFindings, where: Where, client_processes: Clients
 ) -> PlaceWithSecrets | None:
     """Return a place that contains secrets or cannot be read. Return None for any other place."""
-    state, reach = _read_place_state(place), findings.reach
-    if findings.clean_place_states.get(place) == state:
+    state, reach = _read_place_state(location), findings.reach
+    if findings.clean_place_states.get(location) == state:
         return None
     try:
-        contents = search_place(place, findings.choose_cleaner(place), where)
+        contents = search_place(location, findings.choose_cleaner(location), where)
     except (OSError, ResumeHooksError) as error:
-        if not os.path.lexists(place.path):
+        if not os.path.lexists(location.path):
             return None
         if isinstance(error, OSError):
             why = error.strerror or str(error)
         else:
             why = f"{error.message}. {error.remedy}"
         excluded_reason = _explain_exclusion(
-            place,
+            location,
             reach._replace(other_sessions=True),
             # include places of other sessions, because the relation of an unreadable place is
             # unknown
         )
         reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
         return PlaceWithSecrets(
-            place, {}, EXCLUDED_STATE if excluded_reason else REMAINING_STATE, reason_text
+            location, {}, EXCLUDED_STATE if excluded_reason else REMAINING_STATE, reason_text
         )
-    if not contents.secrets and not contents.has_unremovable_secret and place.kind != INDEXED:
-        findings.clean_place_states[place] = state
+    if not contents.secrets and not contents.has_unremovable_secret and location.kind != INDEXED:
+        findings.clean_place_states[location] = state
         return None
     kinds = dict(Counter(secret.kind for secret in contents.secrets))
-    if why := _explain_exclusion(place, reach):
-        return PlaceWithSecrets(place, kinds, EXCLUDED_STATE, why)
-    if place.kind == TRANSCRIPT and place.relation != OWN_SESSION:
+    if why := _explain_exclusion(location, reach):
+        return PlaceWithSecrets(location, kinds, EXCLUDED_STATE, why)
+    if location.kind == TRANSCRIPT and location.relation != OWN_SESSION:
         with contextlib.suppress(OSError):
-            status = os.stat(place.path)
-            file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
+            status = os.stat(location.path)
+            file = SessionFile(location.session_id, location.path, status.st_mtime, status.st_size)
             if reason := client_processes.why_open(file):
                 why = (
                     f"It may be open: {reason}. When it is not: resume-hooks scrub "
-                    f"{place.session_id} --in-place"
+                    f"{location.session_id} --in-place"
                 )
-                return PlaceWithSecrets(place, kinds, REMAINING_STATE, why)
+                return PlaceWithSecrets(location, kinds, REMAINING_STATE, why)
     is_unremovable = contents.has_unremovable_secret and not contents.secrets
     return PlaceWithSecrets(
-        place,
+        location,
         kinds,
         REMAINING_STATE if is_unremovable else UNCHANGED_STATE,
         STUCK_REASON if is_unremovable else "",
     )
 
 
-def _explain_exclusion(place: Location, reach: ScrubReach) -> str:
+def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
     """Return why a place is not scrubbed and which option includes it, or ``""`` if it is scrubbed."""
-    if place.kind == CLIENT and os.path.basename(place.path).startswith(SETTINGS_FILES):
+    if location.kind == CLIENT and os.path.basename(location.path).startswith(SETTINGS_FILES):
         return "It is a settings file, where a secret may be in use: change it by hand."
     reasons_by_kind = {
         FILE_BACKUP: (
@@ -393,12 +395,12 @@ def _explain_exclusion(place: Location, reach: ScrubReach) -> str:
         ),
         DOCUMENT: (reach.documents, "It is a file of the project: --documents."),
         CLIENT: (reach.client_files, "It belongs to the client: --client."),
-    }.get(place.kind)
+    }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]
-    if not is_within_reach(place.relation, reach):
+    if not is_within_reach(location.relation, reach):
         return {
             PARENT: "It is an ancestor of the session: --lineage.",
             OTHER_SESSION: "Another session: --everywhere.",
-        }[place.relation]
+        }[location.relation]
     return ""

@@ -121,13 +121,16 @@ def find_session_places(relations: Mapping[str, str], where: Where) -> list[Loca
     The places are in purge order. The scrubbed session's own transcript is last, so that its
     secrets can be found again if the purge is interrupted.
     """
-    places = [
-        place._replace(relation=relations.get(place.session_id, place.relation or OTHER_SESSION))
-        for place in (*_find_session_copies(where), *_find_project_places(where))
+    locations = [
+        location._replace(
+            relation=relations.get(location.session_id, location.relation or OTHER_SESSION)
+        )
+        for location in (*_find_session_copies(where), *_find_project_places(where))
     ]
     relation_order = [OTHER_SESSION, PARENT, CHILD, OWN_SESSION]
     return sorted(
-        places, key=lambda place: (relation_order.index(place.relation), place.kind == TRANSCRIPT)
+        locations,
+        key=lambda location: (relation_order.index(location.relation), location.kind == TRANSCRIPT),
     )
 
 
@@ -323,8 +326,8 @@ def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
 def find_document_places(session: SessionFile, where: Where) -> Iterator[Location]:
     """Yield the documents that parts wrote about a session, inside or outside its project."""
     for folder_of_documents in seam.answers(questions.folder_of_documents):
-        for place, ending in folder_of_documents(session, where):
-            for path in list_regular_files(place):
+        for location, ending in folder_of_documents(session, where):
+            for path in list_regular_files(location):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)
 
@@ -343,15 +346,15 @@ class FileChunk(NamedTuple):
     offset: int = 0
 
 
-def find_archived_session(place: Location, where: Where) -> ArchivedSession | None:
+def find_archived_session(location: Location, where: Where) -> ArchivedSession | None:
     """Return the archived session in a folder of the vault or trash.
 
     Return None for a single file or if the session cannot be read.
     """
-    if place.kind == TRASHED:
-        return trash.read_entry(place.path, where)
-    if place.kind == VAULT_COPY:
-        return manifest.find_archived(place.session_id, where)
+    if location.kind == TRASHED:
+        return trash.read_entry(location.path, where)
+    if location.kind == VAULT_COPY:
+        return manifest.find_archived(location.session_id, where)
     return None
 
 

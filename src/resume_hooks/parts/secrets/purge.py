@@ -102,8 +102,8 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
             break
     last_states = {row.place: row for row in (*findings.rows, *busy_rows)}
     final_states = (
-        _choose_final_state(rewritten_rows.get(place), last_states.get(place))
-        for place in place_order | dict.fromkeys(last_states)
+        _choose_final_state(rewritten_rows.get(location), last_states.get(location))
+        for location in place_order | dict.fromkeys(last_states)
     )
     return [
         _rebuild_index(row, where) if row.place.kind == INDEXED else row
@@ -128,15 +128,15 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
     """
     seen_ids: set[str] = set()
     busy_rows = []
-    for place in (row.place for row in findings.rows if row.state == UNCHANGED_STATE):
-        if place.session_id and place.session_id not in seen_ids:
-            seen_ids.add(place.session_id)
+    for location in (row.place for row in findings.rows if row.state == UNCHANGED_STATE):
+        if location.session_id and location.session_id not in seen_ids:
+            seen_ids.add(location.session_id)
             try:
-                with commit.lock_archived(place.session_id, where):
+                with commit.lock_archived(location.session_id, where):
                     pass
             except SessionOpen as error:
-                vault_place = place._replace(
-                    kind=VAULT_COPY, path=archive_folder(place.session_id, where)
+                vault_place = location._replace(
+                    kind=VAULT_COPY, path=archive_folder(location.session_id, where)
                 )
                 busy_rows.append(
                     PlaceWithSecrets(
@@ -212,30 +212,30 @@ def _rewrite_place(
     return row._replace(state=REMOVED_STATE)
 
 
-def _remove_from_place(place: Location, cleaner: Cleaner, where: Where) -> None:
-    if archived := find_archived_session(place, where):
+def _remove_from_place(location: Location, cleaner: Cleaner, where: Where) -> None:
+    if archived := find_archived_session(location, where):
         rewrite.rewrite_archived(
             archived,
             lambda line: cleaner.clean_record(line).raw,
             where,
             text=lambda text: cleaner.clean_text(text).raw,
         )
-    elif place.kind == UNPACKED_COPY and place.session_id:
+    elif location.kind == UNPACKED_COPY and location.session_id:
         removal.remove_if_possible(
-            os.path.join(unpacked_folder(where), place.session_id), where.state
+            os.path.join(unpacked_folder(where), location.session_id), where.state
         )
-    elif place.kind == TRASHED:
+    elif location.kind == TRASHED:
         raise WriteFailed(
-            f"{place.path} can't be assigned to a deleted session: its manifest can't be read",
+            f"{location.path} can't be assigned to a deleted session: its manifest can't be read",
             "Update resume-hooks, or move it away.",
         )
-    elif place.kind == INDEXED:
+    elif location.kind == INDEXED:
         forget_index(where)
-    elif place.kind == TRANSCRIPT:
-        with backups.lock_rewrite(place.session_id, where):
-            write_scrubbed_file(place, cleaner, where)
+    elif location.kind == TRANSCRIPT:
+        with backups.lock_rewrite(location.session_id, where):
+            write_scrubbed_file(location, cleaner, where)
     else:
-        write_scrubbed_file(place, cleaner, where)
+        write_scrubbed_file(location, cleaner, where)
 
 
 def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
@@ -257,7 +257,7 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
         return row._replace(why=f"The next search will rebuild it: {error.message}")
 
 
-def write_scrubbed_file(place: Location, cleaner: Cleaner, where: Where) -> None:
+def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> None:
     """Replace a file by a copy without its secrets. A file without secrets is not changed.
 
     After OSError, WriteFailed or CheckFailed, the file is unchanged unless the error message says
@@ -266,38 +266,39 @@ def write_scrubbed_file(place: Location, cleaner: Cleaner, where: Where) -> None
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
     copy_path = temporary_path(folder)
     try:
-        with open_with_copy(place.path, copy_path) as original:
-            _write_scrubbed(place, original, copy_path, cleaner, where)
+        with open_with_copy(location.path, copy_path) as original:
+            _write_scrubbed(location, original, copy_path, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
 
 
 def _write_scrubbed(
-    place: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
+    location: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
 ) -> None:
-    by_line = contains_record_lines(place.path)
+    by_line = contains_record_lines(location.path)
     if not cleaner.has_secret_in_file(copy_path, by_line=by_line):
         return
 
     def check_written_file(path: str) -> None:
         os.chmod(
-            path, MODE if place.kind in RECORD_KINDS else stat.S_IMODE(os.fstat(original).st_mode)
+            path,
+            MODE if location.kind in RECORD_KINDS else stat.S_IMODE(os.fstat(original).st_mode),
         )
         secret_check = Check(
             "no secret is found in it", not cleaner.has_secret_in_file(path, by_line=by_line)
         )
-        if place.kind in RECORD_KINDS:
+        if location.kind in RECORD_KINDS:
             shape_checks = check_same_shape(scan_transcript(copy_path), scan_transcript(path))
         else:
             shape_checks = []
-        invariants.require_all_checks([secret_check, *shape_checks], place.path)
+        invariants.require_all_checks([secret_check, *shape_checks], location.path)
 
-    chunks = (cleaned.raw for cleaned in cleaner.clean_file(copy_path, by_line=by_line))
-    remove_links(place.path, where)  # otherwise our hard link would keep the secrets
-    replace_session(place.path, original, copy_path, chunks, check_written_file)
-    if cleaner.has_secret_in_file(place.path, by_line=by_line):
+    chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
+    remove_links(location.path, where)  # otherwise our hard link would keep the secrets
+    replace_session(location.path, original, copy_path, chunks, check_written_file)
+    if cleaner.has_secret_in_file(location.path, by_line=by_line):
         raise WriteFailed(
-            f"{place.path} was written to during the rewrite, and contains secrets again",
+            f"{location.path} was written to during the rewrite, and contains secrets again",
             RETRY_HINT,
         )

@@ -201,12 +201,12 @@ def _belongs_to_team(
     session: SessionFile, team: Team, where: Where, is_added: dict[str, bool]
 ) -> bool:
     try:
-        home = home_folder(read_ends(session, where), where)
+        session_folder = home_folder(read_ends(session, where), where)
     except SessionNotFound:
         return False
-    if home not in is_added:
-        is_added[home] = read_project_name(home) in team.projects
-    return is_added[home]
+    if session_folder not in is_added:
+        is_added[session_folder] = read_project_name(session_folder) in team.projects
+    return is_added[session_folder]
 
 
 def main() -> None:

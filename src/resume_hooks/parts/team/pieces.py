@@ -205,14 +205,14 @@ def _build_media_placeholder(key: object, inner_value: object, container: object
 class _WordCollector:
     """Collects the words of a file's turns from cleaned lines."""
 
-    def __init__(self, path: str, first: int) -> None:
+    def __init__(self, path: str, first_line: int) -> None:
         self._subagent = "/subagents/" in path.replace("\\", "/")
         self._is_transcript = path.endswith(".jsonl")
         self._extractor = TextExtractor(subagent=self._subagent)
         self._finished_turns: list[TurnWords] = []
         self._positions_by_word: dict[str, list[str]] = {}
         self._size = 0
-        self._start = first
+        self._start = first_line
         self._at: datetime | None = None
         self._last = _UNKNOWN_TIME
 

@@ -181,7 +181,7 @@ def build_session_metadata(
     Raise SessionNotFound.
     """
     ends, parent = HeadTail(session.path), family.find_parent(session.path)
-    home = home_folder(ends, where)
+    session_folder = home_folder(ends, where)
     redactor = redactor or find_secrets_in_ends(ends)
 
     def clean(text: str) -> str:
@@ -189,8 +189,8 @@ def build_session_metadata(
 
     return {
         "title": clean(ends.title_by(redactor.redact)),
-        "folder": clean(home),
-        "project": clean(read_project_name(home)),
+        "folder": clean(session_folder),
+        "project": clean(read_project_name(session_folder)),
         "created": clean(ends.created),
         "ended": clean(ends.ended),
         "parent": clean(parent.session_id) if parent else "",
@@ -425,8 +425,8 @@ class _SessionPush:
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        part = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
-        if part is None or not self._begins_with(body, part, first_line):
+        part_row = self._db.fetch_value(query, (row, name, first_line), rows.parse_row_number)
+        if part_row is None or not self._begins_with(body, part_row, first_line):
             raise _ContentDifferError
         if self._rescan or self._cursor.drop:
             raise _ContentDifferError

@@ -344,9 +344,9 @@ def limit_memory() -> Iterator[None]:
         return
     soft_limit, hard_limit = _read_initial_limits()
     limits = []
-    for limit in (soft_limit, hard_limit, current_bytes + MAX_ANSWER_BYTES):
-        if limit != resource.RLIM_INFINITY:
-            limits.append(limit)
+    for byte_limit in (soft_limit, hard_limit, current_bytes + MAX_ANSWER_BYTES):
+        if byte_limit != resource.RLIM_INFINITY:
+            limits.append(byte_limit)
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard_limit))
     try:
         yield

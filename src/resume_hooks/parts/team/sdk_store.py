@@ -90,7 +90,7 @@ class PostgresSessionStore:
                 raise UsageError(
                     "The session was deleted while it was appended to", "Append again."
                 )
-            part, entry_count, summary = parts[0]
+            part_row, entry_count, summary = parts[0]
             uuids = []
             for entry in entries:
                 if isinstance(entry.get("uuid"), str) and entry["uuid"]:
@@ -99,7 +99,10 @@ class PostgresSessionStore:
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
-                (part, [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)]),
+                (
+                    part_row,
+                    [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)],
+                ),
                 _BYTES_FORMAT,
             )
             new_uuids = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
@@ -122,12 +125,12 @@ class PostgresSessionStore:
                 b"\n".join(json.dumps(entry).encode() for entry in new_entries)
             )
             await db.execute(
-                "insert into team.sdk_chunk values(%s, %s, %s)", (part, entry_count, compressed)
+                "insert into team.sdk_chunk values(%s, %s, %s)", (part_row, entry_count, compressed)
             )
             await db.execute(
                 "update team.sdk_part set entries = entries + %s, summary = coalesce(%s, summary),"
                 " mtime = greatest(mtime + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint) where id = %s",
-                (len(new_entries), folded_summary, part),
+                (len(new_entries), folded_summary, part_row),
             )
 
     async def load(self, key: Key) -> list[Entry] | None:

@@ -188,15 +188,17 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
     chosen. If several members have a session with the same id, yours is preferred, and a current
     member's is preferred to a transferred one. Raise SessionNotFound or AmbiguousLocator.
     """
-    front, colon, rest = locator.strip().partition(":")
+    front, colon, remaining_part = locator.strip().partition(":")
     of_owner = []
     for session in sessions:
         if front in {session.owner, f"{session.owner}@{session.machine}"}:
             of_owner.append(session)
     if colon and of_owner:
-        sessions, locator = of_owner, rest
-    words = locator.strip()
-    matches = sorted(_sessions_named(words, sessions), key=lambda session: session.given)
+        sessions, locator = of_owner, remaining_part
+    locator_text = locator.strip()
+    matches = sorted(
+        _select_sessions_by_name(locator_text, sessions), key=lambda session: session.given
+    )
     own_ids = {session.session_id for session in matches if session.mine}
     chosen: dict[tuple[str, str], TeamSession] = {}
     for session in reversed(matches):  # keep the first session with each id
@@ -208,9 +210,9 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
             "resume-hooks team sessions",
         )
     if len(chosen) > 1:
-        listed: list[dict[str, object]] = []
+        listed_sessions: list[dict[str, object]] = []
         for match in list(chosen.values())[::-1][:20]:
-            listed.append(
+            listed_sessions.append(
                 {
                     "session_id": match.session_id,
                     "locator": f"{match.owner}:{match.session_id}",
@@ -218,31 +220,33 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
                     "ended": match.ended,
                 }
             )
-        raise AmbiguousLocator(locator, listed, len(chosen), "Give owner:id, as listed.")
+        raise AmbiguousLocator(locator, listed_sessions, len(chosen), "Give owner:id, as listed.")
     return next(iter(chosen.values()))
 
 
-def _sessions_named(words: str, sessions: list[TeamSession]) -> list[TeamSession]:
+def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> list[TeamSession]:
     """Return the sessions with an id, else those with a prefix of it, a title, or a part of a title."""
-    same_id = [session for session in sessions if session.session_id == words]
+    same_id = [session for session in sessions if session.session_id == locator_text]
     if same_id:
         return same_id
-    if len(words) >= MIN_PREFIX_CHARACTERS:
-        same_prefix = [session for session in sessions if session.session_id.startswith(words)]
+    if len(locator_text) >= MIN_PREFIX_CHARACTERS:
+        same_prefix = [
+            session for session in sessions if session.session_id.startswith(locator_text)
+        ]
         if same_prefix:
             return _prefer_own(same_prefix)
-    if _is_id_or_prefix(words):  # it is never compared with titles
+    if _is_id_or_prefix(locator_text):  # it is never compared with titles
         return []
-    same_title = [session for session in sessions if session.title == words]
+    same_title = [session for session in sessions if session.title == locator_text]
     if same_title:
         return same_title
-    folded = words.casefold()
+    folded = locator_text.casefold()
     return [session for session in sessions if folded and folded in session.title.casefold()]
 
 
-def _is_id_or_prefix(words: str) -> bool:
+def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether words are a session id, or a prefix of one, with or without ``owner:``."""
-    owner, _, name = words.rpartition(":")
+    owner, _, name = locator_text.rpartition(":")
     shortest = MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
     return len(name) >= shortest and is_session_id(name + _ANY_ID[len(name) :])
 

@@ -77,7 +77,7 @@ class ThreadCopies:
             self.copy_path(meta.cwd, meta.thread_id),
             thread_name or string(first_line.record, TITLE_KEY),
         )
-        segments, missing = find_readable_segments(rollout_path, find_rollout)
+        segments, missing_reason = find_readable_segments(rollout_path, find_rollout)
         segment_stats = [(segment.path, os.stat(segment.path)) for segment in segments]
         state = repr(
             [
@@ -96,7 +96,7 @@ class ThreadCopies:
             encoded_records = (
                 orjson.dumps(record) + b"\n"
                 for record in _build_copy_records(
-                    first_fields, segments, meta.thread_id, missing, thread_name
+                    first_fields, segments, meta.thread_id, missing_reason, thread_name
                 )
             )
             try:

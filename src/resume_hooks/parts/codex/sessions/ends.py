@@ -96,7 +96,7 @@ class RolloutEnds(HeadTail):
             first_fields["context_window"] = self.window
         return [first_fields, *self._convert_region(self.head)]
 
-    def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
+    def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
         return iter(self.first_records)
 
     @cached_property

@@ -41,12 +41,13 @@ class Rollouts:
     ``compressed_count`` is the number of compressed files that this Python cannot read.
     """
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, codex_home: str) -> None:
         self.compressed_count = 0
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
         for rollout in sorted(
-            _find_rollouts(home), key=lambda listed: os.path.basename(listed.path)
+            _find_rollouts(codex_home),
+            key=lambda listed_rollout: os.path.basename(listed_rollout.path),
         ):  # A compressed file sorts after its uncompressed version.
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
@@ -82,10 +83,10 @@ def read_thread_folder(path: str) -> str:
         return ""
 
 
-def _find_rollouts(home: str) -> Iterator[Rollout]:
+def _find_rollouts(codex_home: str) -> Iterator[Rollout]:
     pending_folders = [
-        (os.path.join(home, SESSIONS_FOLDER), MAX_FOLDER_DEPTH),
-        (os.path.join(home, ARCHIVED_FOLDER), 0),
+        (os.path.join(codex_home, SESSIONS_FOLDER), MAX_FOLDER_DEPTH),
+        (os.path.join(codex_home, ARCHIVED_FOLDER), 0),
     ]
     while pending_folders:
         folder, depth = pending_folders.pop()

@@ -149,7 +149,7 @@ class Codex:
     def list_files(self) -> list[TranscriptFile]:
         """Return the newest file of each readable thread."""
         self._copies.remove_excess_copies()
-        newest = self._scan_rollouts().threads.values()
+        newest_rollouts = self._scan_rollouts().threads.values()
         return [  # A negative inode marks a file that must be read through a copy.
             TranscriptFile(
                 path,
@@ -160,7 +160,7 @@ class Codex:
                 status.st_size,
                 status.st_mtime_ns,
             )
-            for path, name, status in newest
+            for path, name, status in newest_rollouts
             if replace_surrogates(path) == path
         ]
 

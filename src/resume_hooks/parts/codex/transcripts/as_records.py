@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.goal import GoalState, parse_goal_note
+from resume_hooks.parts.codex.transcripts.goal import GoalState, parse_goal_notice
 from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, ItemIds, apply_compaction
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
@@ -268,15 +268,15 @@ class RecordConverter:
         blocks = []
         for index, tool_use in enumerate(tool_uses):
             use_id = _format_use_id(call_id, index)
-            given = tool_use.arguments
+            arguments = tool_use.arguments
             if tool_use.name == records.POLL and (
-                command := self._tasks.get(string(given, records.POLLED))
+                command := self._tasks.get(string(arguments, records.POLLED))
             ):
-                given = {**given, "command": command}
-            if command := string(given, "command"):
+                arguments = {**arguments, "command": command}
+            if command := string(arguments, "command"):
                 self._commands[use_id] = command
             blocks.append(
-                {"type": records.CALL, "id": use_id, "name": tool_use.name, "input": given}
+                {"type": records.CALL, "id": use_id, "name": tool_use.name, "input": arguments}
             )
         return blocks
 
@@ -442,12 +442,12 @@ def _flags_of_note(item: Record) -> dict[str, bool | str]:
     return {"isMeta": True}
 
 
-def _format_goal_command(note: Record) -> str:
+def _format_goal_command(goal_notice: Record) -> str:
     """Return the goal as the ``/goal`` command of Claude Code.
 
     If the goal starts the model, the command begins with a ``command-message``.
     """
-    objective, status = parse_goal_note(note)
+    objective, status = parse_goal_notice(goal_notice)
     command = (
         f"<command-name>/goal</command-name>\n<command-args>{objective or status}</command-args>"
     )
@@ -604,28 +604,28 @@ def read_output(item: Record) -> ToolOutput:
         extra_fields[records.EXIT_STATUS] = None  # the script did not print it
     status = extra_fields.get(records.EXIT_STATUS) or 0
     if text:
-        blocks = _without_head(blocks, status)
+        blocks = _remove_output_head(blocks, status)
     is_failure = is_failure or status != 0
     if len(blocks) == 1 and "text" in blocks[0]:
         return ToolOutput(string(blocks[0], "text"), is_failure, extra_fields)
     return ToolOutput(blocks or "", is_failure, extra_fields)
 
 
-def _without_head(blocks: list[Record], status: int) -> list[Record]:
+def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     """Return an output without the client's rows before it; one with a nonzero status begins with that."""
     text = string(blocks[0], "text")
     head = _OUTPUT_HEAD.match(text)
     if head is not None:
         text = text[head.end() :]
-    rest = blocks[1:]
-    if head is not None and rest and not text.strip():
-        if "text" not in rest[0] and not status:
-            return rest
-        text = string(rest[0], "text")
-        rest = rest[1:] if "text" in rest[0] else rest
+    output_body = blocks[1:]
+    if head is not None and output_body and not text.strip():
+        if "text" not in output_body[0] and not status:
+            return output_body
+        text = string(output_body[0], "text")
+        output_body = output_body[1:] if "text" in output_body[0] else output_body
     if status:
         text = f"Exit code {status}\n{text}"
-    return [{"type": records.TEXT, "text": text}, *rest]
+    return [{"type": records.TEXT, "text": text}, *output_body]
 
 
 def _parse_output_fields(first_text: str, last_text: str) -> Record:

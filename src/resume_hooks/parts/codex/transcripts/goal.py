@@ -66,12 +66,12 @@ class GoalState:
             self.goal = Goal(objective, string(goal_record, "status"))
 
 
-def parse_goal_note(note: Record) -> tuple[str, str]:
+def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
     """Return the goal and the status that a note sets; one of the two is ``""``.
 
     The status is ``clear``, ``paused`` or ``active``.
     """
-    text = codex_items.item_text(note)
+    text = codex_items.item_text(goal_notice)
     if objective := _GOAL_TEXT.search(text):
         return _parse_quoted_text(objective[1]), ""
     if status := _GOAL_STATUS.search(text):

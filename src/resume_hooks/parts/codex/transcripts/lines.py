@@ -177,9 +177,9 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
     class RolloutReader(io.BufferedReader):
         """Turns the errors that a damaged file causes into OSError."""
 
-        def readline(self, size: int | None = -1, /) -> bytes:
+        def readline(self, max_bytes: int | None = -1, /) -> bytes:
             try:
-                return super().readline(-1 if size is None else size)
+                return super().readline(-1 if max_bytes is None else max_bytes)
             except zstandard.ZstdError as error:
                 raise OSError(str(error)) from error
 
@@ -195,11 +195,17 @@ def read_first_lines(path: str) -> list[RolloutLine]:
     """
     with open_rollout(path) as stream:
         raw_lines = [stream.readline(MAX_LINE_BYTES), stream.readline(MAX_LINE_BYTES)]
-    first, second = (parse_line(raw, path, number) for number, raw in enumerate(raw_lines))
-    if second is not None and second.kind == META and (first is None or first.kind != META):
-        return [second]
-    if first is None or first.kind != META:
+    first_line, second_line = (
+        parse_line(raw, path, number) for number, raw in enumerate(raw_lines)
+    )
+    if (
+        second_line is not None
+        and second_line.kind == META
+        and (first_line is None or first_line.kind != META)
+    ):
+        return [second_line]
+    if first_line is None or first_line.kind != META:
         raise NotATranscript(
             f"{path} is not a rollout of Codex", "Its first line does not describe a session."
         )
-    return [first, *([second] if second else [])]
+    return [first_line, *([second_line] if second_line else [])]

@@ -98,7 +98,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
     """
     commands, polls, plan = _parse_commands(code), _parse_polled_sessions(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
-    known = Counter(
+    literal_counts = Counter(
         {
             "exec_command": len(commands),
             POLL: len(polls),
@@ -106,8 +106,8 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
             PLAN_TOOL: 1 if plan else 0,
         }
     )
-    called = Counter(_TOOL_CALL.findall(code))
-    if not called or called != known or "" in patches:
+    call_counts = Counter(_TOOL_CALL.findall(code))
+    if not call_counts or call_counts != literal_counts or "" in patches:
         return [ToolUse(SCRIPT_TOOL, {"code": code})]
     uses: list[ToolUse] = []
     for command in commands:
@@ -172,10 +172,10 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     """
     command = arguments.get("cmd", arguments.get("command"))
     if isinstance(command, list):
-        words = [word for word in command if isinstance(word, str)]
-        if words[:1] == ["apply_patch"] and len(words) == 2:
-            return ToolUse("apply_patch", {"input": words[1], **_folder_of_call(arguments)})
-        command = _find_shell_line(words) or shlex.join(words)
+        command_words = [word for word in command if isinstance(word, str)]
+        if command_words[:1] == ["apply_patch"] and len(command_words) == 2:
+            return ToolUse("apply_patch", {"input": command_words[1], **_folder_of_call(arguments)})
+        command = _find_shell_line(command_words) or shlex.join(command_words)
     elif isinstance(command, str) and _SHELL_CALL.match(command):
         command = _find_shell_line(_split_words(command)) or command
     if not isinstance(command, str):
@@ -202,15 +202,15 @@ def _folder_of_call(arguments: Record) -> dict[str, str]:
     return {}
 
 
-def _find_shell_line(words: list[str]) -> str:
+def _find_shell_line(command_words: list[str]) -> str:
     """Return the line that a started shell runs, or ``""`` if the words do not only start a shell."""
-    if len(words) > 2 and all(word.startswith("-") for word in words[1:-1]):
-        program = words[0].replace("\\", "/").rpartition("/")[2].lower()
-        option = words[-2].lower()
+    if len(command_words) > 2 and all(word.startswith("-") for word in command_words[1:-1]):
+        program = command_words[0].replace("\\", "/").rpartition("/")[2].lower()
+        option = command_words[-2].lower()
         if _SHELL_PROGRAM.fullmatch(program) and option.endswith("c"):
-            return words[-1]
+            return command_words[-1]
         if _POWERSHELL_PROGRAM.fullmatch(program) and option in {"-command", "-c"}:
-            return words[-1]
+            return command_words[-1]
     return ""
 
 

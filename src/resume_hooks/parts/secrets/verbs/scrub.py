@@ -107,13 +107,13 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
     warnings = list(receipt.warnings) if receipt else []
     if findings_of_scrub.places_to_change:
         is_foreign = findings_of_scrub.session.agent != CLAUDE_NAME
-        words = ["scrub", findings_of_scrub.session.session_id, "--in-place"]
+        command_words = ["scrub", findings_of_scrub.session.session_id, "--in-place"]
         for kind in options.kind:
-            words.extend(("--kind", kind))
-        words += ["--secret-stdin"] if options.secret_stdin else []
+            command_words.extend(("--kind", kind))
+        command_words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
             _PARENT_NOTE
-            + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(words))}")
+            + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(command_words))}")
         )
     if findings_of_scrub.scanning_cleaner.has_secret_in_folder_name(
         HeadTail(findings_of_scrub.session.path).cwd.encode("utf-8", "surrogatepass")
@@ -216,10 +216,10 @@ def _format_findings(findings_of_scrub: ScrubFindings) -> str:
 
 
 def _format_place(row: PlaceWithSecrets) -> str:
-    place = row.place
-    owner = "" if place.relation in {"", OWN_SESSION} else f"{place.relation} "
-    counts = _count_by_kind(row.kinds) or ("rebuilt" if place.kind == INDEXED else "")
-    parts = "  ".join(part for part in (f"{owner}{place.kind}", counts, place.path) if part)
+    location = row.place
+    owner = "" if location.relation in {"", OWN_SESSION} else f"{location.relation} "
+    counts = _count_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
+    parts = "  ".join(part for part in (f"{owner}{location.kind}", counts, location.path) if part)
     return f"  {parts}" + (f"\n    {row.why}" if row.why else "")
 
 
@@ -270,15 +270,15 @@ def list_secrets(options: ScrubOptions) -> int:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, scope = _select_sessions(options)
     if options.since is not None:
-        since = clock.format_timestamp(parse_time_option(options.since))
+        start_time = clock.format_timestamp(parse_time_option(options.since))
     else:
-        since = ""
+        start_time = ""
     with work_progress("Looking", quiet=options.as_json) as report_progress:
         audit_result = audit_sessions(
             options.where,
             sessions=sessions,
             kinds=options.kind,
-            start_time=since,
+            start_time=start_time,
             progress=report_progress,
         )
     warnings = [*audit_result.unreadable_files, *audit_result.warnings]

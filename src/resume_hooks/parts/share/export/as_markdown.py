@@ -65,15 +65,15 @@ def _format_part(part: Part) -> str:
             return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{fact_rows}\n\n{table}"
         case parts.TurnPart():
             fact_rows = escape_markdown(" · ".join(part.facts))
-            words = escape_markdown(collapse_line(part.words, 80))
-            return f'## <a id="t{part.number}"></a>Turn {part.number}: {words}\n\n{fact_rows}'
+            first_words = escape_markdown(collapse_line(part.words, 80))
+            return f'## <a id="t{part.number}"></a>Turn {part.number}: {first_words}\n\n{fact_rows}'
         case parts.TextPart():
             return _format_text(part)
         case parts.ThinkingPart():
-            return _format_folded("Thinking", fence_text(part.text))
+            return _format_details_element("Thinking", fence_text(part.text))
         case parts.NotePart():
             return (
-                _format_folded(part.title, fence_text(part.text))
+                _format_details_element(part.title, fence_text(part.text))
                 if part.text
                 else f"*{escape_markdown(part.title)}*"
             )
@@ -93,7 +93,7 @@ def _format_text(part: parts.TextPart) -> str:
     if part.speaker == ASSISTANT:
         return f"{heading}\n\n{restrict_markdown(part.text)}"
     if part.speaker == SUMMARY:
-        return _format_folded(SPEAKERS[part.speaker], restrict_markdown(part.text))
+        return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
     # In a quote, a tab is narrower and could start a fence.
     quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
@@ -106,8 +106,8 @@ def _format_call(call: CallPart) -> Iterator[str]:
     if call.tasks:
         yield (
             "\n".join(
-                f"- [{TASK_MARKS.get(status, ' ')}] {escape_markdown(words)}"
-                for status, words in call.tasks
+                f"- [{TASK_MARKS.get(status, ' ')}] {escape_markdown(task_text)}"
+                for status, task_text in call.tasks
             )
             + "\n\n"
         )
@@ -143,7 +143,7 @@ def _format_agent(agent: AgentPart) -> Iterator[str]:
     yield "</details>\n\n"
 
 
-def _format_folded(title: str, body: str) -> str:
+def _format_details_element(title: str, body: str) -> str:
     return f"<details>\n<summary>{_escape_html(title)}</summary>\n\n{body}\n\n</details>"
 
 

@@ -185,15 +185,15 @@ class Document:
 
 def format_file_name(title: str, session_id: str, format_name: str) -> str:
     """Return a document's default file name: words of the title and the id, valid on every file system."""
-    words = (
+    title_words = (
         _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:MAX_FILE_NAME_CHARACTERS]
         .rstrip("-")
     )
-    while len(words.encode()) > 2 * MAX_FILE_NAME_CHARACTERS:
-        words = words[:-1]
+    while len(title_words.encode()) > 2 * MAX_FILE_NAME_CHARACTERS:
+        title_words = title_words[:-1]
     short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT_ID_CHARACTERS]
-    return f"{words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{format_name}"
+    return f"{title_words or 'session'}-{_UNSAFE_CHARACTERS.sub('', short_id)}.{format_name}"
 
 
 def find_lineage_sessions(

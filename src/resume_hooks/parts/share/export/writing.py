@@ -88,15 +88,15 @@ def write_document(
     if replaced_status is None:
         create_session(path, counter.count_chunks(chunks), check_written_file)
         return counter.written_file
-    beside = temporary_path(os.path.dirname(path))
+    temporary_file = temporary_path(os.path.dirname(path))
     try:
-        create_session(beside, counter.count_chunks(chunks), check_written_file)
+        create_session(temporary_file, counter.count_chunks(chunks), check_written_file)
         if not is_same_state(file_state(path), replaced_status):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
-        os.replace(beside, path)
+        os.replace(temporary_file, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
         raise write_error(path, error) from error
     finally:
-        discard_temporary(beside)
+        discard_temporary(temporary_file)
     return counter.written_file

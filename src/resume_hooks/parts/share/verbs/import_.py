@@ -117,10 +117,13 @@ def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     chunks = file_chunks(path) if path else _read_stdin()
     with (
         stage_chunks(chunks, max_bytes, Where()) as staged,
-        unpack_carried_bundle(staged, max_bytes, Where()) as unpacked,
+        unpack_carried_bundle(staged, max_bytes, Where()) as unpacked_file,
     ):
         yield ImportSource(
-            unpacked.path, path or "the standard input", unpacked.sha256, unpacked.size
+            unpacked_file.path,
+            path or "the standard input",
+            unpacked_file.sha256,
+            unpacked_file.size,
         )
 
 
@@ -213,7 +216,7 @@ def _import_bundle(
 def _format_bundle(
     import_source: ImportSource, imported_sessions: list[ImportedSession], *, is_whole: bool
 ) -> str:
-    last = imported_sessions[-1].receipt
+    last_receipt = imported_sessions[-1].receipt
     if any(session.receipt.written for session in imported_sessions):
         action = "brought in"
     else:
@@ -236,10 +239,13 @@ def _format_bundle(
             *rows,
             ("from", plain_line(import_source.name)),
             ("taken over", extent_phrase),
-            ("at home in", last.folder),
-            ("checks", f"{check_count} passed" if last.written else "not run: nothing was written"),
+            ("at home in", last_receipt.folder),
+            (
+                "checks",
+                f"{check_count} passed" if last_receipt.written else "not run: nothing was written",
+            ),
             *(
-                [("in Claude Code", last.in_client), ("in a shell", last.shell)]
+                [("in Claude Code", last_receipt.in_client), ("in a shell", last_receipt.shell)]
                 if imported_sessions[-1].session_id
                 else []
             ),

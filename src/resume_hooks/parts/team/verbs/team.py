@@ -73,9 +73,11 @@ def push(options: PushOptions) -> None:
         with connect_to_team(team.service) as db:
             removed_ids = sharing.remove_lost_sessions(db, options.where)
             push_results = []
-            for each in to_push:
+            for listed_session in to_push:
                 push_results.append(
-                    pushing.push_session(each, team, db, options.where, rescan=options.rescan)
+                    pushing.push_session(
+                        listed_session, team, db, options.where, rescan=options.rescan
+                    )
                 )
         team_file.record_push(options.where)
     data = {"pushed": push_results, "gone": removed_ids, "written": not options.dry_run}
@@ -84,7 +86,10 @@ def push(options: PushOptions) -> None:
         *(background.unsupported_agent_notes(team, options.where) if options.everything else []),
     ]
     print_team_answer(
-        options, data, lambda: format_push_results(push_results, written=not options.dry_run), notes
+        options,
+        data,
+        lambda: format_push_results(push_results, was_written=not options.dry_run),
+        notes,
     )
 
 

@@ -145,13 +145,13 @@ def print_team_answer(
     )
 
 
-def format_push_results(results: Sequence[PushResult], *, written: bool) -> str:
+def format_push_results(results: Sequence[PushResult], *, was_written: bool) -> str:
     """Return the results of a push as text, one line per session."""
     rows = []
     kinds: Counter[str] = Counter()
     for result in results:
         numbers = (result.records, result.raw, result.stored, sum(result.secrets.values()))
-        outcome = result.result if written else "would send"
+        outcome = result.result if was_written else "would send"
         rows.append([result.title, outcome, *(f"{number:,}" for number in numbers)])
         kinds += Counter(result.secrets)
     removed_secrets = "; ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
@@ -190,8 +190,8 @@ def format_sessions(sessions: Sequence[TeamSession]) -> str:
     for session in sessions:
         readers = " + ".join([session.visible, *session.shared_with])
         where = (session.title, session.owner, session.machine, readers)
-        ended = format_minute(session.ended)
-        rows.append([*where, ended, session.session_id, f"{session.records:,}"])
+        end_time = format_minute(session.ended)
+        rows.append([*where, end_time, session.session_id, f"{session.records:,}"])
     return (
         column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6)
         or "No session yet."

@@ -315,7 +315,9 @@ def _build_call_markup(call: CallPart) -> Iterator[str]:
         classes = "call failed"
     else:
         classes = "call"
-    line_count = sum(old.count("\n") + new.count("\n") for old, new in _read_edits(call))
+    line_count = sum(
+        old_text.count("\n") + new_text.count("\n") for old_text, new_text in _read_edits(call)
+    )
     is_unfolded = bool(call.tasks) or (bool(_read_edits(call)) and line_count < MAX_UNFOLDED_LINES)
     yield build_start_tag("details", class_=f"{classes} unit", open=is_unfolded)
     yield f"{_build_call_summary(call)}{_build_input_markup(call)}"
@@ -346,8 +348,8 @@ def _read_edits(call: CallPart) -> list[tuple[str, str]]:
 
 def _build_call_summary(call: CallPart) -> Html:
     line_counts = []
-    for old, new in _read_edits(call):
-        line_counts.append(count_changed_lines(old, new))
+    for old_text, new_text in _read_edits(call):
+        line_counts.append(count_changed_lines(old_text, new_text))
     removed_count, added_count = (
         sum(line_count[0] for line_count in line_counts),
         sum(line_count[1] for line_count in line_counts),
@@ -373,14 +375,16 @@ def _build_call_summary(call: CallPart) -> Html:
 
 def _build_input_markup(call: CallPart) -> Html:
     if tasks := call.tasks:
-        rows = (build_element("li", words, class_=status if status in {"completed", "in_progress"} else "pending")
-                for status, words in tasks)  # fmt: skip
+        rows = (build_element("li", task_text, class_=status if status in {"completed", "in_progress"} else "pending")
+                for status, task_text in tasks)  # fmt: skip
         return build_element("ul", *rows, class_="tasks")
     if edits := _read_edits(call):
         language = find_language(file_from_input(call.arguments))
         return join_markup(
-            build_difference_markup(old, new) if old else build_code_markup(new, language, "input")
-            for old, new in edits
+            build_difference_markup(old_text, new_text)
+            if old_text
+            else build_code_markup(new_text, language, "input")
+            for old_text, new_text in edits
         )
     return join_markup(_build_plain_inputs(call))
 
@@ -396,8 +400,8 @@ def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
             if key not in {"command", "description"}
         }
     for key in PROSE_KEYS:
-        if words := string(remaining_inputs, key):
-            yield build_prose_markup(words)
+        if input_text := string(remaining_inputs, key):
+            yield build_prose_markup(input_text)
             remaining_inputs.pop(key)
     if file_from_input(remaining_inputs):
         remaining_inputs = {

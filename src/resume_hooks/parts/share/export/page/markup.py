@@ -51,13 +51,13 @@ def build_start_tag(name: str, /, **attributes: str | bool) -> Html:
 
     An attribute with the value True has no value in the tag; one with the value False is omitted.
     """
-    words = []
+    attribute_texts = []
     for key, value in attributes.items():
         if value is False:
             continue
         word = key.rstrip("_").replace("_", "-")
-        words.append(f" {word}" if value is True else f' {word}="{escape_html(value)}"')
-    return Html(f"<{name}{''.join(words)}>")
+        attribute_texts.append(f" {word}" if value is True else f' {word}="{escape_html(value)}"')
+    return Html(f"<{name}{''.join(attribute_texts)}>")
 
 
 def build_element(name: str, /, *content: str, **attributes: str | bool) -> Html:

@@ -136,11 +136,11 @@ def build_picture_markup(picture: MediaPart) -> Html:
     return build_element("p", f"[{picture.description}]", class_="note")
 
 
-def build_difference_markup(old: str, new: str) -> Html:
+def build_difference_markup(old_text: str, new_text: str) -> Html:
     """Return the difference between two texts."""
     rows = [build_element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
                     class_=f"d-{kind}")
-            for kind, line in _compare_lines(old, new)]  # fmt: skip
+            for kind, line in _compare_lines(old_text, new_text)]  # fmt: skip
     return build_element(
         "div",
         build_element("pre", build_element("code", join_markup(rows)), tabindex="0"),
@@ -155,29 +155,31 @@ def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)  # cached, because a call first needs the counts and then the lines
-def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
+def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _compute_difference_rows(
-            *(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))
+            *(text.removesuffix("\n").split("\n") if text else [] for text in (old_text, new_text))
         )
     )
 
 
-def _compute_difference_rows(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    if max(len(old), len(new)) > MAX_COMPARED_LINES or not old:
-        yield from (("del", line) for line in old)
-        yield from (("ins", line) for line in new)
+def _compute_difference_rows(
+    old_lines: list[str], new_lines: list[str]
+) -> Iterator[tuple[str, str]]:
+    if max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES or not old_lines:
+        yield from (("del", line) for line in old_lines)
+        yield from (("ins", line) for line in new_lines)
         return
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
     for index, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINES)):
         if index:
             yield "gap", "⋯"
         for operation, a, b, c, d in group:
             if operation == "equal":
-                yield from (("same", line) for line in old[a:b])
+                yield from (("same", line) for line in old_lines[a:b])
             else:
-                yield from (("del", line) for line in old[a:b])
-                yield from (("ins", line) for line in new[c:d])
+                yield from (("del", line) for line in old_lines[a:b])
+                yield from (("ins", line) for line in new_lines[c:d])
 
 
 def build_prose_markup(text: str) -> Html:
