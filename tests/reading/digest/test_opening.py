@@ -457,6 +457,15 @@ def test_what_a_hook_stopped_is_no_call(config_home: ConfigHome) -> None:
     assert requests(talk.digest(config_home)) == ["go"]
 
 
+def test_a_file_that_was_written_again_is_shown_once(config_home: ConfigHome) -> None:
+    """The earlier text of a plan, and its edits, are in the later text."""
+    path = "/home/user/proj/plan.md"
+    talk = Talk().prompt("go").calls("Write", {"file_path": path, "content": "# First plan"})
+    talk.edits(path).calls("Write", {"file_path": path, "content": "# Second plan"})
+    talk.says("Done.")
+    assert _latest_texts(talk, config_home) == [f"Write: {path}\nwrote:\n# Second plan"]
+
+
 def test_a_loaded_skill_is_no_call(config_home: ConfigHome) -> None:
     """Its rules are in a section of their own."""
     talk = Talk().prompt("go").calls("Skill", {"skill": "review"}, "Launching skill: review")

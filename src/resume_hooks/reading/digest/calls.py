@@ -317,6 +317,7 @@ class _LaterCalls:
 
     def __init__(self) -> None:
         self._edit_counts: Counter[str] = Counter()
+        self._whole_files: set[str] = set()
         self._call_counts: Counter[_CallKey] = Counter()
         self._is_repeated = False
         self._is_committed = False
@@ -359,6 +360,10 @@ class _LaterCalls:
         path = records.file_from_input(inputs)
         if tool in _EXCLUDED_TOOLS:
             return False
+        if path in self._whole_files:
+            return False  # a later call wrote the whole file
+        if tool == "Write":
+            self._whole_files.add(path)
         if tool in records.WRITERS:
             self._edit_counts[path] += 1
             is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
