@@ -62,6 +62,18 @@ def test_a_refused_plan_stands_until_another_is_approved(config_home: ConfigHome
     assert messages(talk.digest(config_home), Kind.REFUSED) == []
 
 
+def test_a_plan_that_the_user_answered_with_words_is_not_called_refused(
+    config_home: ConfigHome,
+) -> None:
+    """The words may agree with it."""
+    answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
+    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, answer, error=True)
+    shown = format_opening(talk.digest(config_home), 48_000).text
+    assert "proposed, and answered by the user with words" in shown
+    assert "Step 59 of it" in shown
+    assert "refused" not in shown
+
+
 def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
     """Of earlier answers a long block shows its two ends; so does the last one in little room."""
     talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")

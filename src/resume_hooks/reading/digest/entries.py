@@ -69,6 +69,8 @@ class Kind(StrEnum):
     """The arguments of the last call, if it has no result."""
     REFUSED = "refused"
     """The arguments of the last call, if the user refused it."""
+    RETURNED = "returned"
+    """The last plan, if the user answered it with words instead of an approval."""
 
 
 _KINDS = frozenset(Kind)

@@ -6,12 +6,12 @@ into one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind
-from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
+from resume_hooks.reading.digest.facts import PendingCall, RecordPlace, Refusal
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import WRITERS, Record, objects, string
 
@@ -35,21 +35,27 @@ def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     if facts.unanswered_call is not None and facts.unanswered_call.tool in _SHOWN:
         call = facts.unanswered_call
         yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))
-    refused = _refused_call(facts)
-    if refused is not None:
-        yield OpenCall(Kind.REFUSED, refused.place, _text_of_call(refused))
+    refusal = _open_refusal(facts)
+    if refusal is not None:
+        call = refusal.call
+        if call.tool == PLAN_TOOL and refusal.said.text:
+            kind = Kind.RETURNED  # the words may be "write it down", which refuses nothing
+        else:
+            kind = Kind.REFUSED
+        yield OpenCall(kind, call.place, _text_of_call(call))
 
 
-def _refused_call(facts: LineageFacts) -> PendingCall | None:
-    """Return the last edit or plan that the user refused, if it is recent and was not replaced."""
-    for refusal in reversed(facts.refusals):
-        call: PendingCall = refusal.call
+def _open_refusal(facts: LineageFacts) -> Refusal | None:
+    """Return the refusal of the last edit or plan, if it is recent and the call was not replaced."""
+    refusals: Sequence[Refusal] = facts.refusals[::-1]
+    for refusal in refusals:
+        call = refusal.call
         if not refusal.by_user or call.tool not in {*WRITERS, PLAN_TOOL}:
             continue
         since = sum(said.place.order > refusal.said.place.order for said in facts.prompts.said)
         if since > RECENT or _is_replaced(call, facts):
             return None
-        return call
+        return refusal
     return None
 
 

@@ -72,12 +72,14 @@ _SPEAKERS = {
     Kind.CALL: "CALL",
     Kind.PENDING: "CALL",
     Kind.REFUSED: "CALL",
+    Kind.RETURNED: "CALL",
 }
 
 
 _OPEN_CALLS = {
     Kind.PENDING: "proposed, and not answered yet",
     Kind.REFUSED: "proposed, and refused by the user",
+    Kind.RETURNED: "proposed, and answered by the user with words",
 }
 """The headings of the calls that the new session must act on."""
 

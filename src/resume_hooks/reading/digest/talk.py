@@ -97,6 +97,7 @@ def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, .
 _BY_WEIGHT = (
     Kind.PENDING,
     Kind.REFUSED,
+    Kind.RETURNED,
     Kind.REQUEST,
     Kind.CLOSING,
     Kind.SUMMARY,
@@ -117,7 +118,7 @@ def join_talk(
     if newer:
         former = []
         for each in older:
-            if each.kind not in {Kind.PENDING, Kind.REFUSED}:
+            if each.kind not in {Kind.PENDING, Kind.REFUSED, Kind.RETURNED}:
                 former.append(each)
     return fit_talk(_with_reversals([*former, *newer]), STORED)
 
