@@ -30,10 +30,10 @@ from resume_hooks.sessions.locate import SessionFile, session_file
 from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import make_node
-from resume_hooks.transcripts.records import MESSAGES, Record
+from resume_hooks.transcripts.records import MESSAGE_KINDS, Record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextSize
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import Pieces
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
@@ -118,9 +118,9 @@ def near(one: int, other: int) -> bool:
 def figures_of(session: SessionFile, where: Where) -> Figures | None:
     """What each place says of a session; None where nobody talked in it."""
     try:
-        pieces = Pieces()
+        pieces = PieceCollector()
         transcript = scan_transcript(session.path, observers=[pieces])
-        if not any(node.said for node in transcript.chain):
+        if not any(node.is_in_conversation for node in transcript.chain):
             return None
         info: ContextSize = session_facts_data(Session.of(session, where), transcript, pieces)[
             "context"
@@ -129,7 +129,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         row = SessionLister("/", where).row_of_session(session, None)
     except ResumeHooksError:
         return None
-    said = [transcript.read(node) for node in transcript.chain if node.kind in MESSAGES]
+    said = [transcript.read_record(node) for node in transcript.chain if node.kind in MESSAGE_KINDS]
     tokens = {"info": info.tokens, "/full": full.tokens}
     windows = {"info": window(info), "/full": window(full)}
     estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
@@ -178,7 +178,7 @@ def characters_sent(home: ClientHome, path: Path) -> int | None:
             return None
         messages: list[Any] = api.main_requests()[-1]["messages"]
     rows: list[Record] = [{"type": row["role"], "uuid": "x", "message": row} for row in messages]
-    return characters([row for row in rows if row["type"] in MESSAGES]) - len(PROMPT)
+    return characters([row for row in rows if row["type"] in MESSAGE_KINDS]) - len(PROMPT)
 
 
 def characters(rows: Iterable[Record]) -> int:

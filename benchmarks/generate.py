@@ -216,14 +216,14 @@ def _pieces() -> tuple[Piece, ...]:
             results = [call for node in turn.nodes for call in node.results]
             size = sum(node.length for node in turn.nodes)
             kinds = {node.kind for node in turn.nodes}
-            cut = any(node.boundary for node in turn.nodes)
+            cut = any(node.is_boundary for node in turn.nodes)
             if (
                 sorted(calls) == sorted(results)
                 and "assistant" in kinds
                 and size < MAX_PIECE
                 and not cut
             ):
-                found.append([transcript.read(node) for node in turn.nodes])
+                found.append([transcript.read_record(node) for node in turn.nodes])
     if not found:
         raise FileNotFoundError(
             "The benchmarks are made of real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)"

@@ -63,7 +63,7 @@ class RealSession:
     @property
     def has_talk(self) -> bool:
         """Whether anybody says anything on its live chain: some files are made of other things on purpose."""
-        return any(node.spoken for node in self.transcript.chain)
+        return any(node.is_message for node in self.transcript.chain)
 
     def copied_to(self, folder: Path) -> Path:
         """A copy in a project folder, under its own id.

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.transcripts.transcript import QUICK_LIMIT
+from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 from tests.builders import SESSION, ConfigHome, conversation, user, write_session
 from tests.needs import REPO
 
@@ -229,7 +229,7 @@ def test_verbs_that_do_not_search(config_home: ConfigHome, words: list[str]) -> 
 def test_the_comparison_of_a_long_session(config_home: ConfigHome) -> None:
     """It is told by sizes alone: neither a handoff nor a trim is planned for it, and neither is loaded."""
     first, *rest = conversation(2)
-    filling = user("x" * (QUICK_LIMIT + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
+    filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
     found = roots(loaded(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"}))
     assert "resume_hooks.derive.compare" in found

@@ -35,7 +35,7 @@ from resume_hooks.reading.digest.opening import (
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts import api_usage, records, tokens
-from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -118,7 +118,7 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
         gone = sum(node.characters for node in old) - sum(
             node.characters for node in transcript.chain
         )
-        count = max(0, before.tokens - round(gone / tokens.characters_per_token(old)))
+        count = max(0, before.tokens - round(gone / tokens.measure_characters_per_token(old)))
     return Left(count, text, named=named)
 
 
@@ -212,7 +212,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
         sum(node.characters for node in scan_transcript(str(child)).chain)
         / tokens.CHARACTERS_PER_TOKEN
     )
-    before, head, opening = str(read_opening(str(child))).partition(DIGEST_HEAD)
+    before, head, opening = str(read_opening(str(child))).partition(DIGEST_BEGINNING)
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP_HEADING}\n")[0]
     # A model's summary stands between the lineage and the digest.

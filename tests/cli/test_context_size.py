@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from resume_hooks.transcripts.context_size import CLEARED, MISSING_BEGINNING, THOUGHTS
+from resume_hooks.transcripts.context_size import (
+    MISSING_BEGINNING,
+    OUTPUTS_CLEARED,
+    THINKING_UNCOUNTED,
+)
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ESTIMATED, MEASURED
 from tests.builders import (
@@ -108,7 +112,7 @@ def test_records_that_a_resume_does_not_reach(
 def test_outputs_that_an_old_client_cleared(config_home: ConfigHome, cli: Cli) -> None:
     """They are sent again, though the last request lacked them, wherever in the file they were cleared."""
     told = said_everywhere(config_home, cli, of_old_client(cleared(), 7))
-    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, CLEARED)] * 3
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
     assert tokens == pytest.approx(BASE + 80_100, abs=100)
 
@@ -125,7 +129,7 @@ def test_thinking_that_the_last_request_lacked(config_home: ConfigHome, cli: Cli
     ]
     for counted, kind, reason in (
         (BASE + 10_070, MEASURED, ""),
-        (BASE + 70, ESTIMATED, THOUGHTS),
+        (BASE + 70, ESTIMATED, THINKING_UNCOUNTED),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
         info, full, _ = said_everywhere(config_home, cli, [*records, last])

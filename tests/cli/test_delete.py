@@ -192,7 +192,7 @@ def test_an_original_in_the_trash_is_named(
     path: Path, config_home: ConfigHome, document: Document
 ) -> None:
     """What a placeholder stands for is a restore away, and says so."""
-    record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).marks(0)
+    record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).trim_fields(0)
     assert "restore" not in Originals(config_home.where).describe_place(record)
     document("delete", SESSION, "--yes")
     assert (

@@ -25,7 +25,7 @@ from resume_hooks.reading.digest.opening import characters_for_tokens, format_op
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.transcripts import bookkeeping
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse
 from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
@@ -106,11 +106,11 @@ def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) ->
     """What an opening quoted is no message of the session that it opened."""
     found = digest(last, config_home)
     shown = format_opening(found, characters_for_tokens(48_000)).text
-    assert not any(bookkeeping.DIGEST_HEAD in message.text for message in found.talk)
+    assert not any(bookkeeping.DIGEST_BEGINNING in message.text for message in found.talk)
     for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
         rows = [row for row in shown.split("\n") if row == f"  {text}" or f"- {text} (" in row]
         assert len(rows) == 1, "in the talk, or in a list that holds it whole"
-    assert shown.count(bookkeeping.DIGEST_HEAD) == 1
+    assert shown.count(bookkeeping.DIGEST_BEGINNING) == 1
 
 
 def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> No
     ]
     sections = {"goal": goal, "last": [["All done.", f"{SESSION}:5", ""]]}
     rows[DIGEST_LINE] = orjson.dumps(
-        {"type": bookkeeping.DIGEST, "version": 1, "sections": sections}
+        {"type": bookkeeping.DIGEST_KIND, "version": 1, "sections": sections}
     )
     child.write_bytes(b"\n".join(rows))
     gone_on(str(child), Talk(child.stem, "c").prompt("four").says("Yes."))
@@ -180,15 +180,15 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
     _, plan = large(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
-    assert len(rows[OPENING_LINE]) > 3 * REACH
+    assert len(rows[OPENING_LINE]) > 3 * END_BYTES
     assert json.loads(rows[TITLE_LINE])["customTitle"] == receipt.title
-    assert sum(len(row) + 1 for row in rows[: TITLE_LINE + 1]) < REACH
+    assert sum(len(row) + 1 for row in rows[: TITLE_LINE + 1]) < END_BYTES
     ends = HeadTail(receipt.file)
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
-    assert ends.touched is False
+    assert ends.was_continued is False
     assert extract_next_step(read_opening(receipt.file)) == "계속"
     gone_on(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))
-    assert HeadTail(receipt.file).touched is True
+    assert HeadTail(receipt.file).was_continued is True
     assert HeadTail(receipt.file).custom_title == receipt.title
 
 

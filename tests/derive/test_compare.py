@@ -37,9 +37,9 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.transcripts.api_usage import HOUR, RecentRequests
+from resume_hooks.transcripts.api_usage import LONG_CACHE_SECONDS, RecentRequests
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, ContextSize
-from resume_hooks.transcripts.transcript import QUICK_LIMIT
+from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -106,7 +106,7 @@ def bulky(outputs: int = 40) -> list[Record]:
 
 
 def compared(
-    home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT
+    home: ConfigHome, records: list[Record], at: float, *, limit: int = MAX_QUICK_BYTES
 ) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
@@ -126,7 +126,7 @@ def test_warm(config_home: ConfigHome) -> None:
     What is fresh shares what all sessions here begin with.
     """
     found = compared(config_home, bulky(), 200)
-    assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, HOUR)
+    assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, LONG_CACHE_SECONDS)
     assert found.base.tokens == pytest.approx(BASE, abs=2)
     rows = by_name(found)
     assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
@@ -151,7 +151,7 @@ def test_warm(config_home: ConfigHome) -> None:
 
 def test_cold(config_home: ConfigHome) -> None:
     """Once the cache is gone each way sends all that it holds, and whatever is smaller pays with its first turn."""
-    found = compared(config_home, bulky(), 105 + HOUR)
+    found = compared(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     rows = by_name(found)
     assert not found.warm
     for name in (GO_ON, TRIM, HANDOFF):
@@ -168,17 +168,17 @@ def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None
 
     With a warm cache, or of a small one, nothing.
     """
-    found = compared(config_home, bulky(), 105 + HOUR)
-    assert found.context.most_percent < NEARLY_FULL_PERCENT
+    found = compared(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
+    assert found.context.max_percent < NEARLY_FULL_PERCENT
     assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD_CACHE_REASON)
     assert compared(config_home, bulky(), 200).advice is None
-    assert compared(config_home, bulky(30), 105 + HOUR).advice is None
+    assert compared(config_home, bulky(30), 105 + LONG_CACHE_SECONDS).advice is None
     talk = [row for row in bulky(0) if row["uuid"] != "a"]
     for number, row in enumerate(row for row in talk if row["type"] == "user"):
         row["message"]["content"] = f"{number} words " * 40_000
     for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
         row["message"]["usage"] = usage(35_000 * number, 35_000)
-    found = compared(config_home, talk, 105 + HOUR)
+    found = compared(config_home, talk, 105 + LONG_CACHE_SECONDS)
     assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
 
 
@@ -277,7 +277,7 @@ def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | No
 
     Unknown where fewer than three were counted.
     """
-    seen = RecentRequests(1, HOUR, 0, 1, growth, turns)
+    seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left
     assert (advice_for_context(used, None, left) is not None) is (left == 0)
 

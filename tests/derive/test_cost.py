@@ -14,7 +14,11 @@ from resume_hooks.derive.compare import (
     rates_for_lifetime,
     turns_cost,
 )
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
+from resume_hooks.transcripts.api_usage import (
+    DEFAULT_CACHE_SECONDS,
+    LONG_CACHE_SECONDS,
+    RecentRequests,
+)
 
 WARM = Strategy("go on", 100_000, 99_000, 1_000)
 COLD = Strategy("go on", 100_000, 0, 100_000)
@@ -32,23 +36,23 @@ ONE = turns(1, 0)
 
 def test_the_public_ratios() -> None:
     """A token of input costs 1: read from the cache 0.1, written to it for five minutes 1.25, for an hour 2."""
-    assert rates_for_lifetime(FIVE_MINUTES) == Rates(0.1, 1.25)
-    assert rates_for_lifetime(HOUR) == Rates(0.1, 2.0)
+    assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == Rates(0.1, 1.25)
+    assert rates_for_lifetime(LONG_CACHE_SECONDS) == Rates(0.1, 2.0)
     assert rates_for_lifetime(0) == Rates(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
     ("way", "lifetime", "expected"),
     [
-        (WARM, FIVE_MINUTES, 99_000 * 0.1 + 1_000 * 1.25),
-        (WARM, HOUR, 99_000 * 0.1 + 1_000 * 2),
-        (COLD, FIVE_MINUTES, 125_000),
-        (COLD, HOUR, 200_000),
+        (WARM, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
+        (WARM, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
+        (COLD, DEFAULT_CACHE_SECONDS, 125_000),
+        (COLD, LONG_CACHE_SECONDS, 200_000),
         (COLD, 0, 100_000),
-        (TRIM, FIVE_MINUTES, 2_000 + 37_500),
+        (TRIM, DEFAULT_CACHE_SECONDS, 2_000 + 37_500),
         (
             Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000),
-            FIVE_MINUTES,
+            DEFAULT_CACHE_SECONDS,
             30_000 + 1_800 + 27_500,
         ),
     ],
@@ -62,9 +66,9 @@ def test_turns_by_hand() -> None:
     """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert turns_cost(TRIM, 2, turns(2, 400), rates_for_lifetime(FIVE_MINUTES)) == pytest.approx(
-        39_500 + read + written
-    )
+    assert turns_cost(
+        TRIM, 2, turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
+    ) == pytest.approx(39_500 + read + written)
 
 
 @pytest.mark.parametrize(
@@ -72,23 +76,29 @@ def test_turns_by_hand() -> None:
     [
         # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 =
         # 5.67, so six more.
-        (TRIM, WARM, FIVE_MINUTES, ONE, 7),
-        (TRIM, WARM, FIVE_MINUTES, turns(3, 9_000), 3),
-        (TRIM, WARM, FIVE_MINUTES, turns(50, 9_000), 1),
+        (TRIM, WARM, DEFAULT_CACHE_SECONDS, ONE, 7),
+        (TRIM, WARM, DEFAULT_CACHE_SECONDS, turns(3, 9_000), 3),
+        (TRIM, WARM, DEFAULT_CACHE_SECONDS, turns(50, 9_000), 1),
         # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so
         # eleven more.
-        (TRIM, WARM, HOUR, ONE, 12),
+        (TRIM, WARM, LONG_CACHE_SECONDS, ONE, 12),
         # Cold: going on writes 100,000 itself, so that the first request pays already.
-        (TRIM._replace(cached=0, uncached=50_000), COLD, FIVE_MINUTES, ONE, 1),
+        (TRIM._replace(cached=0, uncached=50_000), COLD, DEFAULT_CACHE_SECONDS, ONE, 1),
         (TRIM._replace(cached=0, uncached=50_000), COLD, 0, ONE, 1),
         # As large as before, or larger: whatever is written anew is never earned back.
-        (Strategy("trim", 100_000, 20_000, 80_000), WARM, FIVE_MINUTES, ONE, None),
-        (Strategy("handoff", 120_000, 20_000, 100_000), WARM, HOUR, turns(9, 0), None),
+        (Strategy("trim", 100_000, 20_000, 80_000), WARM, DEFAULT_CACHE_SECONDS, ONE, None),
+        (
+            Strategy("handoff", 120_000, 20_000, 100_000),
+            WARM,
+            LONG_CACHE_SECONDS,
+            turns(9, 0),
+            None,
+        ),
         # The same first cost, and less from then on.
-        (Strategy("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
+        (Strategy("x", 50_000, 99_000, 1_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 2),
         # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 =
         # 17.67.
-        (TRIM._replace(separate_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
+        (TRIM._replace(separate_cost=60_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 19),
     ],
 )
 def test_when_it_pays(

@@ -360,7 +360,7 @@ def test_any_cut_parts_nothing(
         assert found is not None
         row = linearize_chain(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
-        assert not set().union(*row.dropped.values()) & answered
+        assert not set().union(*row.dropped_calls.values()) & answered
         if found.moved >= 0 and not isinstance(truncator, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(truncator, CutBeforeInstant):

@@ -29,7 +29,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan_live, scan_transcript
+from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import (
     CWD,
     SESSION,
@@ -91,7 +91,7 @@ def body(path: str) -> list[bytes]:
 def chain(path: str) -> list[Record]:
     """The live records of a file."""
     transcript = scan_transcript(path)
-    return [transcript.read(node) for node in transcript.chain]
+    return [transcript.read_record(node) for node in transcript.chain]
 
 
 def problems(path: str) -> set[str]:
@@ -320,7 +320,7 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
     ]
     rows[9]["parentUuid"] = "s"
     path = written(config_home, rows)
-    part, _ = scan_live(path, lambda: ())
+    part, _ = scan_live_part(path, lambda: ())
     assert not part.whole
     assert [row["uuid"] for row in chain(forked(path).file)] == ["b", "s", "r0", "r1", "r2", "r3"]
     assert [row["uuid"] for row in chain(forked(path, CutAtRecord("r1")).file)] == [
@@ -480,7 +480,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     path = real_session.copied_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()
     row = linearize_chain(real_session.transcript.chain)
-    if not any(node.spoken for node in row.nodes):
+    if not any(node.is_message for node in row.nodes):
         with pytest.raises(NothingToFork):
             forked(str(path))
         return

@@ -116,7 +116,7 @@ class Client:
     def trim_here(self) -> None:
         """As the engine plans it and the client writes it."""
         scanned = plan.scan_session(session_file(str(self.path)))
-        nodes = [node for node in scanned.transcript.chain if node.spoken]
+        nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
             ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results))
             for node in nodes
@@ -210,7 +210,11 @@ def beginnings() -> list[Path | None]:
     ]
     return [
         None,
-        *(path for path in small if any(node.spoken for node in scan_transcript(str(path)).chain)),
+        *(
+            path
+            for path in small
+            if any(node.is_message for node in scan_transcript(str(path)).chain)
+        ),
     ]
 
 

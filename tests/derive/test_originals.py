@@ -41,7 +41,7 @@ WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id
 
 def marked(file: str, index: int = 0, **other: object) -> Record:
     """The trimmed form of ``WHOLE``, whose original is said to stand in that file and line."""
-    marks = Origin(session_id_from_path(file) or "", file, "r1", index).marks(0)
+    marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
 
@@ -118,7 +118,7 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
     uuids = [f"r{number}" for number in range(MAX_CHAIN + 2)]
     rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
-        row.update(Origin(PARENT, one, uuids[number + 1], number + 1).marks(0))
+        row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT, rows)
     assert found(config_home, rows[2]) == f"{one}:{MAX_CHAIN + 1}"
     assert found(config_home, rows[0]) == f"{one}:{MAX_CHAIN}"

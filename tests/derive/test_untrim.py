@@ -117,7 +117,7 @@ def held(path: str) -> dict[str, dict[str, object]]:
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
-        record = transcript.read(node)
+        record = transcript.read_record(node)
         rest = {key: record[key] for key in CONTENT_FIELDS[1:] if key in record}
         found[node.uuid] = {"content": message(record).get("content"), **rest}
     return found
@@ -234,7 +234,7 @@ def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> 
 def told(path: str) -> str:
     """The lineage that a session opens with."""
     transcript = scan_transcript(path)
-    opening = message(transcript.read(transcript.chain[0]))["content"]
+    opening = message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)
     return str(opening)
 

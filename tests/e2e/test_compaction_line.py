@@ -41,7 +41,7 @@ def boundaries(session: Path) -> list[int]:
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
         turns += node.prompt and not node.copied
-        found += [turns] if node.boundary else []
+        found += [turns] if node.is_boundary else []
     return found
 
 

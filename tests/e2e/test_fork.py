@@ -29,7 +29,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import (
     SESSION,
@@ -79,9 +79,9 @@ INSERTED = {
     "No response requested.",
     "(no content)",
     "[Request interrupted by user]",
-    UNANSWERED,
+    MISSING_RESULT_TEXT,
 }
-LOST = (UNANSWERED, "[Tool call interrupted:", "[Tool result missing")
+LOST = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
 """How a call without an answer is answered: by us, by the newest client, by older ones."""
 
 REFERENCES = "[Tool references removed"
@@ -188,7 +188,7 @@ def legal(transcript: Transcript) -> list[Node]:
     return [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.spoken and place > begun and largest_valid_count(row, place) == place
+        if node.is_message and place > begun and largest_valid_count(row, place) == place
     ]
 
 

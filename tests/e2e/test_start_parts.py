@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
-from resume_hooks.transcripts.attachments import hook_texts
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART
+from resume_hooks.transcripts.attachments import hook_texts_of_record
+from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -83,19 +83,21 @@ def test_clear_compact_resume(
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
-            said.count(FURTHER_PART),
+            said.count(FURTHER_PART_BEGINNING),
         ) == (1, 1, 3)
         assert kinds(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
         (told,) = [
-            text for row in fresh.read_bytes().splitlines() for text in hook_texts(json.loads(row))
+            text
+            for row in fresh.read_bytes().splitlines()
+            for text in hook_texts_of_record(json.loads(row))
         ]
         assert whole(told, CARRIED)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact(tui)
         said = ask(tui, "go on GAMMA")
         assert whole(said, GIVEN_BACK)
-        assert said.count(FURTHER_PART) == 3
+        assert said.count(FURTHER_PART_BEGINNING) == 3
         compact(tui)
         assert whole(ask(tui, "go on DELTA"), GIVEN_BACK), (
             "what an earlier compaction left is not in the way"

@@ -25,7 +25,7 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING
+from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE
 from tests.derive.trim.sessions import chain_of
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
@@ -68,12 +68,15 @@ def trims_well(
     try:
         reading = plan.scan_session(locate.session_file(str(parent)))
     except NothingToTrim:
-        assert not any(node.spoken for node in scan_transcript(str(parent)).chain)
+        assert not any(node.is_message for node in scan_transcript(str(parent)).chain)
         return
     twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = sent(find_client(NEWEST), home, api, twin.stem)
     known = thoughts(
-        [message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain]
+        [
+            message(reading.transcript.read_record(n)).get("content")
+            for n in reading.transcript.chain
+        ]
     )
     for setting in settings:
         decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
@@ -132,13 +135,13 @@ def gone(decided: TrimPlan) -> Iterator[str]:
     transcript = scan_transcript(chain_of(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:
-        value: Any = transcript.read(nodes[choice.piece.number])
+        value: Any = transcript.read_record(nodes[choice.piece.number])
         for key in choice.piece.address:
             value = value[key]
-        if choice.piece.kind == MEDIA:
+        if choice.piece.kind == MEDIA_PIECE:
             yield str(value["source"].get("data", value))
         else:
-            yield value["signature"] if choice.piece.kind == THINKING else value
+            yield value["signature"] if choice.piece.kind == THINKING_PIECE else value
 
 
 @pytest.mark.parametrize("name", one_in(3, SAMPLE))

@@ -105,7 +105,9 @@ def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path)
     """Rewind a child's files to both prompts, with nothing left of the parent."""
     child = trimmed(parent, home)
     transcript = scan_transcript(str(parent))
-    prompts = [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
+    prompts = [
+        node.uuid for node in transcript.chain if records.is_prompt(transcript.read_record(node))
+    ]
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)
     file = home.cwd / "a.txt"

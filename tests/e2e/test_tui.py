@@ -13,7 +13,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -50,7 +50,7 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
     assert step in said
     assert "now go on BETA" in said
     assert said.count("Mock reply 1") == 1, "the digest quotes the last words"
-    assert DIGEST_HEAD in said
+    assert DIGEST_BEGINNING in said
     assert "No response requested" not in said
 
 

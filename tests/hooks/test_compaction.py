@@ -37,7 +37,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def shown(path: Path) -> list[dict[str, Any]]:
     """The messages that a client holds of a session, as the module tells of them."""
-    nodes = (node for node in scan_transcript(str(path)).chain if node.spoken)
+    nodes = (node for node in scan_transcript(str(path)).chain if node.is_message)
     return [
         {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
         for n in nodes

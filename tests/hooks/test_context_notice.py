@@ -20,7 +20,7 @@ from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import Pieces
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -214,7 +214,7 @@ def test_all_count_in_the_window_that_the_client_told_last(
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.of(session_file(path), Where())
-        pieces = Pieces()
+        pieces = PieceCollector()
         transcript = scan_transcript(path, observers=[pieces])
         info = session_facts_data(session, transcript, pieces)["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]

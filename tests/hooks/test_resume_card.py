@@ -22,7 +22,11 @@ from resume_hooks.derive.dial import DialSize
 from resume_hooks.hooks.resume_card import build_ways_table, describe_comparison, resume_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
+from resume_hooks.transcripts.api_usage import (
+    DEFAULT_CACHE_SECONDS,
+    LONG_CACHE_SECONDS,
+    RecentRequests,
+)
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
@@ -56,7 +60,8 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     own: dict[str, Any] = {
         "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
         "dial": DIAL,
-        "context": ContextSize(150_000, 200_000), "traffic": RecentRequests(1, FIVE_MINUTES, 149_000, 3, 4_100),
+        "context": ContextSize(150_000, 200_000),
+        "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
         "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
@@ -119,11 +124,11 @@ def test_the_table(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("traffic", "age", "words"),
     [
-        (RecentRequests(1, HOUR, 9, 1, 0), 90, "cache: 58 min left"),
-        (RecentRequests(1, FIVE_MINUTES, 9, 1, 0), 200, "cache: 100 s left"),
-        (RecentRequests(1, FIVE_MINUTES, 9, 1, 0), 300, "cache: cold"),
+        (RecentRequests(1, LONG_CACHE_SECONDS, 9, 1, 0), 90, "cache: 58 min left"),
+        (RecentRequests(1, DEFAULT_CACHE_SECONDS, 9, 1, 0), 200, "cache: 100 s left"),
+        (RecentRequests(1, DEFAULT_CACHE_SECONDS, 9, 1, 0), 300, "cache: cold"),
         (RecentRequests(1, 0, 0, 1, 0), 5, "cache: unused"),
-        (RecentRequests(None, FIVE_MINUTES, 0, 1, 0), None, "cache: cold"),
+        (RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0), None, "cache: cold"),
     ],
 )
 def test_what_the_api_still_has(

@@ -15,7 +15,7 @@ from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.system import bug_log
-from resume_hooks.transcripts.lines import GIANT
+from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
 from tests.builders import SESSION, ConfigHome, boundary, session_bytes, summary, user
 
 
@@ -231,7 +231,7 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
-        file.truncate(3 * GIANT)
+        file.truncate(3 * MIN_GIANT_FILE_BYTES)
     giant = found(cwd, "giants")
     assert (giant.level, giant.code) == ("note", "giants-found")
     assert f"{path} has 300.0 MB, one line of it 300.0 MB; " in giant.detail

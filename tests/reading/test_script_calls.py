@@ -11,9 +11,9 @@ from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.render import render_record
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.script_calls import with_result
+from resume_hooks.transcripts.script_calls import add_result_text
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import INPUT, RESULT, Pieces
+from resume_hooks.transcripts.trimmable_pieces import INPUT_PIECE, RESULT_PIECE, PieceCollector
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -122,12 +122,14 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
         ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
     ]
     rows = script(made, uuid="s", parent="r0", output=long)
-    pieces = Pieces()
+    pieces = PieceCollector()
     path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
     nodes = scan_transcript(path, observers=[pieces]).nodes
     assert [
-        (piece.kind, piece.number) for piece in pieces.found if piece.kind in {INPUT, RESULT}
-    ] == [(RESULT, 2)]
+        (piece.kind, piece.number)
+        for piece in pieces.pieces
+        if piece.kind in {INPUT_PIECE, RESULT_PIECE}
+    ] == [(RESULT_PIECE, 2)]
     assert [node.characters for node in nodes[3:5]] == [0, 0]
 
 
@@ -149,11 +151,11 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
 def test_what_a_tool_gave(gave: object, shown: str) -> None:
     """In words, where the result itself has none."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
-    assert records.result_text(records.results(with_result(record))[0]) == shown
+    assert records.result_text(records.results(add_result_text(record))[0]) == shown
     assert render_record(record, {}).text == shown
 
 
 def test_a_text_of_a_results_own_stays() -> None:
     """What the model was given is what is told."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
-    assert with_result(record) is record
+    assert add_result_text(record) is record

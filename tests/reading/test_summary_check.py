@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART
+from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
 from tests.builders import (
     SESSION,
     attachment,
@@ -137,7 +137,9 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
         tool_result("t", "made", uuid="c", parent="b", toolUseResult={"originalFile": "as it was"}),
         summary("SecretPlan", uuid="d", parent="c"),
         attachment(told_before, uuid="e", parent="d"),
-        attachment(f"hook says: {FURTHER_PART}: part 2 of 2\nSecretPlan", uuid="g", parent="e"),
+        attachment(
+            f"hook says: {FURTHER_PART_BEGINNING}: part 2 of 2\nSecretPlan", uuid="g", parent="e"
+        ),
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),
     ]

@@ -75,9 +75,9 @@ def of_parent(path: str) -> list[str]:
     """The parent's messages that a client would load of a fork, in order."""
     transcript = scan_transcript(path)
     marks = (
-        transcript.read(node).get("forkedFrom")
+        transcript.read_record(node).get("forkedFrom")
         for node in transcript.chain
-        if node.spoken and not node.meta
+        if node.is_message and not node.meta
     )
     return [mark["messageUuid"] for mark in marks if mark]
 
@@ -119,19 +119,21 @@ def reason(path: Path, transcript: Transcript, own: list[str], told: list[str]) 
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
         return LINES
-    if any(node.segment for node in transcript.chain):
+    if any(node.kept_segment for node in transcript.chain):
         return KEPT
     if sorted(own) == sorted(told):
         return ORDER
-    blank = {n.uuid for n in transcript.nodes if n.spoken and is_blank(transcript, n.number)}
+    blank = {n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.number)}
     if set(told) - set(own) <= blank and not set(own) - set(told):
         return OTHER
-    return PAIRS if row.dropped or row.open_calls else ""
+    return PAIRS if row.dropped_calls or row.open_calls else ""
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
     """Whether nothing is left of a message once what no API takes is out of it."""
-    record = transcript.read(next(node for node in transcript.nodes if node.number == number))
+    record = transcript.read_record(
+        next(node for node in transcript.nodes if node.number == number)
+    )
     return needs_mending(record) and mend_record(record) is None
 
 

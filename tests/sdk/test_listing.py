@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, project_folders, project_ke
 from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import kind
 from tests.builders import (
     CWD,
@@ -35,7 +35,7 @@ from tests.needs import corpus, corpus_sessions
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * REACH},
+    "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
 LONG = "/home/user/" + "a-folder/" * 30
 

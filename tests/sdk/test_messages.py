@@ -89,7 +89,7 @@ def theirs(session: str, limit: int | None = None, offset: int = 0) -> list[str]
 
 def ours(transcript: Transcript) -> list[str]:
     """The messages of the live chain that the SDK would show: no remarks of the client's own, nobody else's."""
-    spoken = ((node, transcript.read(node)) for node in transcript.chain if node.spoken)
+    spoken = ((node, transcript.read_record(node)) for node in transcript.chain if node.is_message)
     hidden = ("isMeta", "isSidechain", "teamName")
     return [node.uuid for node, record in spoken if not any(record.get(key) for key in hidden)]
 
@@ -112,7 +112,12 @@ def test_every_difference_is_of_a_case() -> None:
 
 def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
     """Why the SDK differs about a real session; ``""`` where it doesn't or nothing explains it."""
-    kept = {uuid for node in transcript.chain if node.segment for uuid in node.segment.uuids or ()}
+    kept = {
+        uuid
+        for node in transcript.chain
+        if node.kept_segment
+        for uuid in node.kept_segment.uuids or ()
+    }
     if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
         return KEPT
     if own != told and sorted(own) == sorted(told):

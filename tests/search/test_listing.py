@@ -23,7 +23,7 @@ from resume_hooks.search.listing import (
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.transcripts.head_tail import REACH
+from resume_hooks.transcripts.head_tail import END_BYTES
 from resume_hooks.transcripts.tokens import ESTIMATED
 from tests.builders import (
     CWD,
@@ -45,7 +45,7 @@ from tests.builders import (
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * REACH},
+    "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
 MARK: Record = {
     "continue_metadata": {

@@ -21,14 +21,14 @@ from resume_hooks.sessions.locator_forms import (
     titles_of,
 )
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
 
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * REACH},
+    "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
 WAYS: list[Callable[[Record], bytes]] = [
     line,

@@ -10,7 +10,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.transcripts.context_size import size_of_chain
+from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -29,7 +29,7 @@ def test_it_says_what_its_file_says(session: Session) -> None:
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == Family(session.where).lineage(session.path)
-    context, _ = size_of_chain(session.path, scan_transcript(session.path).chain)
+    context, _ = measure_chain(session.path, scan_transcript(session.path).chain)
     assert session.context == context._replace(window_known=True)
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from resume_hooks.transcripts import api_usage, records, tokens
 from resume_hooks.transcripts.api_usage import (
-    FIVE_MINUTES,
-    HOUR,
+    DEFAULT_CACHE_SECONDS,
+    LONG_CACHE_SECONDS,
     RecentRequests,
     read_recent_requests,
     read_session_base,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest
+from resume_hooks.transcripts.tokens import USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS, FirstRequest
 from tests.builders import (
     EPOCH,
     SESSION,
@@ -67,28 +67,28 @@ def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Reco
 def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
     """Nothing was counted: the usual lifetime, a cold cache, a turn of one request."""
     found = seen(config_home, [user("hello", uuid="u")])
-    assert found == RecentRequests(None, FIVE_MINUTES, 0, 1, 0)
-    assert found.age(START) is None
+    assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
+    assert found.seconds_since(START) is None
     assert not found.is_warm(START)
 
 
 @pytest.mark.parametrize(
     ("usage", "more", "lifetime"),
     [
-        (counted(100, 50), {}, FIVE_MINUTES),
-        (counted(100, 50, **{"5m": 50, "1h": 0}), {}, FIVE_MINUTES),
-        (counted(100, 50, **{"5m": 0, "1h": 50}), {}, HOUR),
-        (counted(100, 50, **{"5m": 20, "1h": 30}), {}, FIVE_MINUTES),
-        (counted(100, 0, **{"5m": 0, "1h": 0}), {"promptCacheRequested": "1h"}, HOUR),
-        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": "5m"}, FIVE_MINUTES),
-        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": ["5m"]}, HOUR),
+        (counted(100, 50), {}, DEFAULT_CACHE_SECONDS),
+        (counted(100, 50, **{"5m": 50, "1h": 0}), {}, DEFAULT_CACHE_SECONDS),
+        (counted(100, 50, **{"5m": 0, "1h": 50}), {}, LONG_CACHE_SECONDS),
+        (counted(100, 50, **{"5m": 20, "1h": 30}), {}, DEFAULT_CACHE_SECONDS),
+        (counted(100, 0, **{"5m": 0, "1h": 0}), {"promptCacheRequested": "1h"}, LONG_CACHE_SECONDS),
+        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": "5m"}, DEFAULT_CACHE_SECONDS),
+        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": ["5m"]}, LONG_CACHE_SECONDS),
         (counted(0, 0), {}, 0),
         (counted(0, 0), {"promptCacheRequested": "5m"}, 0),
-        ({**counted(100, 50), "cache_creation": "odd"}, {}, FIVE_MINUTES),
+        ({**counted(100, 50), "cache_creation": "odd"}, {}, DEFAULT_CACHE_SECONDS),
         (
             {**counted(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}},
             {},
-            FIVE_MINUTES,
+            DEFAULT_CACHE_SECONDS,
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
         asked("a", "u", 1, counted(0, 50, **{"1h": 50})),
         asked("b", "a", 2, counted(50, 0, **{"1h": 0, "5m": 0}), model="another"),
     ]
-    assert seen(config_home, rows).lifetime == HOUR
+    assert seen(config_home, rows).lifetime == LONG_CACHE_SECONDS
     assert seen(config_home, rows).model == "another"
 
 
@@ -122,7 +122,7 @@ def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
     assert (found.last_ms, found.cached) == (START + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START + seconds * 1_000) is warm
-    assert found.age(START) == 0
+    assert found.seconds_since(START) == 0
 
 
 def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
@@ -168,11 +168,11 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     rows = [*turn(1, 9, 9_000, 1_000), *turn(2, 2, 500, 10_000)]
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
-    monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size * 9))
+    monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
     assert (
         read_recent_requests(path).requests == 9
     )  # what a turn adds is worth the longer reach, which has both
-    monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size + 501))
+    monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
     assert (found.requests, found.growth) == (2, 0)
 
@@ -182,7 +182,7 @@ def test_the_whole_is_read_where_its_end_tells_nothing(
 ) -> None:
     """A long output at the end hides the last request from a short reach."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
-    monkeypatch.setattr(tokens, "TAIL_REACHES", (1_000, 5_000))
+    monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
     assert seen(config_home, rows).last_ms == START + 3_000
 
 
@@ -201,7 +201,7 @@ def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
     """What was cached before it is not sent again, and the context did not grow by shrinking."""
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = seen(config_home, rows)
-    assert (found.cached, found.lifetime) == (0, FIVE_MINUTES)
+    assert (found.cached, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
     after = [user("q", uuid="q", parent="s", ts=11), asked("z", "q", 12, counted(500, 100))]
     assert seen(config_home, [*rows, *after]).growth == 200
 
@@ -214,7 +214,7 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
     assert seen(config_home, [user("q", uuid="u"), row]) == RecentRequests(
-        None, FIVE_MINUTES, 0, 1, 0
+        None, DEFAULT_CACHE_SECONDS, 0, 1, 0
     )
 
 
@@ -234,7 +234,7 @@ def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
 
 def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
     """The usual share, at most all of it."""
-    for written, shared in ((40_000, USUAL_SHARED), (5_000, 5_000)):
+    for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), asked("a", "u", 1, counted(0, written, plain=0))]
         assert begun(config_home, rows) == FirstRequest(written, shared)
 
@@ -258,7 +258,7 @@ def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
         [user("q", uuid="u")],
         [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))],
     ):
-        assert begun(config_home, rows) == FirstRequest(USUAL_BASE, USUAL_SHARED)
+        assert begun(config_home, rows) == FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)
 
 
 def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
@@ -273,15 +273,15 @@ def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: 
     assert read_session_base(HeadTail(path), config_home.where) == first
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
     assert read_session_base(HeadTail(path), config_home.where) == FirstRequest(
-        USUAL_BASE, USUAL_SHARED
+        USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
     )
 
 
 def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
-    assert seen(config_home, rows).cached <= 2 * records.MAX_TOKENS
-    assert api_usage.TYPICAL_TURNS > 1
+    assert seen(config_home, rows).cached <= 2 * records.MAX_CONTEXT_TOKENS
+    assert api_usage.MAX_TYPICAL_TURNS > 1
 
 
 def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
@@ -289,4 +289,4 @@ def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):
-        assert begun(config_home, rows) == FirstRequest(USUAL_BASE, USUAL_SHARED)
+        assert begun(config_home, rows) == FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)

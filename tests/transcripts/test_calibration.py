@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.transcripts.calibration import PLAUSIBLE_RATIOS, TokenScale
+from resume_hooks.transcripts.calibration import PLAUSIBLE_RATIO_RANGE, TokenScale
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
-from resume_hooks.transcripts.trimmable_pieces import MEDIA, RESULT, THINKING, Piece
+from resume_hooks.transcripts.trimmable_pieces import (
+    MEDIA_PIECE,
+    RESULT_PIECE,
+    THINKING_PIECE,
+    Piece,
+)
 from tests.builders import ConfigHome, boundary, summary, usage
 from tests.derive.trim.nasty import IMAGE
 from tests.derive.trim.sessions import Chain, reading_of, written
@@ -21,7 +26,9 @@ def read(home: ConfigHome, chain: Chain) -> SessionScan:
 def cost(scanned: SessionScan, kind: str) -> list[int]:
     """What each piece of a kind costs."""
     return [
-        round(scanned.scale.tokens(piece)) for piece in scanned.pieces.found if piece.kind == kind
+        round(scanned.scale.tokens_of_piece(piece))
+        for piece in scanned.pieces.pieces
+        if piece.kind == kind
     ]
 
 
@@ -34,7 +41,7 @@ def test_growth_is_shared_out_among_what_was_added(config_home: ConfigHome) -> N
         .tool("t1", "Bash", "ab " * 2_000)
         .answer("so", tokens=13_000)
     )
-    assert cost(read(config_home, chain), RESULT) == pytest.approx([3_000], abs=20)
+    assert cost(read(config_home, chain), RESULT_PIECE) == pytest.approx([3_000], abs=20)
 
 
 def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
@@ -47,7 +54,7 @@ def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
         .answer("so", tokens=12_000)
     )
     chain.tool("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
-    assert cost(read(config_home, chain), RESULT) == pytest.approx([2_000, 4_000], abs=30)
+    assert cost(read(config_home, chain), RESULT_PIECE) == pytest.approx([2_000, 4_000], abs=30)
 
 
 def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> None:
@@ -61,15 +68,15 @@ def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> No
         .answer("so", tokens=12_960)
     )
     scanned = read(config_home, chain)
-    assert cost(scanned, MEDIA) == [960]
-    assert cost(scanned, RESULT) == pytest.approx([2_000], abs=20)
+    assert cost(scanned, MEDIA_PIECE) == [960]
+    assert cost(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
 def test_nothing_counted_means_the_usual_ratio(config_home: ConfigHome) -> None:
     """Four characters a token, where no answer tells."""
     scanned = read(config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer())
     assert scanned.scale.ratio == CHARACTERS_PER_TOKEN
-    assert cost(scanned, RESULT) == [1_000]
+    assert cost(scanned, RESULT_PIECE) == [1_000]
 
 
 @pytest.mark.parametrize("growth", [-5_000, 0, 5, 400_000])
@@ -77,9 +84,9 @@ def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int
     """A context that shrank, or grew by far more than its text, says nothing about the text."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
     scanned = read(config_home, chain.answer("so", tokens=10_000 + growth))
-    assert PLAUSIBLE_RATIOS[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIOS[1]
-    (tokens,) = cost(scanned, RESULT)
-    assert 6_000 / PLAUSIBLE_RATIOS[1] <= tokens <= 6_000 / PLAUSIBLE_RATIOS[0]
+    assert PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIO_RANGE[1]
+    (tokens,) = cost(scanned, RESULT_PIECE)
+    assert 6_000 / PLAUSIBLE_RATIO_RANGE[1] <= tokens <= 6_000 / PLAUSIBLE_RATIO_RANGE[0]
 
 
 def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
@@ -95,10 +102,10 @@ def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> 
     chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer(
         "d", tokens=10_220
     )
-    assert cost(read(config_home, chain), THINKING) == pytest.approx([0], abs=130)
+    assert cost(read(config_home, chain), THINKING_PIECE) == pytest.approx([0], abs=130)
     lasting = Chain()
     lasting.rows = chain.rows[:-4]  # as long as the turn went on, it cost what it had grown by
-    assert cost(read(config_home, lasting), THINKING) == pytest.approx([1_100], abs=50)
+    assert cost(read(config_home, lasting), THINKING_PIECE) == pytest.approx([1_100], abs=50)
 
 
 def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -> None:
@@ -122,12 +129,12 @@ def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -
         row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"
         row["timestamp"] = row["timestamp"].replace("09:30", "09:40")
     scanned = reading_of(written(config_home, [*rows, *after.rows]))
-    assert cost(scanned, RESULT) == pytest.approx([2_000], abs=20)
+    assert cost(scanned, RESULT_PIECE) == pytest.approx([2_000], abs=20)
 
 
 def test_a_record_without_a_count_has_the_ratio_of_the_session() -> None:
     """Text at the end of a session, which no answer counted yet."""
     scale = TokenScale(2.0, {1: 0.25}, {})
-    assert scale.tokens(Piece(9, (), RESULT, 100)) == 50
-    assert scale.tokens(Piece(1, (), RESULT, 100)) == 25
+    assert scale.tokens_of_piece(Piece(9, (), RESULT_PIECE, 100)) == 50
+    assert scale.tokens_of_piece(Piece(1, (), RESULT_PIECE, 100)) == 25
     assert scale.tokens_of_text(1, 100) == 25

@@ -32,7 +32,7 @@ def told(transcript: Transcript) -> str:
     """What the live chain tells, in the words of chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
-        for block in records.blocks(transcript.read(node)) if node.spoken else ():
+        for block in records.blocks(transcript.read_record(node)) if node.is_message else ():
             shown = {
                 "tool_use": f"call:{block.get('id')}",
                 "tool_result": f"result:{block.get('tool_use_id')}",
@@ -107,7 +107,7 @@ def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
     """A file without linked records, an empty one too, has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
-        assert (transcript.chain, transcript.turns, transcript.pairs) == ([], [], {})
+        assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
 
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:
@@ -121,7 +121,7 @@ def test_tool_calls_are_those_that_the_client_sent() -> None:
     wrong = []
     for name, _sent_messages, sent in (row.groups() for row in rows):
         transcript = scan_transcript(str(corpus_folder() / name))
-        answered = sum(answer is not None for _, answer in transcript.pairs.values())
+        answered = sum(answer is not None for _, answer in transcript.call_results.values())
         if answered + _open_at_the_end(transcript) != int(sent):
             wrong.append(name)
     assert wrong == []
@@ -133,7 +133,7 @@ def _open_at_the_end(transcript: Transcript) -> int:
     for node in reversed(transcript.chain):
         if node.kind == "user":
             break
-        count += sum(transcript.pairs[call][1] is None for call in node.calls)
+        count += sum(transcript.call_results[call][1] is None for call in node.calls)
     return count
 
 

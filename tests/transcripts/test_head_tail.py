@@ -12,9 +12,9 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
-from resume_hooks.transcripts.context_size import size_from_last_records
-from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.context_size import measure_last_records
+from resume_hooks.transcripts.head_tail import END_BYTES, WIDE_END_BYTES, HeadTail
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     CWD,
@@ -37,12 +37,15 @@ OPENED_FILE = "<ide_opened_file>The user opened the file /a/b.toml in the IDE.</
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * REACH},
+    "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
 TITLE: Record = custom_title("Mine")
 AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
-HANDED = f"{AFTER_CLEAR}that left this:\n\n1. Old · {session_id(1)}\n2. fix it · handoff · {SESSION} · this session"
+HANDED = (
+    f"{AFTER_CLEAR_BEGINNING}that left this:\n\n1. Old · {session_id(1)}\n"
+    f"2. fix it · handoff · {SESSION} · this session"
+)
 CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
 MARK: Record = {
     "continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}
@@ -90,20 +93,23 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
         ),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
         ([PADDING, *conversation(1), PADDING], "prompt 0"),
-        ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 8 + "\u2026"),
+        ([user("x" * 3 * END_BYTES, uuid="u"), PADDING], "x" * 8 + "\u2026"),
         (
             [
-                {"pad": "x" * WIDE_REACH},
+                {"pad": "x" * WIDE_END_BYTES},
                 *conversation(1),
                 PADDING,
                 {"type": "last-prompt", "lastPrompt": "Last"},
             ],
             "Last",
         ),
-        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
+        ([{"pad": "x" * WIDE_END_BYTES}, *conversation(1), PADDING], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR], "Mine \u00b7 clear"),
-        ([TITLE, attachment(AFTER_CLEAR, uuid="h", parent=None), CLEAR], "Mine \u00b7 handoff"),
+        (
+            [TITLE, attachment(AFTER_CLEAR_BEGINNING, uuid="h", parent=None), CLEAR],
+            "Mine \u00b7 handoff",
+        ),
         ([TITLE, attachment(HANDED, uuid="h", parent=None), CLEAR, AI], "fix it \u00b7 handoff"),
         ([attachment(HANDED, uuid="h", parent=None), CLEAR, custom_title("Newer")], "Newer"),
         ([TITLE, CLEAR, PADDING, TITLE], "Mine \u00b7 clear"),
@@ -130,7 +136,7 @@ def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
     behind = glance(tmp_path, [TITLE, *told, whole, CLEAR, AI])
-    assert len(session_bytes([*told, whole])) > REACH
+    assert len(session_bytes([*told, whole])) > END_BYTES
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
@@ -213,15 +219,18 @@ def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
     """What its beginning shows as text is still found."""
     found = glance(
         tmp_path,
-        [user("x" * 3 * REACH, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
+        [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended, found.has_own_turns, found.is_sidechain) == (instant(2), True, False)
-    big = user("x" * 3 * REACH, uuid="u", isSidechain=True)
+    big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
     assert glance(tmp_path, [big]).is_sidechain
 
 
-@pytest.mark.parametrize("size", [REACH - 1, REACH, REACH + 1, REACH + 2, 2 * REACH, 2 * REACH + 1])
+@pytest.mark.parametrize(
+    "size",
+    [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
+)
 def test_every_size_around_the_reach(tmp_path: Path, size: int) -> None:
     """At each size first and last record are whole, and no record is half read."""
     ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
@@ -236,8 +245,8 @@ def test_every_size_around_the_reach(tmp_path: Path, size: int) -> None:
 def test_a_tail_that_begins_with_a_line(tmp_path: Path) -> None:
     """A record that fills the reach to the byte is not taken for the rest of one."""
     title = line(custom_title("Exact")) + b"\n"
-    filling = b'{"pad":"' + b"x" * (REACH - len(title) - 11) + b'"}\n'
-    assert len(title + filling) == REACH
+    filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
+    assert len(title + filling) == END_BYTES
     content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
     assert glance(tmp_path, content).custom_title == "Exact"
 
@@ -255,7 +264,7 @@ def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -
     path.write_bytes(session_bytes(rows))
     ends = HeadTail(str(path))
     assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
-    assert (context := size_from_last_records(ends.last_records)) is not None
+    assert (context := measure_last_records(ends.last_records)) is not None
     assert context.tokens == 30_000
 
 
@@ -293,17 +302,24 @@ def test_whether_anybody_went_on(
 ) -> None:
     """An original is touched by its first prompt, a derived session by one after it was derived."""
     found = glance(tmp_path, records)
-    assert (found.has_own_turns, found.touched) == (own_turns, touched)
+    assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
 
 
 def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
     """Each once, at every size up to both ends together; None beyond."""
-    for size in (100, REACH, REACH + 1, 2 * REACH - 1, 2 * REACH, 2 * REACH + 1):
+    for size in (
+        100,
+        END_BYTES,
+        END_BYTES + 1,
+        2 * END_BYTES - 1,
+        2 * END_BYTES,
+        2 * END_BYTES + 1,
+    ):
         first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
         found = glance(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
-        assert found.whole == (whole if found.size <= 2 * REACH else None)
+        assert found.all_records == (whole if found.size <= 2 * END_BYTES else None)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +333,7 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
         ([TITLE, PADDING, TITLE], False, False, 0),
-        ([TITLE, {"pad": "x" * 2 * WIDE_REACH}, TITLE], True, False, 0),
+        ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
 def test_what_listings_show(
@@ -328,7 +344,7 @@ def test_what_listings_show(
     A long one is taken to hold some.
     """
     found = glance(tmp_path, records)
-    assert (found.is_listed, found.is_helper, found.prompts) == (listed, helper, prompts)
+    assert (found.is_listed, found.is_headless_run, found.prompts) == (listed, helper, prompts)
 
 
 def test_names_that_the_client_gave(tmp_path: Path) -> None:
@@ -367,4 +383,4 @@ def test_a_child_dated_ahead_counts_as_gone_on_in(tmp_path: Path) -> None:
     head = {"continue_metadata": {"continued_at": "9999-01-01T00:00:00.000Z"}, "type": "system"}
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes([head, *conversation(2)]))
-    assert HeadTail(str(path)).touched
+    assert HeadTail(str(path)).was_continued

@@ -52,7 +52,7 @@ def order(story: str) -> str:
 def dropped(row: LinearChain) -> str:
     """What is dropped, as ``place:call``."""
     return " ".join(
-        f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items())
+        f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped_calls.items())
     )
 
 

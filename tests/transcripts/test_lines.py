@@ -45,7 +45,7 @@ MEGABYTE = 1024 * 1024
 def test_body(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
     """A body is the line without LF or CRLF, and without a byte order mark at the start of the file only."""
     line = Line(0, offset, raw)
-    assert (line.body, line.torn) == (body, torn)
+    assert (line.body, line.is_torn) == (body, torn)
 
 
 def test_every_corpus_file_round_trips() -> None:
@@ -94,8 +94,8 @@ BYTES = st.lists(
 def _small_steps() -> object:
     """Pieces of a few bytes, so that lines lie across many of them."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(lines, "STEP", 4)
-    patch.setattr(lines, "SEARCHED_BYTES", 16)
+    patch.setattr(lines, "STEP_BYTES", 4)
+    patch.setattr(lines, "SEARCH_CHUNK_BYTES", 16)
     yield
     patch.undo()
 
@@ -120,11 +120,11 @@ def test_numbers(content: bytes) -> None:
     stream, lines = io.BytesIO(content), lines_of(content)
     asked = LineNumbers(len(content))
     for line in lines[::-1]:
-        assert asked.start(stream, line.number) == line.offset
-        assert asked.of(stream, line.offset) == line.number
-    assert LineNumbers(len(content)).total(stream) == len(lines)
+        assert asked.offset_of_line(stream, line.number) == line.offset
+        assert asked.number_at(stream, line.offset) == line.number
+    assert LineNumbers(len(content)).count_lines(stream) == len(lines)
     for number in (-1, len(lines), len(lines) + 5):
-        assert LineNumbers(len(content)).start(stream, number) == -1
+        assert LineNumbers(len(content)).offset_of_line(stream, number) == -1
 
 
 @given(BYTES, st.data())
@@ -149,7 +149,11 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     with open_transcript(str(path)) as stream:
         numbers = LineNumbers(11)
         path.write_bytes(b"one\ntwo\nthree\nfour\n")
-        assert (numbers.total(stream), numbers.start(stream, 2), numbers.start(stream, 3)) == (
+        assert (
+            numbers.count_lines(stream),
+            numbers.offset_of_line(stream, 2),
+            numbers.offset_of_line(stream, 3),
+        ) == (
             3,
             8,
             -1,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.transcripts.tokens import (
     MAX_IMAGE_TOKENS,
-    PAGE_TOKENS,
+    TOKENS_PER_PAGE,
     ImageSize,
     image_size,
     image_tokens,
@@ -90,8 +90,8 @@ def test_a_size_that_is_cut_through_is_none(form: str, end: int) -> None:
 def test_documents_cost_by_page() -> None:
     """Pages that a PDF names in the open; at least one; a plain text by its length."""
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
-    assert media_tokens(block(pages, "document")) == 3 * PAGE_TOKENS
-    assert media_tokens(block(b"%PDF-1.7 compressed", "document")) == PAGE_TOKENS
+    assert media_tokens(block(pages, "document")) == 3 * TOKENS_PER_PAGE
+    assert media_tokens(block(b"%PDF-1.7 compressed", "document")) == TOKENS_PER_PAGE
     text = {
         "type": "document",
         "source": {"type": "text", "media_type": "text/plain", "data": "x" * 400},
@@ -105,7 +105,7 @@ def test_documents_cost_by_page() -> None:
 def test_odd_sources_are_no_crash(source: object) -> None:
     """What is no base64 has no size."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
-    assert media_tokens({"type": "document", "source": source}) in {0, PAGE_TOKENS}
+    assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
 
 
 @given(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.placeholders import (
-    MIN_PLACEHOLDER,
+    MIN_PLACEHOLDER_CHARACTERS,
     OriginalReference,
     contains_placeholder,
     is_placeholder,
@@ -71,7 +71,9 @@ def test_each_kind_is_known_again(kind: str) -> None:
         text = MAKERS[kind](size, AT, "why")
         assert is_placeholder(text)
         assert contains_placeholder(f"{'x' * 500}\n{text}\n{'y' * 300}")
-        assert len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= MIN_PLACEHOLDER
+        assert (
+            len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= MIN_PLACEHOLDER_CHARACTERS
+        )
 
 
 @pytest.mark.parametrize("kind", THEIRS)

@@ -107,4 +107,4 @@ def test_what_is_not_after_its_boundary_is_a_copy(rows: list[Record], copied: st
     The client's own compactions have a summary, or say what they kept.
     """
     copies = CopyDetector()
-    assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.holds(record)) == copied
+    assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.is_copy(record)) == copied

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import generate_session
-from resume_hooks.transcripts.chain import SKIPPED_BYTES
-from resume_hooks.transcripts.transcript import is_live_part_within, scan_live, scan_transcript
+from resume_hooks.transcripts.chain import MIN_SKIPPED_FILE_BYTES
+from resume_hooks.transcripts.transcript import is_live_part_within, scan_live_part, scan_transcript
 from tests.builders import (
     SESSION,
     Record,
@@ -29,9 +29,9 @@ OLD = [*conversation(2), *BULK]
 
 
 def seen(path: str) -> tuple[list[Any], list[Any], bool]:
-    """The live chain as the whole file tells it, as ``scan_live`` tells it, and whether that read less."""
+    """The live chain as the whole file tells it, as ``scan_live_part`` tells it, and whether that read less."""
     whole = scan_transcript(path)
-    part, (observer,) = scan_live(path, lambda: (_Collector(),))
+    part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
     rows = [
         [(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)
@@ -89,7 +89,7 @@ def test_the_live_part_is_the_same(name: str, tmp_path: Path) -> None:
     """
     records, less = CASES[name]
     path = write_session(tmp_path, SESSION, records)
-    assert Path(path).stat().st_size > SKIPPED_BYTES
+    assert Path(path).stat().st_size > MIN_SKIPPED_FILE_BYTES
     whole, part, read_less = seen(path)
     assert part == whole
     assert read_less == less
@@ -123,7 +123,7 @@ def test_how_much_is_live(tmp_path: Path) -> None:
     """
     path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
     size = Path(path).stat().st_size
-    live = size - next(node.offset for node in scan_transcript(path).nodes if node.boundary)
+    live = size - next(node.offset for node in scan_transcript(path).nodes if node.is_boundary)
     assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [
         False,
         False,

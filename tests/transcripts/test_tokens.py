@@ -13,16 +13,16 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
     NOT_COUNTED_SINCE_CREATION,
-    size_of_chain,
-    size_of_tail,
+    measure_chain,
+    measure_tail,
 )
-from resume_hooks.transcripts.records import MAX_TOKENS
+from resume_hooks.transcripts.records import MAX_CONTEXT_TOKENS
 from resume_hooks.transcripts.tokens import (
     ESTIMATED,
-    USUAL_BASE,
+    USUAL_BASE_TOKENS,
     ContextSize,
-    characters_per_token,
     default_window,
+    measure_characters_per_token,
 )
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
@@ -61,12 +61,12 @@ def after_compaction(*more: Record, segment: Record | None = None) -> list[Recor
 @pytest.fixture(autouse=True)
 def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reaches so short that small files have a beginning out of reach."""
-    monkeypatch.setattr(tokens, "TAIL_REACHES", (1_500, 6_000))
+    monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
 def both(path: str) -> ContextSize:
     """The context in use, after both ways of finding it agreed."""
-    recent, sure = size_of_tail(path), size_of_chain(path, scan_transcript(path).chain)[0]
+    recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
 
@@ -75,10 +75,10 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
-        whole = size_of_chain(str(file), scan_transcript(str(file)).chain)[0]
+        whole = measure_chain(str(file), scan_transcript(str(file)).chain)[0]
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
-            monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
-            assert size_of_tail(str(file)) == whole, file
+            monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", reaches)
+            assert measure_tail(str(file)) == whole, file
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) ->
     head = {"type": "continue_metadata", "continue_metadata": stated}
     for at, expected in (
         ("2026-01-31T00:00:00Z", 78_833),
-        ("2026-02-01T00:00:01Z", USUAL_BASE + 1),
+        ("2026-02-01T00:00:01Z", USUAL_BASE_TOKENS + 1),
     ):
         rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
         assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
@@ -159,8 +159,8 @@ def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) ->
             7,
         ),
         ("resume-hooks: trim@60k: 96k tokens, now about 41k; back: /untrim", 41_000),
-        ("resume-hooks: 1 tokens before, about 9" + "9" * 5_000, MAX_TOKENS),
-        ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE + 1),
+        ("resume-hooks: 1 tokens before, about 9" + "9" * 5_000, MAX_CONTEXT_TOKENS),
+        ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE_TOKENS + 1),
     ],
 )
 def test_after_a_trim_in_place_it_is_what_that_said(
@@ -174,7 +174,7 @@ def test_after_a_trim_in_place_it_is_what_that_said(
     ]
     assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
     later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
-    assert both(write_session(tmp_path, SESSION, [*rows, *later])).tokens == USUAL_BASE + 1
+    assert both(write_session(tmp_path, SESSION, [*rows, *later])).tokens == USUAL_BASE_TOKENS + 1
     answered = [
         *rows,
         user("x", uuid="u", parent="i", ts=4),
@@ -257,7 +257,7 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
         known.append(name)
     if records:
         path = write_session(tmp_path, SESSION, records)
-        recent, sure = size_of_tail(path), size_of_chain(path, scan_transcript(path).chain)[0]
+        recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
         assert counted_part(recent) == counted_part(sure)
 
 
@@ -271,7 +271,7 @@ def test_big_files_skip_what_was_compacted(tmp_path: Path) -> None:
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """A deleted file is an expected failure."""
     with pytest.raises(SessionNotFound):
-        size_of_tail(str(tmp_path / "gone.jsonl"))
+        measure_tail(str(tmp_path / "gone.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_window(count: int, expected: int) -> None:
 def test_a_set_window_wins(tmp_path: Path) -> None:
     """The caller's window is taken over what the session tells."""
     path = write_session(tmp_path, SESSION, conversation(1))
-    assert size_of_tail(path, 400_000) == ContextSize(1_100, 400_000)
-    assert size_of_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
+    assert measure_tail(path, 400_000) == ContextSize(1_100, 400_000)
+    assert measure_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
 
 
 @pytest.mark.parametrize(
@@ -300,14 +300,14 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
-    assert size_of_tail(path) == ContextSize(
+    assert measure_tail(path) == ContextSize(
         168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION, window_known=known
     )
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
     found = ContextSize(170_000, window, window_known=known)
-    assert size_of_tail(path) == size_of_chain(path, scan_transcript(path).chain)[0] == found
-    assert size_of_tail(path, 200_000).window == 200_000
+    assert measure_tail(path) == measure_chain(path, scan_transcript(path).chain)[0] == found
+    assert measure_tail(path, 200_000).window == 200_000
 
 
 def test_percent_and_room() -> None:
@@ -326,7 +326,9 @@ def test_ratio_of_a_session(tmp_path: Path) -> None:
         assistant("y" * 1_000, uuid="a2", parent="u2", ts=3, tokens=22_000),
     ]
     assert (
-        characters_per_token(scan_transcript(write_session(tmp_path, SESSION, records)).chain)
+        measure_characters_per_token(
+            scan_transcript(write_session(tmp_path, SESSION, records)).chain
+        )
         == 3.0
     )
 
@@ -339,11 +341,11 @@ def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
         user("x" * added, uuid="u2", parent="a1", ts=2),
         assistant("y", uuid="a2", parent="u2", ts=3, tokens=30_000),
     ]
-    assert characters_per_token(
+    assert measure_characters_per_token(
         scan_transcript(write_session(tmp_path, SESSION, records)).chain
     ) in {1.5, 8.0}
 
 
 def test_ratio_of_a_short_session() -> None:
     """Where nothing was measured four characters stand for a token."""
-    assert characters_per_token([]) == 4.0
+    assert measure_characters_per_token([]) == 4.0

@@ -91,11 +91,11 @@ def test_records_are_read_back(tmp_path: Path) -> None:
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
     transcript = scan_transcript(path)
-    assert [transcript.read(node)["type"] for node in transcript.nodes] == [
+    assert [transcript.read_record(node)["type"] for node in transcript.nodes] == [
         "user",
         "assistant",
     ] * 2 + ["user"] * 2
-    assert transcript.read(transcript.chain[-1])["message"]["content"] == "\ufffd\ufffd"
+    assert transcript.read_record(transcript.chain[-1])["message"]["content"] == "\ufffd\ufffd"
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     transcript = scan_transcript(path)
     write_session(tmp_path, SESSION, TURNS[1:])
     with pytest.raises(SessionNotFound, match="changed"):
-        transcript.read(transcript.nodes[0])
+        transcript.read_record(transcript.nodes[0])
     os.unlink(path)
     with pytest.raises(SessionNotFound, match="can't be read"):
-        transcript.read(transcript.nodes[0])
+        transcript.read_record(transcript.nodes[0])
     with pytest.raises(SessionNotFound, match="can't be read"):
         scan_transcript(path)
 
@@ -162,7 +162,7 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
         user([result("c2"), result("c1")], uuid="r1", parent="a1", ts=2),
     ]
-    pairs = scan_transcript(write_session(tmp_path, SESSION, records)).pairs
+    pairs = scan_transcript(write_session(tmp_path, SESSION, records)).call_results
     assert {
         key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()
     } == {
@@ -231,4 +231,8 @@ def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -
         "own",
         "x",
     ]
-    assert [transcript.holds(uuid) for uuid in ("sent0", "own0", "own")] == [True, False, True]
+    assert [transcript.contains_record(uuid) for uuid in ("sent0", "own0", "own")] == [
+        True,
+        False,
+        True,
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.transcripts.turns import TURN_FORMS, opens_turn, parse_turns
+from resume_hooks.transcripts.turns import TURN_HELP, opens_turn, parse_turns
 from tests.builders import assistant, summary, tool_result, user
 
 
@@ -47,7 +47,7 @@ def test_turns_of_a_subagent() -> None:
 )
 def test_what_is_asked_for(text: str, count: int, numbers: list[int]) -> None:
     """One, some, to the end, the last ones; what lies past the end is cut off."""
-    assert list(parse_turns(text).within(count)) == numbers
+    assert list(parse_turns(text).numbers_among(count)) == numbers
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_asks_for_nothing(text: str) -> None:
     """A usage error shows the forms there are."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text)
-    assert caught.value.remedy == TURN_FORMS
+    assert caught.value.remedy == TURN_HELP
     assert "\x1b" not in caught.value.message
 
 
@@ -72,5 +72,5 @@ def test_what_asks_for_nothing(text: str) -> None:
 def test_turns_that_are_not_there(text: str, count: int, there: str) -> None:
     """Said with what there is."""
     with pytest.raises(UsageError) as caught:
-        parse_turns(text).within(count)
+        parse_turns(text).numbers_among(count)
     assert caught.value.remedy == there

@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.transcripts.records import message
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.write_scan import Snapshot, WriteScan, mend_record, needs_mending
+from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver, mend_record, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
 TEXT = {"type": "text", "text": "said"}
@@ -83,11 +83,11 @@ def test_refused_forms_are_mended(name: str) -> None:
     assert wanted is None or not needs_mending(wanted)
 
 
-def surveyed(folder: Path, rows: list[Any]) -> WriteScan:
+def surveyed(folder: Path, rows: list[Any]) -> WriteObserver:
     """What is found in a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = WriteScan()
+    survey = WriteObserver()
     scan_transcript(str(path), observers=[survey])
     return survey
 
@@ -99,7 +99,7 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
         user([result("t", "1"), result("t", "2")], uuid="b"),
     ]
     survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
-    assert survey.mends == {1, 2}
+    assert survey.records_to_mend == {1, 2}
     assert [message(mend_record(row) or {})["content"] for row in twice] == [
         [call("t"), TEXT],
         [result("t", "1")],
@@ -114,7 +114,7 @@ def test_only_messages_are_mended(tmp_path: Path) -> None:
         {"type": "mode"},
         assistant([BLANK], uuid="a"),
     ]
-    assert surveyed(tmp_path, [*rows, said("assistant", "old")]).mends == {3, 4}
+    assert surveyed(tmp_path, [*rows, said("assistant", "old")]).records_to_mend == {3, 4}
 
 
 def test_snapshots_name_their_message(tmp_path: Path) -> None:

@@ -25,15 +25,19 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, measure_longest_line
+from resume_hooks.transcripts.lines import (
+    MIN_GIANT_FILE_BYTES,
+    MIN_GIANT_LINE_BYTES,
+    measure_longest_line,
+)
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import Pieces
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 
 def info(options: InfoOptions) -> None:
     """Scan the session and print its facts."""
     session = options.locate_session(foreign=True)
-    piece_counts = Pieces()
+    piece_counts = PieceCollector()
     with scan_progress(session.path, quiet=options.as_json) as observers:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
     data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
@@ -46,7 +50,9 @@ def info(options: InfoOptions) -> None:
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
-def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
+def session_facts_data(
+    session: Session, transcript: Transcript, pieces: PieceCollector
+) -> dict[str, Any]:
     """Return a session's facts in their documented JSON schema, from one scan and the pieces that it found."""
     ends = session.head_tail
     file, agent = (
@@ -79,18 +85,18 @@ def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces)
             sum(node.prompt and not node.copied for node in transcript.nodes), len(transcript.turns)
         ),
         "live_turns": len(transcript.turns),
-        "tool_calls": len(transcript.pairs),
-        "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
+        "tool_calls": len(transcript.call_results),
+        "unanswered_calls": sum(answer is None for _, answer in transcript.call_results.values()),
         "models": transcript.models,
         "context": session.measure_chain(transcript.chain, pieces)[0],
-        "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
+        "characters_per_token": round(tokens.measure_characters_per_token(transcript.chain), 2),
     }
 
 
 def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextSize = data["context"]
     is_giant = data["agent"] == CLAUDE_NAME and (
-        data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE
+        data["size"] >= MIN_GIANT_FILE_BYTES or data["longest_line"] >= MIN_GIANT_LINE_BYTES
     )
     about_text = "about " if context.is_estimate else ""
     if context.is_estimate:
@@ -147,7 +153,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{about_text}{context.tokens:,} tokens, {context.share}{context_note}"),
+        ("context", f"{about_text}{context.tokens:,} tokens, {context.share_text}{context_note}"),
         (
             "turns",
             (

@@ -348,7 +348,7 @@ def _unused_child(default_session: SessionFile, folder: str, where: Where) -> Un
     if (
         parent is None
         or parent.session_id != default_session.session_id
-        or HeadTail(newest.path).touched
+        or HeadTail(newest.path).was_continued
     ):
         return None
     return UnusedChild(newest, parent.kind)

@@ -55,9 +55,9 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of_transcript
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 from resume_hooks.transcripts.records import Record, string
-from resume_hooks.transcripts.turns import Turns, parse_turns
+from resume_hooks.transcripts.turns import TurnRange, parse_turns
 
 
 def read(options: ReadOptions) -> None:
@@ -207,7 +207,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     )
 
 
-def _parse_turns_option(options: ReadOptions) -> Turns | None:
+def _parse_turns_option(options: ReadOptions) -> TurnRange | None:
     if options.turns is not None:
         return parse_turns(options.turns)
     return None
@@ -312,8 +312,10 @@ def _print_with_neighbours(
     )
 
 
-def _describe_shown_part(turns: Turns | None, turn_count: int, kind: str, found_count: int) -> str:
-    turn_range = turns.within(turn_count) if turns else range(1, turn_count + 1)
+def _describe_shown_part(
+    turns: TurnRange | None, turn_count: int, kind: str, found_count: int
+) -> str:
+    turn_range = turns.numbers_among(turn_count) if turns else range(1, turn_count + 1)
     if len(turn_range) > 1:
         span = f"{turn_range[0]}-{turn_range[-1]}"
     elif turn_range:
@@ -593,7 +595,9 @@ def _record_text(
         if looked_up.asked != original
         else "",
     )
-    heading = " · ".join(collapse_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
+    heading = " · ".join(
+        collapse_line(plain_line(fact), MAX_TITLE_CHARACTERS) for fact in facts if fact
+    )
     marker_line = first_output_line("read", shorten_reference(original.reference))
     return "\n".join(
         [

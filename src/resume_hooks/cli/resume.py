@@ -30,7 +30,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, has_one_form, resolve_title_part
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
-from resume_hooks.transcripts.transcript import QUICK_LIMIT
+from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 
 EMPTY_OPTION_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
 # other arguments filter the list
@@ -86,7 +86,7 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
         if not continue_by_strategy(session, way, mode):
             raise _make_no_child_error()
         return
-    comparison = compare.compare_strategies(session, Where(), clock.now(), limit=QUICK_LIMIT)
+    comparison = compare.compare_strategies(session, Where(), clock.now(), limit=MAX_QUICK_BYTES)
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
         print_text("")  # no child was created, so the user can try another way

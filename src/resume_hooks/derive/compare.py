@@ -24,24 +24,28 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, RecentRequests
+from resume_hooks.transcripts.api_usage import (
+    DEFAULT_CACHE_SECONDS,
+    LONG_CACHE_SECONDS,
+    RecentRequests,
+)
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import (
     CHARACTERS_PER_TOKEN,
-    RESERVED_OUTPUT,
+    OUTPUT_RESERVE_TOKENS,
     ContextSize,
     FirstRequest,
 )
-from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
+from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_within
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
 READ_RATE = 0.1  # the cost of a token read from the cache, relative to an uncached input token
 WRITE_RATES = {
-    FIVE_MINUTES: 1.25,
-    HOUR: 2.0,
+    DEFAULT_CACHE_SECONDS: 1.25,
+    LONG_CACHE_SECONDS: 2.0,
 }  # the cost of a token written to the cache, by the cache's lifetime in seconds
 OUTPUT_RATE = 5.0  # the cost of an output token
 
@@ -253,7 +257,7 @@ class _TrimEstimate(NamedTuple):
 
 
 def compare_strategies(
-    session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT
+    session: SessionFile, where: Where, at: str, *, limit: int = MAX_QUICK_BYTES
 ) -> Comparison:
     """Compare the strategies at the instant ``at``. Estimate a trim only if the live part has at most ``limit`` bytes.
 
@@ -262,7 +266,7 @@ def compare_strategies(
     now_ms = clock.to_milliseconds(at) or 0
     session = Session.of(session, where)
     glance = session.head_tail
-    if limit == QUICK_LIMIT:
+    if limit == MAX_QUICK_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
         trim_estimated = is_live_part_within(session.file, limit)
@@ -287,7 +291,7 @@ def compare_strategies(
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation, including everything before a compaction.
     is_uncompacted = trim_estimate is not None and not (
-        trim_estimate.chain and trim_estimate.chain[0].boundary
+        trim_estimate.chain and trim_estimate.chain[0].is_boundary
     )
     if is_uncompacted:
         summary_input = context.tokens - base.tokens
@@ -321,7 +325,7 @@ def compare_strategies(
         context=context,
         traffic=traffic_so_far,
         base=base,
-        age=traffic_so_far.age(now_ms),
+        age=traffic_so_far.seconds_since(now_ms),
         warm=warm,
         estimates=estimates,
         dial=_estimate_sizes(() if glance.is_blank else sizes, measured),
@@ -347,7 +351,7 @@ class FreedTokens(NamedTuple):
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     """Return the tokens that a trim would free, or 0 if nothing can be trimmed or the live part is too large."""
-    if not is_live_part_within(path, QUICK_LIMIT):
+    if not is_live_part_within(path, MAX_QUICK_BYTES):
         return FreedTokens(0, 0)
     from resume_hooks.derive.trim import in_client, plan
 
@@ -363,7 +367,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
 
 def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
-    if is_live_part_within(path, QUICK_LIMIT):
+    if is_live_part_within(path, MAX_QUICK_BYTES):
         return _estimate_trim(session_file(path), where)
     return None
 
@@ -378,7 +382,7 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     """
     if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
-    count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // traffic.growth
+    count = max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.growth
     if count < 10:
         step = 1
     elif count < 100:
@@ -397,7 +401,7 @@ def advice_for_context(
     left. Each is None if it is unknown.
     """
     if (
-        context.most_percent < NEARLY_FULL_PERCENT
+        context.max_percent < NEARLY_FULL_PERCENT
         and not context.compacts_at_once
         and (remaining_prompts is None or remaining_prompts >= FEW_PROMPTS)
     ):
@@ -426,7 +430,7 @@ def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) 
 
 
 def _choose_strategy(trimmed_context: ContextSize | None) -> Advice:
-    if trimmed_context is not None and trimmed_context.most_percent <= ROOMY_PERCENT:
+    if trimmed_context is not None and trimmed_context.max_percent <= ROOMY_PERCENT:
         return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
@@ -557,7 +561,7 @@ def _estimate_sizes(
 
 
 def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
-    if not chain or not chain[0].boundary:
+    if not chain or not chain[0].is_boundary:
         return TOKENS_AFTER_COMPACTION, COMPACTION_SUMMARY_TOKENS
     first_counted = next(
         (node for node in chain if node.input_tokens and node.number > chain[0].number), None

@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import RecordOffset, Reference, parse_reference
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.chain import chain_ending_at
+from resume_hooks.transcripts.chain import build_chain_to
 from resume_hooks.transcripts.linearize import (
     LinearChain,
     largest_valid_count,
@@ -196,7 +196,8 @@ class CutBeforeInstant(NamedTuple):
             )
         if last_node is None:
             first_ms = next(
-                (node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None
+                (node.time_ms for node in transcript.nodes if node.is_message and node.time_ms),
+                None,
             )
             hint = (
                 f"The first message is from {clock.format_minute(clock.from_milliseconds(first_ms))} UTC. "
@@ -260,10 +261,10 @@ class CutBeforeCompaction:
         """Return the last message before the compaction at the start of the live chain."""
         if not transcript.whole:
             return None
-        line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
+        line = next((node.number for node in reversed(transcript.chain) if node.is_boundary), 0)
         last_node = _last_talk_node(node for node in transcript.nodes if node.number < line)
         if last_node is None:
-            was_abandoned = not line and any(node.boundary for node in transcript.nodes)
+            was_abandoned = not line and any(node.is_boundary for node in transcript.nodes)
             raise UsageError(
                 "The client left the compaction of this session on an abandoned branch"
                 if was_abandoned
@@ -304,14 +305,14 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     if not end:
         end = largest_valid_count(row, position)
     kept_nodes = row.nodes[:end]
-    messages = [node for node in kept_nodes if node.spoken]
+    messages = [node for node in kept_nodes if node.is_message]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
             f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
     last = messages[-1]
     moved, split_remark = 0, ""
-    if any(node.spoken for node in row.nodes[min(position, end) : max(position, end)]):
+    if any(node.is_message for node in row.nodes[min(position, end) : max(position, end)]):
         if end > position:
             moved, word = 1, "forward"
         else:
@@ -355,14 +356,14 @@ def _conversation_with_target(
     """Return the conversation that contains the target record, with a remark if it is not the live conversation."""
     node = target.node
     if target.then:
-        return linearize_chain(chain_ending_at(transcript.nodes, node, transcript.size)), ""
+        return linearize_chain(build_chain_to(transcript.nodes, node, transcript.size)), ""
     if any(other.uuid == node.uuid for other in transcript.chain):
         return linearize_chain(transcript.chain), ""
     if not transcript.whole:
         return None, ""
-    chain = chain_ending_at(transcript.nodes, node, transcript.size)
+    chain = build_chain_to(transcript.nodes, node, transcript.size)
     live = transcript.chain
-    if live and live[0].boundary and node.number < live[0].number:
+    if live and live[0].is_boundary and node.number < live[0].number:
         return linearize_chain(
             chain
         ), "The cut is before a compaction: the fork has the conversation from then."

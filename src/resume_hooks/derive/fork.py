@@ -55,8 +55,8 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import add_field
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import Pieces
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
+from resume_hooks.transcripts.write_scan import WriteObserver
 
 FORK: Final = "fork"
 REHOME: Final = "rehome"
@@ -129,10 +129,10 @@ def plan_fork(
     """
     parent, cut_result = scan_and_cut(session, cut)
     if cut_result:
-        kept_transcript = parent.transcript.ending(cut_result.nodes)
+        kept_transcript = parent.transcript.with_chain(cut_result.nodes)
     else:
         kept_transcript = parent.transcript
-    if not any(node.spoken for node in kept_transcript.chain):
+    if not any(node.is_message for node in kept_transcript.chain):
         raise NothingToFork(
             "There is nothing to fork: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
@@ -195,7 +195,7 @@ class _SourceMarker:
         """
         if self._moving is not None:
             body = self._moving.line(
-                body, first=node.boundary
+                body, first=node.is_boundary
             )  # if there is no boundary, our lineage comes first
         return add_field(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
 
@@ -216,7 +216,7 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        survey, read_back, pieces = WriteScan(), ChildObserver(), Pieces()
+        survey, read_back, pieces = WriteObserver(), ChildObserver(), PieceCollector()
         whole_transcript = scan_transcript(session.file, observers=(survey, read_back, pieces))
         parent = measure_session(session, whole_transcript, survey, read_back, pieces)
         cut = cut_point.cut_conversation(whole_transcript, selector)
@@ -273,8 +273,8 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
     messages: list[SpokenText] = []
     tool_names: dict[str, str] = {}
     for node in transcript.chain:
-        record = transcript.read(node)
-        if node.sidechain or record.get("isMeta") is True or not node.spoken:
+        record = transcript.read_record(node)
+        if node.sidechain or record.get("isMeta") is True or not node.is_message:
             continue
         reference = (
             f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.number}"
@@ -336,7 +336,7 @@ def _block_text(block: Record, tool_names: dict[str, str], reference: str) -> st
             reference,
         )
         return f"[external_agent_tool_result]\n{result}\n[/external_agent_tool_result]"
-    if kind in records.MEDIA:
+    if kind in records.MEDIA_TYPES:
         return f"[{kind}, see {reference}]"
     return ""
 

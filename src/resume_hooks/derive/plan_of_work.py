@@ -11,7 +11,7 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 # a folder in the config home with one Markdown file per plan; a session's records contain the
 # plan's slug
@@ -51,7 +51,7 @@ def plan_note(ends: HeadTail, where: Where) -> str:
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
         title_in_brackets = (
-            f" ({redact(remove_block_markers(collapse_line(title, TITLE_LENGTH)))[0]})"
+            f" ({redact(remove_block_markers(collapse_line(title, MAX_TITLE_CHARACTERS)))[0]})"
         )
     else:
         title_in_brackets = ""

@@ -38,8 +38,12 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import backup_time
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE_RATIOS, TokenScale
-from resume_hooks.transcripts.chain import chain_ending_at
+from resume_hooks.transcripts.calibration import (
+    MIN_GROWTH_TOKENS,
+    PLAUSIBLE_RATIO_RANGE,
+    TokenScale,
+)
+from resume_hooks.transcripts.chain import build_chain_to
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line
@@ -47,11 +51,11 @@ from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.placeholders import is_placeholder, is_response_placeholder
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import ASSISTANT, Record, message, string, with_content
+from resume_hooks.transcripts.records import ASSISTANT, Record, message, replace_content, string
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
-from resume_hooks.transcripts.write_scan import WriteScan, mend_record
+from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
+from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 _REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
@@ -124,7 +128,7 @@ class RestoreBlocks:
                     f"{line.file} changed while it was read", "Run the command again."
                 )
             content[index] = block
-        return mend_record(with_content(edited, content))
+        return mend_record(replace_content(edited, content))
 
 
 def _original_block(block: Record, original: Record) -> Record | None:
@@ -159,8 +163,8 @@ class TrimmedSession:
 
     session: SessionFile
     transcript: Transcript
-    pieces: Pieces
-    survey: WriteScan
+    pieces: PieceCollector
+    survey: WriteObserver
     context: ContextSize
     scale: TokenScale
     trimmed: tuple[Node, ...]
@@ -185,7 +189,7 @@ class TrimmedSession:
 
 def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for trimmed records."""
-    pieces, survey, collector = Pieces(), WriteScan(), _TrimmedRecordCollector()
+    pieces, survey, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
     loaded_session, live_chain = Session.of(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)
@@ -193,7 +197,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     chain = [*chain_before, *later_nodes]
     trimmed = tuple(node for node in chain if node.number in collector.numbers)
     if not undone:
-        compaction_number = live_chain[0].number if live_chain and live_chain[0].boundary else 0
+        compaction_number = live_chain[0].number if live_chain and live_chain[0].is_boundary else 0
         trimmed_earlier = sum(number < compaction_number for number in collector.numbers)
         return TrimmedSession(
             session, transcript, pieces, survey, context, scale, trimmed, earlier=trimmed_earlier
@@ -204,7 +208,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     characters_without_trims = sum(node.characters for node in chain_before) + added_characters
     return TrimmedSession(
         session,
-        transcript.ending(chain),
+        transcript.with_chain(chain),
         pieces,
         survey,
         context,
@@ -221,8 +225,8 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
     trim_count = 0
-    messages = [node for node in transcript.nodes if node.spoken and not node.sidechain]
-    while chain and chain[0].boundary and any(node.copied for node in chain):
+    messages = [node for node in transcript.nodes if node.is_message and not node.sidechain]
+    while chain and chain[0].is_boundary and any(node.copied for node in chain):
         number = chain[0].number
         last_before = next((node for node in reversed(messages) if node.number < number), None)
         if last_before is None:
@@ -230,7 +234,7 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
         uncopied = (node for node in chain[1:] if not node.copied)
         own_nodes = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied)
         chain, later_nodes, trim_count = (
-            chain_ending_at(transcript.nodes, last_before),
+            build_chain_to(transcript.nodes, last_before),
             [*own_nodes, *later_nodes],
             trim_count + 1,
         )
@@ -341,8 +345,8 @@ def plan_untrim(
         trimmed_session, restored, is_complete=is_complete
     )
     thoughts = set()
-    for piece in trimmed_session.pieces.found:
-        if piece.kind == THINKING:
+    for piece in trimmed_session.pieces.pieces:
+        if piece.kind == THINKING_PIECE:
             thoughts.add(piece.digest)
     edits: dict[int, Edit] = {}
     for row in restored:
@@ -371,7 +375,7 @@ def plan_untrim(
     )
     digests = {}
     for row in restored:
-        record = body.edited(row.node, transcript.read(row.node))
+        record = body.edited(row.node, transcript.read_record(row.node))
         if record is not None:
             digests[row.node.uuid] = _contents_digest(record)
     return UntrimPlan(
@@ -435,11 +439,11 @@ def _find_restorations(
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """Return a restoration for each requested record, and the records whose originals are missing."""
     media_tokens = Counter[int]()
-    for piece in trimmed_session.pieces.found:
-        media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA else 0
+    for piece in trimmed_session.pieces.pieces:
+        media_tokens[piece.number] += piece.tokens if piece.kind == MEDIA_PIECE else 0
     restorations, missing = [], []
     for node in requested:
-        record = trimmed_session.transcript.read(node)
+        record = trimmed_session.transcript.read_record(node)
         try:
             original, edit = _find_edit(record, trimmed_session.session.path, originals)
             restored_record = edit(record)
@@ -495,16 +499,16 @@ def _measure_restoration(
     scale: TokenScale,
     media_tokens: int,
 ) -> Restoration:
-    line, pieces = Line(node.number, 0, b""), Pieces()
+    line, pieces = Line(node.number, 0, b""), PieceCollector()
     restored_node = make_node({**restored_record, "uuid": node.uuid}, line)
     pieces(line, restored_record, restored_node)
     characters = restored_node.characters - node.characters
     token_difference = (
         characters / scale.ratio
-        + sum(p.tokens for p in pieces.found if p.kind == MEDIA)
+        + sum(p.tokens for p in pieces.pieces if p.kind == MEDIA_PIECE)
         - media_tokens
     )
-    thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
+    thoughts = frozenset(piece.digest for piece in pieces.pieces if piece.kind == THINKING_PIECE)
     return Restoration(node, original, edit, characters, token_difference, thoughts)
 
 
@@ -548,9 +552,9 @@ def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -
     if recorded_size is None or trimmed_session.undone or after.tokens != recorded_size.original:
         return trimmed_session.scale.ratio
     saved_tokens = recorded_size.original - recorded_size.tokens
-    if saved_tokens < MIN_GROWTH or not recorded_size.saved:
+    if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved:
         return trimmed_session.scale.ratio
-    lowest, highest = PLAUSIBLE_RATIOS
+    lowest, highest = PLAUSIBLE_RATIO_RANGE
     return min(max(recorded_size.saved / saved_tokens, lowest), highest)
 
 
@@ -573,7 +577,7 @@ def _counted_before_trim(trimmed_session: TrimmedSession) -> bool:
 
 def _remove_legend(record: Record) -> Record:
     content = message(record)["content"].replace(f"\n{LEGEND}", "", 1)
-    return with_content(record, content)
+    return replace_content(record, content)
 
 
 def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:

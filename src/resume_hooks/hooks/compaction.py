@@ -292,7 +292,7 @@ def _shrink_conversation(
         chain = scan.transcript.chain
         if (
             line
-            and chain[0].boundary
+            and chain[0].is_boundary
             and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
         ):
             # A restarted client does not remember its last compaction.

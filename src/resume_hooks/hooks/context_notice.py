@@ -100,11 +100,13 @@ def claim_notice(session_id: str, path: str) -> str:
     next_check = UNREACHABLE_TOKENS
     if context.window > noticed_window:
         next_check = _tokens_at_percent(context.limit, percent)
-    elif context.window < tokens.LARGE_WINDOW and not (
+    elif context.window < tokens.LARGE_WINDOW_TOKENS and not (
         client_window or window_limit(session.head_tail, client_window, Where())
     ):
         # The window may turn out to be larger than assumed.
-        next_check = _tokens_at_percent(_count_usable_tokens(tokens.LARGE_WINDOW, 0), percent)
+        next_check = _tokens_at_percent(
+            _count_usable_tokens(tokens.LARGE_WINDOW_TOKENS, 0), percent
+        )
     hook_state.write_note(name, note | {"look": next_check, "told": noticed_window})
     if is_due:
         return _describe_notice(path, context)
@@ -141,7 +143,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
     hook_state.write_note(
         name,
         hook_state.read_note(name)
-        | {"look": UNREACHABLE_TOKENS, "told": max(window, tokens.LARGE_WINDOW)},
+        | {"look": UNREACHABLE_TOKENS, "told": max(window, tokens.LARGE_WINDOW_TOKENS)},
     )
     return band_data
 
@@ -174,7 +176,7 @@ def _describe_notice(path: str, context: ContextSize) -> str:
     from resume_hooks.hooks.resume_card import STRATEGY_NAMES
 
     advice = recommend_strategy(path, Where())
-    usage_text = f"resume-hooks: {context.most_percent} % of the context is used"
+    usage_text = f"resume-hooks: {context.max_percent} % of the context is used"
     return f"{usage_text}; {STRATEGY_NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 

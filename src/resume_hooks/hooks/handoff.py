@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.sessions.opening_layout import shorten_opening
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import client_pid, process_start_time
-from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line for a child that the next ``/clear`` can open."""
@@ -116,7 +116,7 @@ def offer_clear(receipt: Receipt) -> bool:
 
 def _shorter_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
     """Return the child's text between its lineage and its next step, with a smaller digest."""
-    digest, (summary, head, _) = read_digest(receipt.file), middle_text.partition(DIGEST_HEAD)
+    digest, (summary, head, _) = read_digest(receipt.file), middle_text.partition(DIGEST_BEGINNING)
     max_digest = max_characters - len(summary)
     if digest is None or not head or max_digest < MIN_DIGEST_CHARACTERS:
         return ""

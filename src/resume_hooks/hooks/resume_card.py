@@ -128,17 +128,17 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
         comparison.prompts_left,
     )
     prompts_text = _describe_prompt_count(remaining_prompts or 0)
-    if advice is None and context.most_percent < MIN_PERCENT_TO_SHRINK:
-        percent_text = f"{context.most_percent} % full (of {context.limit:,} tokens)"
+    if advice is None and context.max_percent < MIN_PERCENT_TO_SHRINK:
+        percent_text = f"{context.max_percent} % full (of {context.limit:,} tokens)"
         if context.window_known:
             size_text = percent_text
         else:
-            size_text = f"{format_context(context)} {context.share}"
+            size_text = f"{format_context(context)} {context.share_text}"
         return f"{size_text}. Nothing needed{'' if remaining_prompts is None else f': room for {prompts_text}'}."
     if context.window_known:
-        size_text = context.share
+        size_text = context.share_text
     else:
-        size_text = f"{format_context(context)} {context.share}"
+        size_text = f"{format_context(context)} {context.share_text}"
     after_handoff, after_trim = (
         comparison.tokens_after_strategy(HANDOFF),
         comparison.tokens_after_strategy(TRIM),
@@ -217,7 +217,7 @@ def _reason_to_shrink(
 
 def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     """Return the ways to shrink a session, or nothing if the headline names one."""
-    if comparison.advice is not None or comparison.context.most_percent >= MIN_PERCENT_TO_SHRINK:
+    if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {
         HANDOFF: "continue in a new session, with what was said here",

@@ -25,8 +25,8 @@ from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import client_pid
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
-from resume_hooks.transcripts.lines import GIANT
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
 
 if TYPE_CHECKING:
     from resume_hooks.transcripts.tokens import ContextSize
@@ -174,7 +174,7 @@ def _opening_after_clear(
         later_work = " (later work in that session is not included)"
     else:
         later_work = ""
-    return f"{AFTER_CLEAR}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
+    return f"{AFTER_CLEAR_BEGINNING}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
@@ -278,7 +278,7 @@ def _describe_giant_file(session_id: str, path: str) -> str:
         size = os.stat(path).st_size
     except (OSError, ValueError):
         return ""
-    if size < GIANT or reply.is_headless():
+    if size < MIN_GIANT_FILE_BYTES or reply.is_headless():
         return ""
     command = shell_command(f"archive --slim {session_id[:8]}")
     return (

@@ -121,7 +121,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         trim_plan = _plan_trim_of_request(parent, request.text, request)
     if (
         not (request.text or trim_plan.choices)
-        and trim_plan.before.most_percent < MIN_PERCENT_TO_SHRINK
+        and trim_plan.before.max_percent < MIN_PERCENT_TO_SHRINK
     ):
         raise NothingToTrim("There is nothing to trim yet")
     # a yes to this question must not answer an older question

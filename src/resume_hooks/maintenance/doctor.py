@@ -29,7 +29,11 @@ from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, measure_longest_line
+from resume_hooks.transcripts.lines import (
+    MIN_GIANT_FILE_BYTES,
+    MIN_GIANT_LINE_BYTES,
+    measure_longest_line,
+)
 from resume_hooks.transcripts.transcript import is_live_part_within
 from resume_hooks.version import __version__
 
@@ -293,30 +297,32 @@ def _check_transcripts(cwd: str) -> Finding:
 def _check_giants(_: str) -> Finding:
     giants, remaining_bytes = list[tuple[SessionFile, int]](), MAX_SEARCHED_BYTES
     for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
-        if session.size < GIANT_LINE:
+        if session.size < MIN_GIANT_LINE_BYTES:
             break
         remaining_bytes -= session.size
         longest_line = 0
         with contextlib.suppress(OSError):  # the file was deleted after it was listed
             longest_line = measure_longest_line(session.path) if remaining_bytes >= 0 else 0
-        if session.size >= GIANT or longest_line >= GIANT_LINE:
+        if session.size >= MIN_GIANT_FILE_BYTES or longest_line >= MIN_GIANT_LINE_BYTES:
             giants.append((session, longest_line))
     if not giants:
         return ok_finding(
-            f"no transcript of {format_bytes(GIANT)} or more, no line of "
-            f"{format_bytes(GIANT_LINE)} or more"
+            f"no transcript of {format_bytes(MIN_GIANT_FILE_BYTES)} or more, no line of "
+            f"{format_bytes(MIN_GIANT_LINE_BYTES)} or more"
         )
     (first_giant, longest_line), others_text = (
         giants[0],
         f", and {len(giants) - 1:,} more" if len(giants) > 1 else "",
     )
-    if longest_line >= GIANT_LINE:
+    if longest_line >= MIN_GIANT_LINE_BYTES:
         line_text = f", one line of it {format_bytes(longest_line)}"
     else:
         line_text = ""
     sizes_text = f"{format_bytes(first_giant.size)}{line_text}{others_text}"
     detail = f"{first_giant.path} has {sizes_text}; the client may hang on it"
-    if longest_line < GIANT_LINE and is_live_part_within(first_giant.path, GIANT // 2):
+    if longest_line < MIN_GIANT_LINE_BYTES and is_live_part_within(
+        first_giant.path, MIN_GIANT_FILE_BYTES // 2
+    ):
         remedy = (
             "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
             f"{first_giant.session_id[:8]}"

@@ -196,7 +196,7 @@ def _make_head(
     redact: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
         session_id=session.session_id,
-        title=replace_surrogates(plain_line(ends.title_by(redact))),
+        title=replace_surrogates(plain_line(ends.make_title(redact))),
         cwd=redact(replace_surrogates(home_folder(ends, where))),
         created=ends.created,
         ended=ends.ended,

@@ -31,7 +31,7 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.nodes import Node, walk_up
+from resume_hooks.transcripts.nodes import Node, iterate_ancestors
 from resume_hooks.transcripts.records import ASSISTANT, Record, string
 from resume_hooks.transcripts.tokens import tokens_after_trim
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
@@ -110,7 +110,7 @@ class OutlineScan:
             turn.first_words, turn.time = extract_first_words(record), string(record, "timestamp")
             self.turns.append(turn)
         turn = self.turns[-1]
-        if node is not None and node.boundary:
+        if node is not None and node.is_boundary:
             metadata = records.mapping(record, "compactMetadata")
             at, tokens = string(record, "timestamp"), records.tokens_before(record)
             self.compactions.append(
@@ -145,7 +145,7 @@ class OutlineScan:
                 tool, given = string(block, "name"), records.mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
                 if path := records.file_from_input(given):
-                    turn.files[path] = turn.files.get(path, False) or tool in records.WRITERS
+                    turn.files[path] = turn.files.get(path, False) or tool in records.WRITING_TOOLS
                 if "subagent_type" in given or tool in {"Agent", "Task"}:
                     task = (
                         string(given, "description")
@@ -307,7 +307,7 @@ def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str
             node.prompt
             or node.kind == ASSISTANT
             or node.results
-            or (turn_index == 0 and node.spoken)
+            or (turn_index == 0 and node.is_message)
         )
         if not belongs_to_turn or node.copied or states[turn_index] == LIVE:
             continue
@@ -321,16 +321,16 @@ def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str
 def _lines_before_compactions(transcript: Transcript) -> set[int]:
     """Return the line numbers of the live conversation's records before its compactions, across all boundaries."""
     chain = transcript.chain
-    if not chain or not (chain[0].boundary or chain[0].summary):
+    if not chain or not (chain[0].is_boundary or chain[0].summary):
         return set()
 
     def above(node: Node) -> Node | None:
-        compacted = node.parent is None and (node.boundary or node.summary)
+        compacted = node.parent is None and (node.is_boundary or node.summary)
         if compacted:
-            return transcript.before(node)
+            return transcript.node_before_boundary(node)
         return transcript.parent(node)
 
-    return {node.number for node in walk_up(chain[0], above)}
+    return {node.number for node in iterate_ancestors(chain[0], above)}
 
 
 def _list_started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:

@@ -48,7 +48,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
-from resume_hooks.transcripts.turns import Turns, opens_turn
+from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
 TARGET_CHARACTERS = 200  # the maximum characters of a call's subject
 # the maximum characters of further input that is omitted without a notice, such as a command's
@@ -473,7 +473,7 @@ class TurnReader:
                     done = self._commands[call]._replace(state=state, code=code, answer=row.number)
                     self._commands[call] = done
 
-    def commands_of_turns(self, requested: Turns | None = None) -> list[ShellCall]:
+    def commands_of_turns(self, requested: TurnRange | None = None) -> list[ShellCall]:
         """Return the shell commands in the order of their calls, either all or those of the ``requested`` turns."""
         turn_range = self._lines_of_turns(requested)
         commands = []
@@ -483,7 +483,7 @@ class TurnReader:
         return commands
 
     def rows_of_turns(
-        self, requested: Turns | None = None, *, failed: bool = False
+        self, requested: TurnRange | None = None, *, failed: bool = False
     ) -> list[RecordRow]:
         """Return the records of the ``requested`` turns, or only those that report failures."""
         turn_range = self._lines_of_turns(requested)
@@ -493,9 +493,9 @@ class TurnReader:
                 rows.append(row)
         return rows
 
-    def _lines_of_turns(self, requested: Turns | None) -> range:
+    def _lines_of_turns(self, requested: TurnRange | None) -> range:
         if requested:
-            return requested.within(self.turns)
+            return requested.numbers_among(self.turns)
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
@@ -558,7 +558,7 @@ def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | Non
             return "background", None
         return ("interrupted" if details.get("interrupted") is True else "ok"), None
     text = records.result_text(block).lstrip()
-    if text.startswith(records.REJECTION):
+    if text.startswith(records.REJECTION_BEGINNING):
         return "rejected", None
     code = _EXIT.match(text)
     return "failed", int(code.group(1)) if code else None

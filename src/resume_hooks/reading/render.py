@@ -103,7 +103,7 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
     if digest := parse_digest(record):
         return format_whole_digest(digest)
     if message := records.message(record):
-        blocks = records.blocks(script_calls.with_result(record))
+        blocks = records.blocks(script_calls.add_result_text(record))
         if kind not in records.CHAIN_KINDS and "content" not in message:  # from a plain export
             return fields_text(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
@@ -133,7 +133,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         return "[thinking, its text was not kept by the client]"
     if kind == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
-    if kind in records.MEDIA:
+    if kind in records.MEDIA_TYPES:
         return _media_text(kind, block)
     if kind == records.RESULT:
         if calls:
@@ -183,7 +183,7 @@ def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     stack: list[tuple[str, object]] = list(value.items())[::-1]
     while stack:
         key, inner = stack.pop()
-        if isinstance(inner, dict) and string(inner, "type") in records.MEDIA:
+        if isinstance(inner, dict) and string(inner, "type") in records.MEDIA_TYPES:
             yield key, _media_text(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             for name, child in list(inner.items())[::-1]:

@@ -15,7 +15,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.positional_secrets import PRINT_COMMAND
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import (
     Record,
@@ -142,7 +142,7 @@ def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Red
     redactor.exclude_names(spared)
     for ends in {ends.path: ends for ends in sessions}.values():
         outputs = PrintedOutputs()
-        for part in dict.fromkeys((ends.head[:REACH], ends.tail[-REACH:])):
+        for part in dict.fromkeys((ends.head[:END_BYTES], ends.tail[-END_BYTES:])):
             for line in part.splitlines():
                 _learn_line(redactor, outputs, line)
     return redactor

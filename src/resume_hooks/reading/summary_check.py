@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 
 MIN_WORD = 3  # the minimum letters of a word that is searched for
@@ -333,7 +333,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
             text = record_text(record)
             if not any(
                 words in text[:_OWN_TEXT_CHARACTERS]
-                for words in (OPENING_MARKER, AFTER_CLEAR, FURTHER_PART)
+                for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (

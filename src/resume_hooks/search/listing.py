@@ -33,7 +33,7 @@ from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
     may_change_in_middle,
-    size_from_last_records,
+    measure_last_records,
     was_compacted,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -195,7 +195,7 @@ class SessionLister:
 
         Otherwise ask the index. Return None if the index does not have the file's current state.
         """
-        if ends.whole is not None:
+        if ends.all_records is not None:
             return ends.prompts
         try:
             status = os.stat(path)
@@ -251,7 +251,7 @@ class SessionLister:
         """Return the two ends of a session's file, and the session's agent."""
         agent = agent_of(session, self.where)
         ends = agent.read_ends(session.path)
-        is_helper = ends.is_helper and ends.has_messages
+        is_helper = ends.is_headless_run and ends.has_messages
         if not (ends.is_listed or is_helper) or not (
             project is None or project.holds(ends.folders, ends.project)
         ):
@@ -308,7 +308,7 @@ class SessionLister:
             stated_size = None
         known_window = self._window or measured_window(session.session_id, self.where)
         window = known_window or tokens.stated_window(stated_size)
-        context = size_from_last_records(ends.last_records, window)
+        context = measure_last_records(ends.last_records, window)
         if session.agent != CLAUDE_NAME:
             return context or ContextSize.of(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.small

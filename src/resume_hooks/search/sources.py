@@ -196,7 +196,7 @@ class Sources:
             agent = agent_of_path(file, self._where)
             try:
                 ends = HeadTail(file)
-                title, folder = ends.title_by(Redactor().redact), ends.cwd
+                title, folder = ends.make_title(Redactor().redact), ends.cwd
             except SessionNotFound:
                 title, folder = "(file gone)", os.path.dirname(file)
             resume = agent.resume_commands(session_id, folder).shell

@@ -14,7 +14,7 @@ from resume_hooks.paths import read_bytes_at
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, MAX_TITLE_CHARACTERS, HeadTail
 
 # the most digits of a counter; a longer number belongs to the user's own title
 MAX_COUNTER_DIGITS = 4
@@ -60,7 +60,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
     """Return ``<root title> · handoff 2``, without a number for the first, in at most 80 characters."""
     displayed = displayed_kind(kind)
     suffix = f" · {displayed}" if number == 1 else f" · {displayed} {number}"
-    return f"{collapse_line(root_title, TITLE_LENGTH - len(f' · {displayed} ') - MAX_COUNTER_DIGITS)}{suffix}"
+    return f"{collapse_line(root_title, MAX_TITLE_CHARACTERS - len(f' · {displayed} ') - MAX_COUNTER_DIGITS)}{suffix}"
 
 
 def unused_title(
@@ -79,7 +79,7 @@ def unused_title(
         folder
     ):  # all sessions, because the client copies a title when it clears or branches a session
         if known_ends is not None and known_ends.path == session.path:
-            tail = known_ends.tail[-REACH:]
+            tail = known_ends.tail[-END_BYTES:]
         else:
             tail = _read_tail(session)
         start = tail.rfind(prefix) + len(prefix)
@@ -126,6 +126,6 @@ def _read_tail(session: SessionFile) -> bytes:
     except OSError:
         return b""  # deleted since the listing, so its title is free
     try:
-        return read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
+        return read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
     finally:
         os.close(descriptor)

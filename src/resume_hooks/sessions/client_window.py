@@ -10,7 +10,7 @@ from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.claude_settings import compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.records import positive_count
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
+from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS, LARGE_WINDOW_TOKENS, ContextSize
 
 WINDOW_NOTE_PREFIX = "notice-"
 """The prefix of the hooks' notes with the window of a session's model, each followed by the session's id."""
@@ -51,7 +51,7 @@ def session_window(session_id: str, where: Where) -> int:
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     """Return the limit of a session's window by the client's settings and, if ``window`` is 0, by the model's name."""
     if not window and _SMALL_WINDOW_MODELS.search(ends.model):
-        model_limit = DEFAULT_WINDOW
+        model_limit = DEFAULT_WINDOW_TOKENS
     else:
         model_limit = 0
     return min(
@@ -65,9 +65,9 @@ def model_window(ends: HeadTail) -> int:
         _MILLION_IN_NEW_CLIENTS.search(ends.model)
         and parse_version(ends.version) >= MIN_NATIVE_VERSION
     ):
-        return LARGE_WINDOW
+        return LARGE_WINDOW_TOKENS
     if _SMALL_WINDOW_MODELS.search(ends.model) or _MILLION_ON_DEMAND.search(ends.model):
-        return DEFAULT_WINDOW
+        return DEFAULT_WINDOW_TOKENS
     return 0
 
 
@@ -84,7 +84,7 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
         max_tokens,
     )
     is_overfull = (
-        own_window == DEFAULT_WINDOW
+        own_window == DEFAULT_WINDOW_TOKENS
         and not max_tokens
         and limited_context.tokens > limited_context.limit
     )
@@ -98,5 +98,5 @@ def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
     if not max_tokens:
         return context
     # A limit below every model's window makes the window known.
-    is_known = context.window_known or max_tokens <= DEFAULT_WINDOW
+    is_known = context.window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
     return context._replace(window=min(context.window, max_tokens), window_known=is_known)

@@ -34,9 +34,9 @@ from resume_hooks.sessions.archived.sessions import (
 from resume_hooks.sessions.child_titles import displayed_kind, kind_unless_in_title
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
-from resume_hooks.transcripts.provenance import Parent, current_kind, read_parent
+from resume_hooks.transcripts.provenance import Parent, current_kind_name, read_parent
 
 ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
     "kept",
@@ -132,7 +132,7 @@ class Family:
         link = self._links.get(session_id)
         if link:
             linked_parent = Parent(
-                link.parent_id, "", "continued", current_kind(link.kind), link.at
+                link.parent_id, "", "continued", current_kind_name(link.kind), link.at
             )
         else:
             linked_parent = None
@@ -316,7 +316,7 @@ class Family:
             successor_exists = HeadTail(successor_path).has_own_turns
         else:
             successor_exists = self._find_archived(successor_id) is not None
-        return successor_exists and not HeadTail(path).touched
+        return successor_exists and not HeadTail(path).was_continued
 
     def is_row_superseded(self, row: Ancestor) -> bool:
         """Check whether a row's session is superseded, whatever its location."""
@@ -423,7 +423,7 @@ def _ancestor_row(
         )  # content from the parent is older than the child
         created, ended = max(created, creation_time), max(ended, creation_time)
     title, subagent_name = (
-        collapse_line(plain_text(title), TITLE_LENGTH),
+        collapse_line(plain_text(title), MAX_TITLE_CHARACTERS),
         parent.subagent if parent else "",
     )
     return Ancestor(

@@ -15,7 +15,7 @@ from resume_hooks.system.text import (
     plain_text,
     replace_matches,
 )
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
 if TYPE_CHECKING:
     from resume_hooks.sessions.lineage import Ancestor
@@ -128,7 +128,7 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
 
 
 def _block_title(text: str) -> str:
-    return _escape(collapse_line(plain_text(text), TITLE_LENGTH))
+    return _escape(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
 
 
 def remove_block_markers(text: str) -> str:

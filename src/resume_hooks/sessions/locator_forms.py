@@ -48,7 +48,7 @@ from resume_hooks.sessions.session_files import (
     sort_newest_first,
 )
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
 _NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
 """Bytes of the lines that can name a session. They are rare elsewhere, because quotes in text are escaped."""
@@ -245,12 +245,12 @@ def read_naming_lines(session: SessionFile) -> bytes:
     except OSError:
         return b""  # deleted since the listing
     try:
-        tail = read_bytes_at(descriptor, REACH, max(0, session.size - REACH))
+        tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
         lines = _lines_with(_NAMING_FIELDS, tail)
         is_cleared = _CLEARED_TITLE.search(lines)
         if is_cleared or not _CUSTOM_TITLE.search(lines):
-            if session.size > REACH:
-                head = read_bytes_at(descriptor, REACH, 0)
+            if session.size > END_BYTES:
+                head = read_bytes_at(descriptor, END_BYTES, 0)
             else:
                 head = tail
             lines += _lines_with(_NAMING_FIELDS[:1], head)

@@ -102,7 +102,7 @@ def _is_untouched_child(session: SessionFile) -> bool:
     """Check whether only we have written to the session so far: a child that was never continued."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
-        return bool(ends.derived_at) and not ends.touched
+        return bool(ends.derived_at) and not ends.was_continued
     return False
 
 

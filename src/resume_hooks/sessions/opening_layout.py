@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, shorten_block
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
-from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
 _USAGE = {
@@ -189,7 +189,7 @@ def missing_result_line(
     attributes: ChildAttributes, parent: str | None, record_id: str, call: str
 ) -> bytes:
     """Return a result for a tool call without one, because no API accepts the conversation otherwise."""
-    result = {"type": RESULT, "tool_use_id": call, "content": UNANSWERED, "is_error": True}
+    result = {"type": RESULT, "tool_use_id": call, "content": MISSING_RESULT_TEXT, "is_error": True}
     message = {"role": "user", "content": [result]}
     return _encode_record({**_envelope(attributes, parent, "user", record_id), "message": message})
 

@@ -203,12 +203,12 @@ class RecordLines:
 
     def __len__(self) -> int:
         with open_transcript(self.file) as stream:
-            return self._line_numbers.total(stream)
+            return self._line_numbers.count_lines(stream)
 
     def line_at(self, number: int) -> RecordLine | None:
         """Return the line with a number, counted from 0."""
         with open_transcript(self.file) as stream:
-            start = self._line_numbers.start(stream, number)
+            start = self._line_numbers.offset_of_line(stream, number)
             if start >= 0:
                 return self._line_at_offset(stream, start, number)
             return None
@@ -271,7 +271,7 @@ class RecordLines:
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
-            return entry._replace(number=self._line_numbers.of(stream, entry.offset))
+            return entry._replace(number=self._line_numbers.number_at(stream, entry.offset))
 
     def _line_at_offset(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
         stream.seek(offset)

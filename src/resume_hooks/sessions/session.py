@@ -22,7 +22,7 @@ from resume_hooks.transcripts.tokens import ContextSize
 if TYPE_CHECKING:
     from resume_hooks.transcripts.calibration import TokenScale
     from resume_hooks.transcripts.nodes import Node
-    from resume_hooks.transcripts.trimmable_pieces import Pieces
+    from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 
 class Session(SessionFile):
@@ -93,9 +93,9 @@ class Session(SessionFile):
     @cached_property
     def is_quick_to_read(self) -> bool:
         """Whether its live part is small enough to read while a prompt waits."""
-        from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
+        from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_within
 
-        return is_live_part_within(self.file, QUICK_LIMIT)
+        return is_live_part_within(self.file, MAX_QUICK_BYTES)
 
     @cached_property
     def context(self) -> ContextSize:
@@ -105,23 +105,25 @@ class Session(SessionFile):
         """
         # Imported late, because few verbs need it.
         from resume_hooks.sessions.client_window import session_window
-        from resume_hooks.transcripts.context_size import size_of_tail
-        from resume_hooks.transcripts.transcript import scan_live
-        from resume_hooks.transcripts.trimmable_pieces import Pieces
+        from resume_hooks.transcripts.context_size import measure_tail
+        from resume_hooks.transcripts.transcript import scan_live_part
+        from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
         if self.is_quick_to_read:
-            transcript, (pieces,) = scan_live(self.file, lambda: (Pieces(),))
+            transcript, (pieces,) = scan_live_part(self.file, lambda: (PieceCollector(),))
             return self.measure_chain(transcript.chain, pieces)[0]
         window = session_window(self.session_id, self.where)
-        return self._apply_window(size_of_tail(self.file, window), window)
+        return self._apply_window(measure_tail(self.file, window), window)
 
-    def measure_chain(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, TokenScale]:
+    def measure_chain(
+        self, chain: list[Node], pieces: PieceCollector
+    ) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale of its pieces."""
         from resume_hooks.sessions.client_window import session_window
-        from resume_hooks.transcripts.context_size import size_of_chain
+        from resume_hooks.transcripts.context_size import measure_chain
 
         window = session_window(self.session_id, self.where)
-        context, scale = size_of_chain(self.file, chain, pieces, window)
+        context, scale = measure_chain(self.file, chain, pieces, window)
         return self._apply_window(context, window), scale
 
     def _apply_window(self, context: ContextSize, window: int) -> ContextSize:

@@ -25,7 +25,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile
-from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
+from resume_hooks.transcripts.records import MESSAGE_KINDS, kind, parse, reject_codex_rollout
 
 # bytes of a file with any name to search for a session's records
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
@@ -288,7 +288,9 @@ def sort_newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 def _has_conversation(session: SessionFile) -> bool:
     with contextlib.suppress(SessionNotFound):  # deleted since the listing
         ends = HeadTail(session.path)
-        return ends.touched and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
+        return (
+            ends.was_continued and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
+        )
     return False
 
 
@@ -303,10 +305,10 @@ def _session_id_in_records(path: str) -> str:
         record = parse(body)
         if record is None:
             continue
-        refuse_foreign(record, path)
+        reject_codex_rollout(record, path)
         if is_session_id(record.get("sessionId")):
             return str(record["sessionId"])
-        if kind(record) in MESSAGES:
+        if kind(record) in MESSAGE_KINDS:
             return os.path.splitext(os.path.basename(path))[0]
     raise NotATranscript(
         f"{path} has no record of a session", "Give the path of a Claude Code transcript."

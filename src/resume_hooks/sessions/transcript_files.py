@@ -21,7 +21,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.system.text import collapse_line, replace_surrogates
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -128,7 +128,7 @@ def title_of_transcript(path: str) -> str:
         return ends.title
     prompts = (record for record in ends.first_records if opens_turn(record, subagent=True))
     words = next(map(records.prompt_text, prompts), "")
-    return collapse_line(_LEAD_MARKUP.sub("", words), TITLE_LENGTH) or ends.title
+    return collapse_line(_LEAD_MARKUP.sub("", words), MAX_TITLE_CHARACTERS) or ends.title
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:

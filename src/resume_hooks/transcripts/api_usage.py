@@ -17,16 +17,21 @@ from resume_hooks.transcripts.lines import Line, SharedFile
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest, first_request
+from resume_hooks.transcripts.tokens import (
+    USUAL_BASE_TOKENS,
+    USUAL_CACHED_TOKENS,
+    FirstRequest,
+    read_first_request,
+)
 from resume_hooks.transcripts.transcript import scan_transcript
 
-FIVE_MINUTES = 300  # the cache's default lifetime, renewed by each read
-HOUR = 3_600  # the lifetime of a one-hour cache
-LIFETIMES = {
-    "5m": FIVE_MINUTES,
-    "1h": HOUR,
+DEFAULT_CACHE_SECONDS = 300  # the cache's default lifetime, renewed by each read
+LONG_CACHE_SECONDS = 3_600  # the lifetime of a one-hour cache
+CACHE_LIFETIMES = {
+    "5m": DEFAULT_CACHE_SECONDS,
+    "1h": LONG_CACHE_SECONDS,
 }  # since 2.1.329 clients record the requested lifetime with each answer
-TYPICAL_TURNS = 12  # turns at the end whose median is the typical turn
+MAX_TYPICAL_TURNS = 12  # turns at the end whose median is the typical turn
 
 
 class RecentRequests(NamedTuple):
@@ -46,7 +51,7 @@ class RecentRequests(NamedTuple):
     turns: int = 0
     model: str = ""
 
-    def age(self, now_ms: int) -> int | None:
+    def seconds_since(self, now_ms: int) -> int | None:
         """Return the seconds since the last request, or None if no request was counted."""
         if self.last_ms is None:
             return None
@@ -54,7 +59,7 @@ class RecentRequests(NamedTuple):
 
     def is_warm(self, now_ms: int) -> bool:
         """Check whether the cache still contains the last request."""
-        age = self.age(now_ms)
+        age = self.seconds_since(now_ms)
         return age is not None and age < self.lifetime
 
 
@@ -65,11 +70,11 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
 
     If the growth is unknown, read the longer end, but not the whole file.
     """
-    for reach in (*tokens.TAIL_REACHES, 0):
-        observer = _Requests()
-        tail = scan_transcript(file, reach, [observer])
-        requests = observer.traffic(whole=tail.whole)
-        has_growth = bool(requests.growth) or reach != tokens.TAIL_REACHES[0]
+    for tail_bytes in (*tokens.TAIL_SIZES_BYTES, 0):
+        observer = _RequestObserver()
+        tail = scan_transcript(file, tail_bytes, [observer])
+        requests = observer.summarize(is_whole=tail.whole)
+        has_growth = bool(requests.growth) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
         if tail.whole or (observer.counted and has_growth):
             return requests
     raise AssertionError("a whole scan is whole")
@@ -80,9 +85,9 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
     seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
-            first = first_request(ends)
-            if first is not None:
-                return first
+            first_request_size = read_first_request(ends)
+            if first_request_size is not None:
+                return first_request_size
             seen_paths.add(ends.path)
             parent = read_parent(ends.file)
             if parent:
@@ -92,10 +97,10 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
             if path is None or path in seen_paths:
                 break
             ends = HeadTail(path)
-    return FirstRequest(USUAL_BASE, USUAL_SHARED)
+    return FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)
 
 
-class _Turn:
+class _TurnRequests:
     """A turn's requests, as the ids of their answers.
 
     Also the context's size before and after the turn, 0 if unknown.
@@ -113,11 +118,11 @@ class _Turn:
         return 0
 
 
-class _Requests:
+class _RequestObserver:
     """An observer of ``transcript.scan_transcript`` that counts requests."""
 
     def __init__(self) -> None:
-        self.turns = [_Turn(0)]
+        self.turns = [_TurnRequests(0)]
         self.last: tuple[int | None, int] = None, 0
         self.lifetime: int | None = None
         self.model = ""
@@ -126,11 +131,11 @@ class _Requests:
     def __call__(self, _: Line, record: Record, node: Node | None) -> None:
         if node is None or node.sidechain:
             return
-        if node.boundary:
-            self.turns.append(_Turn(0))
+        if node.is_boundary:
+            self.turns.append(_TurnRequests(0))
             self.last = self.last[0], 0  # the old cache is not sent again
         elif node.prompt:
-            self.turns.append(_Turn(self.turns[-1].after))
+            self.turns.append(_TurnRequests(self.turns[-1].after))
         elif node.input_tokens and records.model(record):
             self.counted = True
             self.model = records.model(record)
@@ -144,25 +149,25 @@ class _Requests:
             cached = sum(map(records.positive_count, counts))
             self.last = node.time_ms, cached
             if cached:  # clients request a cache even if none is kept
-                self.lifetime = _cache_lifetime(record) or self.lifetime or FIVE_MINUTES
+                self.lifetime = _cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
 
-    def traffic(self, *, whole: bool) -> RecentRequests:
+    def summarize(self, *, is_whole: bool) -> RecentRequests:
         # The first turn of a file's end may be incomplete. A whole file has no requests before its
         # first prompt.
         turns = [turn for turn in self.turns if turn.answers]
-        if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
+        if not is_whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
-        last_ms, cached = self.last
+        last_ms, cached_tokens = self.last
         growths = []
-        for turn in turns[-TYPICAL_TURNS:]:
+        for turn in turns[-MAX_TYPICAL_TURNS:]:
             if turn.growth:
                 growths.append(turn.growth)
-        unknown = FIVE_MINUTES if not self.counted else 0
+        default_lifetime = DEFAULT_CACHE_SECONDS if not self.counted else 0
         return RecentRequests(
             last_ms=last_ms,
-            lifetime=unknown if self.lifetime is None else self.lifetime,
-            cached=cached,
-            requests=max(1, _median([len(turn.answers) for turn in turns[-TYPICAL_TURNS:]])),
+            lifetime=default_lifetime if self.lifetime is None else self.lifetime,
+            cached=cached_tokens,
+            requests=max(1, _median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])),
             growth=_median(growths),
             turns=len(growths),
             model=self.model,
@@ -171,14 +176,14 @@ class _Requests:
 
 def _cache_lifetime(record: Record) -> int | None:
     """Return the lifetime of an answer's cache in seconds, or None if the record does not show it."""
-    requested_lifetime = LIFETIMES.get(records.string(record, "promptCacheRequested"))
+    requested_lifetime = CACHE_LIFETIMES.get(records.string(record, "promptCacheRequested"))
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.mapping(records.usage(record), "cache_creation")
     # The part that expires first decides, because everything after it must be cached again.
     for key, seconds in (
-        ("ephemeral_5m_input_tokens", FIVE_MINUTES),
-        ("ephemeral_1h_input_tokens", HOUR),
+        ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),
+        ("ephemeral_1h_input_tokens", LONG_CACHE_SECONDS),
     ):
         if records.positive_count(cache_creation.get(key)):
             return seconds

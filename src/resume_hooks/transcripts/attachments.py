@@ -16,16 +16,16 @@ Address = tuple[str | int, ...]  # the keys and indexes from a record to a value
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments: a prompt typed while the model was busy, all hooks' additions, one hook's result."""
 
-EVERY_ITEM = -1  # in an address of the table: every item of a list
+EVERY_LIST_ITEM = -1  # in an address of the table: every item of a list
 
 TEXT_ADDRESSES: dict[str, Address] = {
-    "agent_listing_delta": ("addedLines", EVERY_ITEM),
-    "deferred_tools_delta": ("addedLines", EVERY_ITEM),
+    "agent_listing_delta": ("addedLines", EVERY_LIST_ITEM),
+    "deferred_tools_delta": ("addedLines", EVERY_LIST_ITEM),
     "edited_text_file": ("snippet",),
     "file": ("content", "file", "content"),
-    HOOK_CONTEXT: ("content", EVERY_ITEM),
+    HOOK_CONTEXT: ("content", EVERY_LIST_ITEM),
     HOOK_SUCCESS: ("content",),
-    "mcp_instructions_delta": ("addedBlocks", EVERY_ITEM),
+    "mcp_instructions_delta": ("addedBlocks", EVERY_LIST_ITEM),
     "nested_memory": ("content", "content"),
     QUEUED: ("prompt",),
     "selected_lines_in_ide": ("content",),
@@ -49,7 +49,7 @@ def attachment_kind(record: Record) -> str:
     return string(mapping(record, "attachment"), "type")
 
 
-def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
+def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """Yield the texts of an attachment record that are sent, each with its address in the record.
 
     Since 2.1.329 the text ``rendered`` for the API may be stored beside the attachment; then only
@@ -57,12 +57,12 @@ def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
-        yield from _texts_at_address(record, ("rendered", EVERY_ITEM, "content"), ())
+        yield from _texts_at_address(record, ("rendered", EVERY_LIST_ITEM, "content"), ())
     elif (field := TEXT_ADDRESSES.get(attachment_kind(record))) is not None:
         yield from _texts_at_address(record, ("attachment", *field), ())
 
 
-def hook_texts(record: Record) -> list[str]:
+def hook_texts_of_record(record: Record) -> list[str]:
     """Return the texts that hooks added for the model at one event; join a text that came in parts.
 
     Return an empty list for other records.
@@ -76,10 +76,10 @@ def hook_texts(record: Record) -> list[str]:
     return []
 
 
-def hook_output(record: Record) -> str:
+def read_hook_output(record: Record) -> str:
     """Return the text for the model in one hook's output, or ``""``.
 
-    These records precede the record of ``hook_texts``, which has all of the texts and may be too
+    These records precede the record of ``hook_texts_of_record``, which has all of the texts and may be too
     long for a file's head.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
@@ -94,14 +94,14 @@ def hook_output(record: Record) -> str:
 
 
 def _texts_at_address(
-    value: object, path: Address, address: Address
+    value: object, prefix: Address, address: Address
 ) -> Iterator[tuple[Address, str]]:
-    if not path:
+    if not prefix:
         if isinstance(value, str):
             yield address, value
         return
-    key, *rest = path
-    if key == EVERY_ITEM and isinstance(value, list):
+    key, *rest = prefix
+    if key == EVERY_LIST_ITEM and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _texts_at_address(item, tuple(rest), (*address, index))
     elif isinstance(key, str) and isinstance(value, dict) and key in value:

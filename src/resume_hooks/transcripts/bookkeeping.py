@@ -20,16 +20,18 @@ CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = (
 LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-link"
 MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
-SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
-SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
+FILE_SNAPSHOT, FILE_DELTA = "file-history-snapshot", "file-history-delta"
+SNAPSHOT_KINDS = frozenset(
+    {FILE_SNAPSHOT, FILE_DELTA}
+)  # the states of the user's files at a message
 # results that are sent in shortened form, so that the cache stays valid
-SHORTENED_RESULT = "content-replacement"
+SHORTENED_RESULTS_KIND = "content-replacement"
 
-DIGEST = "resume-hooks-digest"
-DIGEST_HEAD = "digest of what was done before"
+DIGEST_KIND = "resume-hooks-digest"
+DIGEST_BEGINNING = "digest of what was done before"
 """The kind of our record that stores a digest, and the beginning of a digest's text."""
 
-IMPORTED = "import_metadata"
+IMPORT_FIELD = "import_metadata"
 """The only field in the first line of an imported session."""
 
 TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
@@ -37,24 +39,24 @@ TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summ
 
 VALUE_FIELDS = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
-SILENT_KINDS = SNAPSHOTS | {
-    AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULT, "api-request",
+SILENT_KINDS = SNAPSHOT_KINDS | {
+    AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULTS_KIND, "api-request",
     "api-request-blob", "api-request-shape", "atis-latch", "bridge-session",
     "continued-in", "cost-state", "derived-from",
-    "permission-mode", "tools-used", DIGEST,
+    "permission-mode", "tools-used", DIGEST_KIND,
 }  # fmt: skip
 """Kinds without words of the conversation; a queued prompt counts once it is sent."""
 
 
-def make_label_record(kind: str, words: str, session_id: str) -> dict[str, Any]:
+def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
     """Return a record that gives a session a title, a tag or a name."""
-    return {"type": kind, VALUE_FIELDS[kind]: words, "sessionId": session_id}
+    return {"type": kind, VALUE_FIELDS[kind]: label, "sessionId": session_id}
 
 
-AFTER_CLEAR = "This session was started by /clear, after a handoff "
+AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "
 """The sentence before a handoff's opening in a session that ``/clear`` started."""
 
-FURTHER_PART = "More of what this session starts with"
+FURTHER_PART_BEGINNING = "More of what this session starts with"
 """The beginning of every further part of a hook's text; ``parted_text`` joins the parts."""
 
 
@@ -67,6 +69,6 @@ def kind_after_clear(head: bytes) -> str:
         and b'"hookName":"SessionStart:clear"' not in head
     ):
         return ""
-    if f'"{AFTER_CLEAR}'.encode() in head:
+    if f'"{AFTER_CLEAR_BEGINNING}'.encode() in head:
         return "handoff"
     return "clear"

@@ -15,23 +15,28 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
+from resume_hooks.transcripts.trimmable_pieces import (
+    MEDIA_PIECE,
+    THINKING_PIECE,
+    Piece,
+    PieceCollector,
+)
 
-PLAUSIBLE_RATIOS = (
+PLAUSIBLE_RATIO_RANGE = (
     1.2,
     8.0,
 )  # plausible characters per token of text; outside this range, other content grew
 # minimum characters per token of thinking, which is mostly visible only as encrypted data
-MIN_THOUGHT_RATIO = 1.5
-MIN_GROWTH = 1_000  # tokens of growth that a session needs to determine its own ratio
+MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
+MIN_GROWTH_TOKENS = 1_000  # tokens of growth that a session needs to determine its own ratio
 
 
 class TokenScale:
     """The token cost of pieces.
 
-    ``ratio`` applies to records without counts; ``again`` are tokens missing from the last count.
+    ``ratio`` applies to records without counts; ``uncounted_tokens`` are missing from the last count.
 
-    ``dropped`` are tokens of thinking that an earlier count included and the last count lacks.
+    ``dropped_thinking_tokens`` are tokens of thinking that an earlier count included and the last count lacks.
     """
 
     def __init__(
@@ -39,18 +44,18 @@ class TokenScale:
         ratio: float,
         texts: dict[int, float],
         thoughts: dict[int, float],
-        again: int = 0,
-        dropped: int = 0,
+        uncounted_tokens: int = 0,
+        dropped_thinking_tokens: int = 0,
     ) -> None:
         self.ratio = ratio
-        self.again = again
-        self.dropped = dropped
+        self.uncounted_tokens = uncounted_tokens
+        self.dropped_thinking_tokens = dropped_thinking_tokens
         self._texts = texts
         self._thoughts = thoughts
 
-    def tokens(self, piece: Piece) -> float:
+    def tokens_of_piece(self, piece: Piece) -> float:
         """Return a piece's cost each time the conversation is sent."""
-        if piece.kind == THINKING:
+        if piece.kind == THINKING_PIECE:
             return piece.characters * self._thoughts.get(piece.number, 1 / self.ratio)
         return piece.tokens + piece.characters * self._texts.get(piece.number, 1 / self.ratio)
 
@@ -59,112 +64,136 @@ class TokenScale:
         return characters * self._texts.get(number, 1 / self.ratio)
 
 
-class _Gap(NamedTuple):
+class _RequestGap(NamedTuple):
     """The additions between two requests: the growth in tokens, and the characters of each kind of content."""
 
     nodes: tuple[Node, ...]
     growth: int
-    text: int
-    thought: int
-    media: int
+    text_characters: int
+    thought_characters: int
+    media_tokens: int
 
 
 def calibrate_tokens(
-    chain: Sequence[Node], pieces: Pieces, default_ratio: float = tokens.CHARACTERS_PER_TOKEN
+    chain: Sequence[Node],
+    pieces: PieceCollector,
+    default_ratio: float = tokens.CHARACTERS_PER_TOKEN,
 ) -> TokenScale:
-    """Calibrate a live chain; ``usual`` is the ratio for a chain that is too short to determine its own."""
+    """Calibrate a live chain; ``default_ratio`` is the ratio for a chain that is too short to determine its own."""
     # Content that was trimmed in place had another size when it was counted.
     gaps = []
-    for gap in _counted_gaps(chain, pieces):
+    for gap in _iterate_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
     ratio = _ratio_of_gaps(gaps, default_ratio)
-    shares = []
+    rates = []
     thought_tokens, other_tokens = [], []
     growth = 0
     for gap in gaps:
-        share = _share_growth(gap, ratio)
-        shares.append((gap, share))
-        thought_tokens.append(gap.thought * share.thought)
-        other_tokens.append(gap.text * share.text + gap.media)
+        rate = _divide_growth(gap, ratio)
+        rates.append((gap, rate))
+        thought_tokens.append(gap.thought_characters * rate.thought)
+        other_tokens.append(gap.text_characters * rate.text + gap.media_tokens)
         growth += gap.growth
-    thinking = sum(thought_tokens)
-    missing = max(0.0, sum(other_tokens) + thinking - growth)
-    lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
-    texts: dict[int, float] = {}
-    thoughts: dict[int, float] = {}
-    for gap, share in shares:
+    thinking_tokens = sum(thought_tokens)
+    missing_tokens = max(0.0, sum(other_tokens) + thinking_tokens - growth)
+    counted_share = max(0.0, 1 - missing_tokens / thinking_tokens) if thinking_tokens else 0.0
+    text_rates: dict[int, float] = {}
+    thought_rates: dict[int, float] = {}
+    for gap, rate in rates:
         for node in gap.nodes:
-            texts[node.number] = share.text
-            thoughts[node.number] = share.thought * lasting
-    again = 0
-    if not pieces.origins and any(node.subtype == records.CLEARED for node in chain):
-        again = round(max(0.0, missing - thinking))
-    return TokenScale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))
+            text_rates[node.number] = rate.text
+            thought_rates[node.number] = rate.thought * counted_share
+    uncounted_tokens = 0
+    if not pieces.origins and any(node.subtype == records.OUTPUTS_CLEARED for node in chain):
+        uncounted_tokens = round(max(0.0, missing_tokens - thinking_tokens))
+    return TokenScale(
+        ratio,
+        text_rates,
+        thought_rates,
+        uncounted_tokens,
+        dropped_thinking_tokens=round(min(missing_tokens, thinking_tokens)),
+    )
 
 
-def _ratio_of_gaps(gaps: Sequence[_Gap], default_ratio: float) -> float:
+def _ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
     """Return the characters of text per token, from gaps without thinking, within plausible limits."""
     characters = growth = 0
     for gap in gaps:
-        if not gap.thought and gap.growth > gap.media:
-            characters += gap.text
-            growth += gap.growth - gap.media
-    ratio = characters / growth if growth > MIN_GROWTH else default_ratio
-    return min(max(ratio, PLAUSIBLE_RATIOS[0]), PLAUSIBLE_RATIOS[1])
+        if not gap.thought_characters and gap.growth > gap.media_tokens:
+            characters += gap.text_characters
+            growth += gap.growth - gap.media_tokens
+    ratio = characters / growth if growth > MIN_GROWTH_TOKENS else default_ratio
+    return min(max(ratio, PLAUSIBLE_RATIO_RANGE[0]), PLAUSIBLE_RATIO_RANGE[1])
 
 
-class _Share(NamedTuple):
+class _TokensPerCharacter(NamedTuple):
     """Tokens per character for the two kinds of text in a gap."""
 
     text: float
     thought: float
 
 
-def _share_growth(gap: _Gap, ratio: float) -> _Share:
+def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     """Divide a gap's growth: first text at the usual ratio, then thinking gets the remainder.
 
     Text gets any growth that is left after that.
     """
-    room = gap.growth - gap.media - gap.text / ratio
-    thinking = min(max(0.0, room), gap.thought / MIN_THOUGHT_RATIO)
-    if gap.text:
-        text = (gap.growth - gap.media - thinking) / gap.text
+    thinking_room = gap.growth - gap.media_tokens - gap.text_characters / ratio
+    thinking_tokens = min(
+        max(0.0, thinking_room), gap.thought_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
+    )
+    if gap.text_characters:
+        text_rate = (gap.growth - gap.media_tokens - thinking_tokens) / gap.text_characters
     else:
-        text = 0.0
-    plausible = text > 0 and PLAUSIBLE_RATIOS[0] <= 1 / text <= PLAUSIBLE_RATIOS[1]
-    return _Share(text if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
+        text_rate = 0.0
+    is_plausible = (
+        text_rate > 0 and PLAUSIBLE_RATIO_RANGE[0] <= 1 / text_rate <= PLAUSIBLE_RATIO_RANGE[1]
+    )
+    return _TokensPerCharacter(
+        text_rate if is_plausible else 1 / ratio,
+        thinking_tokens / gap.thought_characters if gap.thought_characters else 0.0,
+    )
 
 
-def _counted_gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
+def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_RequestGap]:
     """Yield the gaps between counted requests.
 
     Messages kept from before a compaction are skipped.
     """
-    thought: Counter[int] = Counter()
-    media: Counter[int] = Counter()
-    for piece in pieces.found:
-        if piece.kind == THINKING:
-            thought[piece.number] += piece.characters
-        elif piece.kind == MEDIA:
-            media[piece.number] += piece.tokens
-    floor = chain[0].number if chain and chain[0].boundary else -1
-    between: list[Node] = []
-    before: Node | None = None
+    thought_characters: Counter[int] = Counter()
+    media_tokens: Counter[int] = Counter()
+    for piece in pieces.pieces:
+        if piece.kind == THINKING_PIECE:
+            thought_characters[piece.number] += piece.characters
+        elif piece.kind == MEDIA_PIECE:
+            media_tokens[piece.number] += piece.tokens
+    boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
+    nodes_between: list[Node] = []
+    previous_answer: Node | None = None
     for node in chain:
-        counted = node.input_tokens > 0 and node.number > floor
-        if counted and before is not None and node.message_id != before.message_id:
-            yield _Gap(
-                tuple(between),
-                growth=node.input_tokens - before.input_tokens,
-                text=sum(
-                    row.characters - pieces.visible_thoughts.get(row.number, 0) for row in between
+        is_counted = node.input_tokens > 0 and node.number > boundary_line
+        if (
+            is_counted
+            and previous_answer is not None
+            and node.message_id != previous_answer.message_id
+        ):
+            yield _RequestGap(
+                tuple(nodes_between),
+                growth=node.input_tokens - previous_answer.input_tokens,
+                text_characters=sum(
+                    between_node.characters - pieces.visible_thoughts.get(between_node.number, 0)
+                    for between_node in nodes_between
                 ),
-                thought=sum(thought[row.number] for row in between),
-                media=sum(media[row.number] for row in between),
+                thought_characters=sum(
+                    thought_characters[between_node.number] for between_node in nodes_between
+                ),
+                media_tokens=sum(
+                    media_tokens[between_node.number] for between_node in nodes_between
+                ),
             )
-            between = []
-        if counted:
-            before = node
-        if before is not None:
-            between.append(node)
+            nodes_between = []
+        if is_counted:
+            previous_answer = node
+        if previous_answer is not None:
+            nodes_between.append(node)

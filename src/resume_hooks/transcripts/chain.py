@@ -18,10 +18,10 @@ from functools import cached_property
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from resume_hooks.transcripts.nodes import Checkpoint, Node, walk_up
+from resume_hooks.transcripts.nodes import Checkpoint, Node, iterate_ancestors
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 
-SKIPPED_BYTES = 5 * 1024 * 1024
+MIN_SKIPPED_FILE_BYTES = 5 * 1024 * 1024
 """The file size in bytes above which clients (2.1.112 and later) skip the part before a compaction while reading."""
 
 
@@ -31,24 +31,24 @@ class RecordGraph:
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
         self.nodes: dict[str, Node] = {}
         self._parents: dict[str, str | None] = {}
-        progress: dict[str, str | None] = {}
-        broken: dict[str, str | None] = {}
+        progress_parents: dict[str, str | None] = {}
+        broken_parents: dict[str, str | None] = {}
         for node in nodes:
             if node.kind == PROGRESS:
-                progress[node.uuid] = _skip_progress(node.parent, progress)
+                progress_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
             elif node.broken:
-                broken[node.uuid] = _skip_progress(node.parent, progress)
+                broken_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
             else:
-                if size > SKIPPED_BYTES and node.boundary and node.segment is None:
+                if size > MIN_SKIPPED_FILE_BYTES and node.is_boundary and node.kept_segment is None:
                     self.nodes.clear()
                     self._parents.clear()
-                    progress.clear()
+                    progress_parents.clear()
                 # for a duplicate uuid the last record wins, at the position of the first
                 self.nodes[node.uuid] = node
-                self._parents[node.uuid] = _skip_progress(node.parent, progress)
-        for uuid, parent in self._parents.items() if broken else ():
-            self._parents[uuid] = self._past_broken(parent, broken)
-        self.spliced = self._splice()
+                self._parents[node.uuid] = _skip_progress(node.parent, progress_parents)
+        for uuid, parent in self._parents.items() if broken_parents else ():
+            self._parents[uuid] = self._skip_broken_parents(parent, broken_parents)
+        self.spliced = self._insert_kept_messages()
 
     def parent(self, node: Node) -> Node | None:
         """Return the parent of ``node``, or None for a root or if the parent is not in the file."""
@@ -61,243 +61,285 @@ class RecordGraph:
         """Check whether the record never had a parent, so that nothing is missing above it."""
         return self._parents[node.uuid] is None
 
-    def children(self, among: Iterable[Node]) -> dict[str, list[Node]]:
-        """Return the children of each uuid in ``among``, in their order."""
-        found: dict[str, list[Node]] = {}
-        for node in among:
+    def group_children(self, nodes: Iterable[Node]) -> dict[str, list[Node]]:
+        """Return the children of each uuid among some nodes, in their order."""
+        children_by_parent: dict[str, list[Node]] = {}
+        for node in nodes:
             parent = self._parents[node.uuid]
             if parent is not None:
-                found.setdefault(parent, []).append(node)
-        return found
+                children_by_parent.setdefault(parent, []).append(node)
+        return children_by_parent
 
     @cached_property
     def positions(self) -> dict[str, int]:
         """The index of each record in ``nodes``."""
-        return {uuid: place for place, uuid in enumerate(self.nodes)}
+        return {uuid: index for index, uuid in enumerate(self.nodes)}
 
     @cached_property
-    def by_time(self) -> dict[bool, list[Node]]:
+    def nodes_by_time(self) -> dict[bool, list[Node]]:
         """The dated records of the main conversation and of sidechains, by time.
 
         Of records with equal times, the first one comes last.
         """
-        dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
-        dated.sort(key=lambda node: node.time_ms or 0)
-        return {side: [node for node in dated if node.sidechain is side] for side in (False, True)}
+        dated_nodes = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
+        dated_nodes.sort(key=lambda node: node.time_ms or 0)
+        return {
+            is_sidechain: [node for node in dated_nodes if node.sidechain is is_sidechain]
+            for is_sidechain in (False, True)
+        }
 
-    def _past_broken(self, parent: str | None, broken: dict[str, str | None]) -> str | None:
-        seen: set[str] = set()
-        while parent is not None and parent not in self.nodes and parent in broken:
-            if parent in seen:
+    def _skip_broken_parents(
+        self, parent: str | None, broken_parents: dict[str, str | None]
+    ) -> str | None:
+        seen_ids: set[str] = set()
+        while parent is not None and parent not in self.nodes and parent in broken_parents:
+            if parent in seen_ids:
                 return None
-            seen.add(parent)
-            parent = broken[parent]
+            seen_ids.add(parent)
+            parent = broken_parents[parent]
         return parent
 
-    def _splice(self) -> bool:
+    def _insert_kept_messages(self) -> bool:
         """Insert the messages that the last compaction kept, and drop the others before it.
 
         Do nothing if the kept messages can't be determined.
         """
         boundaries = []
         for node in self.nodes.values():
-            if node.boundary:
+            if node.is_boundary:
                 boundaries.append(node)
-        if not any(node.segment for node in boundaries):
+        if not any(node.kept_segment for node in boundaries):
             return False
-        last = boundaries[-1]
-        kept = self._uuids_kept_by(last)
-        if kept is None:
+        last_boundary = boundaries[-1]
+        kept_ids = self._kept_uuids(last_boundary)
+        if kept_ids is None:
             return False
-        if kept and last.segment is not None:
-            before = anchor = last.segment.anchor
-            for uuid in kept:
+        if kept_ids and last_boundary.kept_segment is not None:
+            before = anchor = last_boundary.kept_segment.anchor
+            for uuid in kept_ids:
                 self._parents[uuid] = before
                 before = uuid
             for uuid, parent in self._parents.items():
-                if parent == anchor and uuid != kept[0]:
-                    self._parents[uuid] = kept[-1]
-        self._drop_before(last, kept)
-        return bool(kept)
+                if parent == anchor and uuid != kept_ids[0]:
+                    self._parents[uuid] = kept_ids[-1]
+        self._drop_nodes_before(last_boundary, kept_ids)
+        return bool(kept_ids)
 
-    def _uuids_kept_by(self, boundary: Node) -> list[str] | None:
+    def _kept_uuids(self, boundary: Node) -> list[str] | None:
         """Return the uuids that a boundary kept, in order, or None if its references are invalid."""
-        segment = boundary.segment
+        segment = boundary.kept_segment
         if segment is None:
             return []
         if segment.uuids is not None:
             if all(uuid in self.nodes for uuid in segment.uuids):
                 return list(segment.uuids)
             return None
-        walked: dict[str, None] = {}
+        walked_ids: dict[str, None] = {}
         uuid: str | None = segment.tail
-        while uuid is not None and uuid in self.nodes and uuid not in walked:
-            walked[uuid] = None
+        while uuid is not None and uuid in self.nodes and uuid not in walked_ids:
+            walked_ids[uuid] = None
             if uuid == segment.head:
-                return list(walked)[::-1]
+                return list(walked_ids)[::-1]
             uuid = self._parents[uuid]
         return None
 
-    def _drop_before(self, boundary: Node, kept: list[str]) -> None:
+    def _drop_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
         """Drop the records before ``boundary``.
 
         Their remaining child messages become children of the last kept message.
         """
-        dropped = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept)
-        for uuid in dropped:
+        dropped_ids = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept_ids)
+        for uuid in dropped_ids:
             del self.nodes[uuid], self._parents[uuid]
-        for uuid, parent in self._parents.items() if kept else ():
-            if parent in dropped and self.nodes[uuid].spoken:
-                self._parents[uuid] = kept[-1]
+        for uuid, parent in self._parents.items() if kept_ids else ():
+            if parent in dropped_ids and self.nodes[uuid].is_message:
+                self._parents[uuid] = kept_ids[-1]
 
 
-def _skip_progress(parent: str | None, progress: dict[str, str | None]) -> str | None:
+def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) -> str | None:
     """Return the effective parent for children of a progress record.
 
     Only earlier records are considered.
     """
     if parent is not None:
-        return progress.get(parent, parent)
+        return progress_parents.get(parent, parent)
     return None
 
 
-def find_leaf(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
+def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
     """Return the last message of a resumed conversation, or None if no message remains."""
-    rows = [node for node in graph.nodes.values() if not node.sidechain]
-    if checkpoint.emptied or not rows:
+    main_nodes = [node for node in graph.nodes.values() if not node.sidechain]
+    if checkpoint.emptied or not main_nodes:
         return None
-    last = max(rows, key=lambda node: node.number)
-    pointed = graph.nodes.get(checkpoint.uuid)
+    last_node = max(main_nodes, key=lambda node: node.number)
+    checkpoint_node = graph.nodes.get(checkpoint.uuid)
     if (
-        pointed is not None and pointed.sidechain
+        checkpoint_node is not None and checkpoint_node.sidechain
     ):  # 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
-        pointed = None
-    if not graph.spliced or (checkpoint.explicit and pointed):
-        chosen = _effective_checkpoint(graph, checkpoint, pointed, last)
-        if chosen is None and not graph.spliced:
+        checkpoint_node = None
+    if not graph.spliced or (checkpoint.explicit and checkpoint_node):
+        chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
+        if chosen_node is None and not graph.spliced:
             if checkpoint.hinted:
-                chosen = last
+                chosen_node = last_node
             else:
-                chosen = _newest_below(graph, last, rows)
-        leaf = _nearest_message(graph, chosen) if chosen else None
+                chosen_node = _newest_descendant(graph, last_node, main_nodes)
+        leaf = _nearest_message_above(graph, chosen_node) if chosen_node else None
         if leaf is not None:
             return leaf
-    return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_node_time)
+    return _choose_leaf(graph, checkpoint, checkpoint_node, last_node) or max(
+        main_nodes, key=_node_time
+    )
 
 
-def _effective_checkpoint(
-    graph: RecordGraph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+def _select_checkpoint(
+    graph: RecordGraph, checkpoint: Checkpoint, checkpoint_node: Node | None, last_node: Node
 ) -> Node | None:
     """Return the checkpoint's record, or the file's last record if it continues the conversation from there."""
-    if pointed is None or checkpoint.explicit:
-        return pointed
-    if _continues_checkpoint(graph, last, pointed, checkpoint, through_itself=True):
-        return last
-    return pointed
+    if checkpoint_node is None or checkpoint.explicit:
+        return checkpoint_node
+    if _is_continuation(graph, last_node, checkpoint_node, checkpoint, allow_itself=True):
+        return last_node
+    return checkpoint_node
 
 
-def _chosen_leaf(
-    graph: RecordGraph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+def _choose_leaf(
+    graph: RecordGraph, checkpoint: Checkpoint, checkpoint_node: Node | None, last_node: Node
 ) -> Node | None:
-    answered = {
+    answered_ids = {
         parent.uuid
         for node in graph.nodes.values()
-        if node.spoken and (parent := graph.parent(node))
+        if node.is_message and (parent := graph.parent(node))
     }
-    parents = graph.children(graph.nodes.values())
-    ends = (
-        _nearest_message(graph, node) for node in graph.nodes.values() if node.uuid not in parents
+    parents = graph.group_children(graph.nodes.values())
+    end_nodes = (
+        _nearest_message_above(graph, node)
+        for node in graph.nodes.values()
+        if node.uuid not in parents
     )
     leaves = {}
-    for end in ends:
-        if end is not None and end.uuid not in answered:
-            leaves[end.uuid] = end
+    for end_node in end_nodes:
+        if end_node is not None and end_node.uuid not in answered_ids:
+            leaves[end_node.uuid] = end_node
     if len(leaves) > 1:
-        stays = pointed is not None and pointed.uuid in leaves
-        if pointed is not None and stays and not checkpoint.explicit:
-            stays = not _continues_checkpoint(
-                graph, last, pointed, checkpoint, through_itself=False
+        is_leaf = checkpoint_node is not None and checkpoint_node.uuid in leaves
+        if checkpoint_node is not None and is_leaf and not checkpoint.explicit:
+            is_leaf = not _is_continuation(
+                graph, last_node, checkpoint_node, checkpoint, allow_itself=False
             )
-        chosen = _nearest_message(graph, pointed if pointed is not None and stays else last)
-        if chosen is not None:
-            return chosen
+        chosen_message = _nearest_message_above(
+            graph, checkpoint_node if checkpoint_node is not None and is_leaf else last_node
+        )
+        if chosen_message is not None:
+            return chosen_message
     return max(
         (leaf for leaf in leaves.values() if not leaf.sidechain), key=_node_time, default=None
     )
 
 
-def _newest_below(graph: RecordGraph, last: Node, rows: list[Node]) -> Node:
+def _newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -> Node:
     """Return the newest descendant of the file's last record, for files with parents written after their children."""
-    if max(rows, key=_node_time) is last:
-        return last
-    children = graph.children(rows)
-    below: list[Node] = []
-    seen = {last.uuid}
-    queue = [last]
+    if max(nodes, key=_node_time) is last_node:
+        return last_node
+    children = graph.group_children(nodes)
+    descendants: list[Node] = []
+    seen_ids = {last_node.uuid}
+    queue = [last_node]
     while queue:
-        more = []
+        new_nodes = []
         for child in children.get(queue.pop().uuid, ()):
-            if child.uuid not in seen:
-                more.append(child)
-        for child in more:
-            seen.add(child.uuid)
-        below += more
-        queue += more
-    timed = [node for node in below if node.time_ms is not None]
-    return max(timed, key=lambda node: (_node_time(node), graph.positions[node.uuid]), default=last)
+            if child.uuid not in seen_ids:
+                new_nodes.append(child)
+        for child in new_nodes:
+            seen_ids.add(child.uuid)
+        descendants += new_nodes
+        queue += new_nodes
+    dated_nodes = [node for node in descendants if node.time_ms is not None]
+    return max(
+        dated_nodes,
+        key=lambda node: (_node_time(node), graph.positions[node.uuid]),
+        default=last_node,
+    )
 
 
-def _continues_checkpoint(
-    graph: RecordGraph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool
+def _is_continuation(
+    graph: RecordGraph,
+    last_node: Node,
+    checkpoint_node: Node,
+    checkpoint: Checkpoint,
+    *,
+    allow_itself: bool,
 ) -> bool:
-    """Check whether the path up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
-    caller, answered = (None, ()) if checkpoint.ever_explicit else _find_batch(graph, pointed)
-    answer = caller.message_id if caller is not None and caller.calls else ""
+    """Check whether the path up from the last record passes the checkpoint or another call of its batch."""
+    batch_call, answered_calls = (
+        (None, ()) if checkpoint.ever_explicit else _find_parallel_batch(graph, checkpoint_node)
+    )
+    batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
     # The records above a call that belong to the same answer of the model.
-    above = islice(walk_up(caller if answer else None, graph.parent), 1, None)
-    earlier = {node.uuid for node in takewhile(lambda node: _accompanies(node, answer), above)}
-    within = False
+    nodes_above = islice(
+        iterate_ancestors(batch_call if batch_message_id else None, graph.parent), 1, None
+    )
+    earlier_ids = {
+        node.uuid
+        for node in takewhile(
+            lambda node: _can_be_inside_answer(node, batch_message_id), nodes_above
+        )
+    }
+    is_in_batch = False
     child: Node | None = None
-    for node in walk_up(last, graph.parent):
-        if through_itself and node is pointed:
+    for node in iterate_ancestors(last_node, graph.parent):
+        if allow_itself and node is checkpoint_node:
             return True
-        if answer:
-            if within and node is caller:
+        if batch_message_id:
+            if is_in_batch and node is batch_call:
                 return True
-            if node is not caller and node.message_id == answer and node.calls:
-                if node.uuid in earlier:
+            if node is not batch_call and node.message_id == batch_message_id and node.calls:
+                if node.uuid in earlier_ids:
                     return True
-                within = True
-            elif not _accompanies(node, answer):
-                within = False
-        if node is caller and child is not None:
-            calls = set(node.calls)
-            if calls.intersection(answered) and calls.intersection(child.results) - set(answered):
+                is_in_batch = True
+            elif not _can_be_inside_answer(node, batch_message_id):
+                is_in_batch = False
+        if node is batch_call and child is not None:
+            call_ids = set(node.calls)
+            if call_ids.intersection(answered_calls) and call_ids.intersection(child.results) - set(
+                answered_calls
+            ):
                 return True
         child = node
     return False
 
 
-def _find_batch(graph: RecordGraph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
+def _find_parallel_batch(
+    graph: RecordGraph, checkpoint_node: Node
+) -> tuple[Node | None, tuple[str, ...]]:
     """Return the call for a checkpoint on or below a tool result, and the answered call ids.
 
     Otherwise return the record itself.
     """
-    node = next((above for above in walk_up(pointed, graph.parent) if not above.aside), None)
+    node = next(
+        (
+            ancestor
+            for ancestor in iterate_ancestors(checkpoint_node, graph.parent)
+            if not ancestor.is_remark
+        ),
+        None,
+    )
     if node is not None and node.results:
         return graph.parent(node), node.results
-    return (node if node is pointed else None), ()
+    return (node if node is checkpoint_node else None), ()
 
 
-def _accompanies(node: Node, message_id: str) -> bool:
+def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     """Check whether a record can occur inside an answer of several calls: its blocks, results or remarks."""
     if node.kind == ASSISTANT:
         return node.message_id == message_id
-    return node.aside or bool(node.results)
+    return node.is_remark or bool(node.results)
 
 
-def _nearest_message(graph: RecordGraph, node: Node) -> Node | None:
-    return next((above for above in walk_up(node, graph.parent) if above.spoken), None)
+def _nearest_message_above(graph: RecordGraph, node: Node) -> Node | None:
+    return next(
+        (above for above in iterate_ancestors(node, graph.parent) if above.is_message), None
+    )
 
 
 def _node_time(node: Node) -> int:
@@ -306,39 +348,43 @@ def _node_time(node: Node) -> int:
     return node.time_ms
 
 
-BRIDGE_MS = 5_000  # milliseconds; the client's search window for a substitute of a missing parent
+MAX_BRIDGE_MS = (
+    5_000  # milliseconds; the client's search window for a substitute of a missing parent
+)
 
 
-def live_chain(
-    nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridging: bool = True
+def build_live_chain(
+    nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridge_gaps: bool = True
 ) -> list[Node]:
     """Return the records that the client would load on resume, oldest first, from the last compaction.
 
     ``size`` is the whole file's size in bytes, because clients skip parts of big files. Without
-    ``bridging`` the chain ends at the first parent missing from ``nodes``; use this if only the end
+    ``bridge_gaps`` the chain ends at the first parent missing from ``nodes``; use this if only the end
     of a file is known.
     """
     graph = RecordGraph(nodes, size)
-    leaf = find_leaf(graph, checkpoint)
-    if leaf is None:
+    last_message = find_last_message(graph, checkpoint)
+    if last_message is None:
         return []
-    chain = _walk_to_root(graph, leaf, bridging=bridging)
-    if off := _nodes_outside(graph, chain):
-        chain = ParallelCallRecovery(graph, chain, off).whole()
-        chain += _remarks_below(graph, leaf, off, {node.uuid for node in chain})
-    return _from_last_boundary(chain)
+    chain = _walk_to_root(graph, last_message, bridge_gaps=bridge_gaps)
+    if outside_nodes := _nodes_outside(graph, chain):
+        chain = ParallelCallRecovery(graph, chain, outside_nodes).restore_chain()
+        chain += _remarks_below(graph, last_message, outside_nodes, {node.uuid for node in chain})
+    return _nodes_from_last_boundary(chain)
 
 
-def chain_ending_at(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
+def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     """Return the records that the client would load if the conversation ended at ``last``, oldest first.
 
     ``nodes`` must be those of the whole file. Messages that a compaction after ``last`` dropped are
     included. If ``last`` belongs to a parallel call, the call's results follow it.
     """
-    later = (
-        node for node in nodes if node.boundary and not node.sidechain and node.number > last.number
+    later_boundaries = (
+        node
+        for node in nodes
+        if node.is_boundary and not node.sidechain and node.number > last.number
     )
-    compaction = next(later, None)
+    compaction = next(later_boundaries, None)
     if compaction is not None:
         size = min(size, compaction.offset)
         nodes = [node for node in nodes if node.number < compaction.number]
@@ -346,9 +392,9 @@ def chain_ending_at(nodes: Sequence[Node], last: Node, size: int = 0) -> list[No
     leaf = graph.nodes.get(last.uuid)
     if leaf is None:
         return []
-    chain = _walk_to_root(graph, leaf, bridging=True)
-    return _from_last_boundary(
-        ParallelCallRecovery(graph, chain, _nodes_outside(graph, chain)).whole()
+    chain = _walk_to_root(graph, leaf, bridge_gaps=True)
+    return _nodes_from_last_boundary(
+        ParallelCallRecovery(graph, chain, _nodes_outside(graph, chain)).restore_chain()
     )
 
 
@@ -357,55 +403,61 @@ def _nodes_outside(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
     return [node for node in graph.nodes.values() if node.uuid not in on_chain]
 
 
-def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridging: bool) -> list[Node]:
+def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
     """Walk from the leaf to the root and return the path. Bridge a missing parent, or one that would close a cycle."""
-    walked: dict[str, Node] = {}
+    walked_nodes: dict[str, Node] = {}
     node: Node | None = leaf
     while node is not None:
-        walked[node.uuid] = node
+        walked_nodes[node.uuid] = node
         if graph.is_root(node):
             break
         parent = graph.parent(node)
-        if parent is None or parent.uuid in walked:
-            parent = _find_substitute_parent(graph, node, walked) if bridging else None
+        if parent is None or parent.uuid in walked_nodes:
+            parent = _find_substitute_parent(graph, node, walked_nodes) if bridge_gaps else None
         node = parent
-    return list(walked.values())[::-1]
+    return list(walked_nodes.values())[::-1]
 
 
-def _find_substitute_parent(graph: RecordGraph, node: Node, walked: dict[str, Node]) -> Node | None:
+def _find_substitute_parent(
+    graph: RecordGraph, node: Node, walked_nodes: dict[str, Node]
+) -> Node | None:
     """Return the record closest in time before ``node``, within the client's window.
 
     Of several records return the first.
     """
     if node.time_ms is None:
         return None
-    earlier = graph.by_time[node.sidechain]
-    for place in range(bisect_right(earlier, node.time_ms, key=_node_time) - 1, -1, -1):
-        other = earlier[place]
-        if node.time_ms - _node_time(other) > BRIDGE_MS:
+    dated_nodes = graph.nodes_by_time[node.sidechain]
+    for index in range(bisect_right(dated_nodes, node.time_ms, key=_node_time) - 1, -1, -1):
+        candidate = dated_nodes[index]
+        if node.time_ms - _node_time(candidate) > MAX_BRIDGE_MS:
             return None
-        if other.uuid not in walked:
-            return other
+        if candidate.uuid not in walked_nodes:
+            return candidate
     return None
 
 
-def _remarks_below(graph: RecordGraph, leaf: Node, off: list[Node], seen: set[str]) -> list[Node]:
+def _remarks_below(
+    graph: RecordGraph, leaf: Node, outside_nodes: list[Node], seen_ids: set[str]
+) -> list[Node]:
     """Return the attachments and system notes below the leaf, by time."""
-    children = graph.children(node for node in off if not node.spoken and node.uuid not in seen)
-    found: list[Node] = []
+    children = graph.group_children(
+        node for node in outside_nodes if not node.is_message and node.uuid not in seen_ids
+    )
+    remarks: list[Node] = []
     queue = [leaf]
     while queue:
-        below = []
+        children_of_node = []
         for node in children.pop(queue.pop(0).uuid, ()):
             if node is not leaf:
-                below.append(node)
-        found += below
-        queue += below
-    return sorted(found, key=_node_time)
+                children_of_node.append(node)
+        remarks += children_of_node
+        queue += children_of_node
+    return sorted(remarks, key=_node_time)
 
 
-def _from_last_boundary(chain: list[Node]) -> list[Node]:
-    return chain[max((place for place, node in enumerate(chain) if node.boundary), default=0) :]
+def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
+    return chain[max((index for index, node in enumerate(chain) if node.is_boundary), default=0) :]
 
 
 class _RestoredRegion(NamedTuple):
@@ -423,109 +475,123 @@ class ParallelCallRecovery:
     def __init__(self, graph: RecordGraph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
         self._chain = chain
-        self._below = graph.children(off)
-        self._taken: set[str] = set()
-        self._places = {node.uuid: place for place, node in enumerate(chain)}
-        wanted = {message_id for node in off if (message_id := self._answer_of(node))}
+        self._children = graph.group_children(off)
+        self._restored_ids: set[str] = set()
+        self._positions = {node.uuid: place for place, node in enumerate(chain)}
+        wanted = {message_id for node in off if (message_id := self._answer_id(node))}
         self._answers: dict[str, list[Node]] = {}
         for node in [*chain, *off]:
             if node.message_id in wanted and (
-                node.uuid in self._places or node.message_id in self._answers
+                node.uuid in self._positions or node.message_id in self._answers
             ):
                 self._answers.setdefault(node.message_id, []).append(node)
 
-    def whole(self) -> list[Node]:
+    def restore_chain(self) -> list[Node]:
         """Return the chain with each region's restored records, in file order."""
         regions = []
         for message_id in self._answers:
-            if (region := self._region(message_id)) is not None:
+            if (region := self._build_region(message_id)) is not None:
                 regions.append(region)
-        merged: list[_RestoredRegion] = []
+        merged_regions: list[_RestoredRegion] = []
         for region in sorted(regions, key=lambda found: found.start):
-            if merged and region.start < merged[-1].end:
-                before = merged.pop()
-                end, recovered = max(before.end, region.end), [*before.recovered, *region.recovered]
-                asides = before.asides | region.asides
-                region = _RestoredRegion(before.start, end, recovered, asides)  # noqa: PLW2901
-            merged.append(region)
+            if merged_regions and region.start < merged_regions[-1].end:
+                previous = merged_regions.pop()
+                end, recovered = (
+                    max(previous.end, region.end),
+                    [*previous.recovered, *region.recovered],
+                )
+                asides = previous.asides | region.asides
+                region = _RestoredRegion(previous.start, end, recovered, asides)  # noqa: PLW2901
+            merged_regions.append(region)
         positions = self._graph.positions
-        whole: list[Node] = []
-        done = 0
-        for start, end, recovered, asides in merged:
-            waiting = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
-            whole += self._chain[done : start + 1]
+        complete_chain: list[Node] = []
+        next_index = 0
+        for start, end, recovered, asides in merged_regions:
+            pending_nodes = sorted(recovered, key=lambda node: positions[node.uuid], reverse=True)
+            complete_chain += self._chain[next_index : start + 1]
             for node in self._chain[start + 1 : end]:
-                while waiting and positions[waiting[-1].uuid] < positions[node.uuid]:
-                    whole.append(waiting.pop())
-                whole.append(node)
-                whole += asides.get(node.uuid, ())
-            whole += waiting[::-1]
-            done = end
-        return whole + self._chain[done:]
+                while pending_nodes and positions[pending_nodes[-1].uuid] < positions[node.uuid]:
+                    complete_chain.append(pending_nodes.pop())
+                complete_chain.append(node)
+                complete_chain += asides.get(node.uuid, ())
+            complete_chain += pending_nodes[::-1]
+            next_index = end
+        return complete_chain + self._chain[next_index:]
 
-    def _answer_of(self, node: Node) -> str:
+    def _answer_id(self, node: Node) -> str:
         """Return the message id of the answer that a record belongs to, answers, or accompanies."""
-        above = next(
-            (above for above in walk_up(node, self._graph.parent) if not above.aside), None
+        ancestor = next(
+            (
+                ancestor
+                for ancestor in iterate_ancestors(node, self._graph.parent)
+                if not ancestor.is_remark
+            ),
+            None,
         )
-        if above is not None and above.results:
-            above = self._graph.parent(above)
-        if above is not None:
-            return above.message_id
+        if ancestor is not None and ancestor.results:
+            ancestor = self._graph.parent(ancestor)
+        if ancestor is not None:
+            return ancestor.message_id
         return ""
 
-    def _region(self, message_id: str) -> _RestoredRegion | None:
-        group = self._answers[message_id]
-        start = self._places[group[0].uuid]
-        recovered = self._copy_settings([node for node in group if node.uuid not in self._places])
+    def _build_region(self, message_id: str) -> _RestoredRegion | None:
+        answer_nodes = self._answers[message_id]
+        start = self._positions[answer_nodes[0].uuid]
+        restored_nodes = self._mark_restored(
+            [node for node in answer_nodes if node.uuid not in self._positions]
+        )
         missing_results = []
-        for caller in group:
-            missing_results += [node for node in self._missing_below(caller) if node.results]
-        results = self._copy_settings(missing_results)
-        end = max(self._places.get(node.uuid, -1) for node in group) + 1
+        for caller in answer_nodes:
+            missing_results += [node for node in self._unrestored_children(caller) if node.results]
+        results = self._mark_restored(missing_results)
+        end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
         while end < len(self._chain):  # include its results and the remarks between them
             node = self._chain[end]
             if not (
                 node.message_id == message_id
                 if node.kind == ASSISTANT
-                else node.aside or node.results
+                else node.is_remark or node.results
             ):
                 break
             end += 1
         asides: dict[str, list[Node]] = {}
-        if any(node.calls for node in group):
-            answered = [node for node in self._chain[start + 1 : end] if node.results]
-            for node in [*group, *results, *answered]:
-                recovered += self._remarks(node)
+        if any(node.calls for node in answer_nodes):
+            answered_nodes = [node for node in self._chain[start + 1 : end] if node.results]
+            for node in [*answer_nodes, *results, *answered_nodes]:
+                restored_nodes += self._remarks_below(node)
             for node in self._chain[start + 1 : end]:
-                if node.aside and (remarks := self._remarks(node)):
+                if node.is_remark and (remarks := self._remarks_below(node)):
                     asides[node.uuid] = remarks
-        recovered += results
-        if recovered or asides:
-            return _RestoredRegion(start, end, recovered, asides)
+        restored_nodes += results
+        if restored_nodes or asides:
+            return _RestoredRegion(start, end, restored_nodes, asides)
         return None
 
-    def _remarks(self, node: Node) -> list[Node]:
+    def _remarks_below(self, node: Node) -> list[Node]:
         """Return the remarks below ``node`` that form a single line.
 
         Any other record below makes it another branch.
         """
-        found: list[Node] = []
-        for child in self._missing_below(node):
-            line: list[Node] = []
+        remarks: list[Node] = []
+        for child in self._unrestored_children(node):
+            remark_line: list[Node] = []
             queue = [child]
-            while len(queue) == 1 and queue[0].aside and queue[0] not in line:
-                line.append(queue[0])
-                queue = self._missing_below(queue[0])
-            if line and not queue:
-                found += self._copy_settings(line)
-        return found
+            while len(queue) == 1 and queue[0].is_remark and queue[0] not in remark_line:
+                remark_line.append(queue[0])
+                queue = self._unrestored_children(queue[0])
+            if remark_line and not queue:
+                remarks += self._mark_restored(remark_line)
+        return remarks
 
-    def _missing_below(self, node: Node) -> list[Node]:
-        return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]
+    def _unrestored_children(self, node: Node) -> list[Node]:
+        return [
+            child
+            for child in self._children.get(node.uuid, ())
+            if child.uuid not in self._restored_ids
+        ]
 
-    def _copy_settings(self, nodes: list[Node]) -> list[Node]:
+    def _mark_restored(self, nodes: list[Node]) -> list[Node]:
         """Deduplicate ``nodes`` and mark them as restored."""
-        fresh = list({node.uuid: node for node in nodes}.values())
-        self._taken.update(node.uuid for node in fresh)
-        return fresh
+        restored_nodes = list({node.uuid: node for node in nodes}.values())
+        self._restored_ids.update(node.uuid for node in restored_nodes)
+        return restored_nodes

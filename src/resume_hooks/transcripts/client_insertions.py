@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-_OPENING_TAG = r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>"
-_PASTE = "pasted_content"
+_OPENING_TAG_PATTERN = (
+    r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)"
+    r"\b[^<>]*>"
+)
+_PASTE_TAG = "pasted_content"
 _MAX_UNCLOSED_TAGS = 20  # the text after more of them is the user's own
 
 
@@ -23,7 +26,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
         end = text.find(closing_tag, tag.end())
         if end >= 0:
             parts.append(text[position : tag.start()])
-            if tag[1] == _PASTE:
+            if tag[1] == _PASTE_TAG:
                 parts.append(replace_paste(text[tag.end() : end]))
             position = end + len(closing_tag)
         else:
@@ -40,4 +43,4 @@ def remove_insertions(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _opening_tag_pattern() -> re.Pattern[str]:
-    return re.compile(_OPENING_TAG)
+    return re.compile(_OPENING_TAG_PATTERN)

@@ -16,9 +16,9 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import hook_output, hook_texts
+from resume_hooks.transcripts.attachments import hook_texts_of_record, read_hook_output
 from resume_hooks.transcripts.bookkeeping import (
-    AFTER_CLEAR,
+    AFTER_CLEAR_BEGINNING,
     AGENT_NAME,
     AI_TITLE,
     CUSTOM_TITLE,
@@ -38,12 +38,12 @@ from resume_hooks.transcripts.lines import (
     transcript_path,
 )
 
-REACH = 65_536  # bytes to read at each end, as in the client's own listing
-WIDE_REACH = 1024 * 1024  # bytes to read at an end whose usual reach has no prompt or no answer
-TITLE_LENGTH = 80
-_TIME_RESOLUTION = 2  # seconds by which a file's time may precede the timestamps in it
+END_BYTES = 65_536  # bytes to read at each end, as in the client's own listing
+WIDE_END_BYTES = 1024 * 1024  # bytes to read at an end whose usual reach has no prompt or no answer
+MAX_TITLE_CHARACTERS = 80
+_TIME_RESOLUTION_SECONDS = 2  # seconds by which a file's time may precede the timestamps in it
 _CHILD_MARK = b'"continue_metadata"'  # marks the first line of a child of ours
-_TITLE_SOURCE = 8_192  # characters of a text to consider for a title
+_MAX_TITLE_SOURCE_CHARACTERS = 8_192  # characters of a text to consider for a title
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -59,24 +59,24 @@ class HeadTail:
         self.file = file
         with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
-            self.head = stream.read(REACH)
-            if len(self.head) == REACH and _CHILD_MARK in self.head.partition(b"\n")[0]:
+            self.head = stream.read(END_BYTES)
+            if len(self.head) == END_BYTES and _CHILD_MARK in self.head.partition(b"\n")[0]:
                 self.head += stream.readline(
-                    WIDE_REACH
+                    WIDE_END_BYTES
                 )  # a child's opening may be longer than the reach
-            start = max(0, status.st_size - REACH - 1)
+            start = max(0, status.st_size - END_BYTES - 1)
             stream.seek(start)
-            if len(self.head) >= REACH:
-                tail = stream.read(REACH + 1)
+            if len(self.head) >= END_BYTES:
+                tail = stream.read(END_BYTES + 1)
             else:
                 tail = b""
             if len(self.head) >= status.st_size:
                 tail = b""
             # 2.1.330 writes 67 KB after the first answer after a start or a compaction.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
-                start = max(0, status.st_size - WIDE_REACH - 1)
+                start = max(0, status.st_size - WIDE_END_BYTES - 1)
                 stream.seek(start)
-                tail = stream.read(WIDE_REACH + 1)
+                tail = stream.read(WIDE_END_BYTES + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """The file's size in bytes when it was read; a client may be writing it."""
@@ -91,25 +91,25 @@ class HeadTail:
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The complete records of the head, in file order."""
-        return list(_records_of_region(self.head, keep_last=self.small))
+        return list(_parse_region(self.head, keep_last=self.small))
 
-    def _head_with_field(self, field: str = "") -> Iterator[records.Record]:
+    def _iterate_head(self, field: str = "") -> Iterator[records.Record]:
         """Yield the head's records one by one; none if no record has ``field``, because listings read many files."""
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
         if "first_records" in vars(self):
             return iter(self.first_records)
-        return _records_of_region(self.head, keep_last=self.small)
+        return _parse_region(self.head, keep_last=self.small)
 
     @property
     def lacks_beginning(self) -> bool:
         """Whether the first record, which may be longer than the reach, has a parent that is not in the file."""
-        first = _first_linked(self.first_records)
-        if first is None and not self.small:
-            first = _first_linked(self.early_records)
-        if first is None or first.get("isSidechain"):
+        first_record = _first_chain_record(self.first_records)
+        if first_record is None and not self.small:
+            first_record = _first_chain_record(self.early_records)
+        if first_record is None or first_record.get("isSidechain"):
             return False
-        return bool(first.get("parentUuid") or first.get("logicalParentUuid"))
+        return bool(first_record.get("parentUuid") or first_record.get("logicalParentUuid"))
 
     @cached_property
     def last_records(self) -> list[records.Record]:
@@ -117,7 +117,7 @@ class HeadTail:
         if self.small:
             return self.first_records
         return list(
-            _records_of_region(
+            _parse_region(
                 self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2],
                 keep_last=True,
             )
@@ -143,50 +143,57 @@ class HeadTail:
         Otherwise a title carried over from the previous session is followed by its kind, to
         distinguish the two.
         """
-        return self.title_by(str)
+        return self.make_title(str)
 
-    def title_by(self, clean: Callable[[str], str]) -> str:
+    def make_title(self, clean: Callable[[str], str]) -> str:
         """Return the title after ``clean`` is applied to its full source text."""
-        if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
-            return collapse_line(clean(handed), TITLE_LENGTH)
-        found = (
+        if (self.is_carried_over or not self.custom_title) and (
+            handoff_title := self._handoff_title
+        ):
+            return collapse_line(clean(handoff_title), MAX_TITLE_CHARACTERS)
+        title = (
             self.given_title
             or self.first_prompt
             or remove_insertions(self._last_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
         if self.is_carried_over:
-            end = f" · {kind_after_clear(self.head)}"
+            kind_suffix = f" · {kind_after_clear(self.head)}"
         else:
-            end = ""
-        return collapse_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
+            kind_suffix = ""
+        return (
+            collapse_line(
+                clean(title[:_MAX_TITLE_SOURCE_CHARACTERS]), MAX_TITLE_CHARACTERS - len(kind_suffix)
+            )
+            + kind_suffix
+        )
 
     @cached_property
     def is_carried_over(self) -> bool:
         """Whether the client copied the title of the previous session, as after ``/clear``, and nobody changed it."""
-        first = next(self._head_with_field(), {})
-        carried = records.kind(first) == CUSTOM_TITLE and records.string(
-            first, VALUE_FIELDS[CUSTOM_TITLE]
+        first_record = next(self._iterate_head(), {})
+        is_carried_title = records.kind(first_record) == CUSTOM_TITLE and records.string(
+            first_record, VALUE_FIELDS[CUSTOM_TITLE]
         )
-        return carried == self.custom_title and bool(kind_after_clear(self.head))
+        return is_carried_title == self.custom_title and bool(kind_after_clear(self.head))
 
     @property
-    def _handed_title(self) -> str:
+    def _handoff_title(self) -> str:
         if kind_after_clear(self.head) != "handoff":
             return ""
-        row = re.compile(
+        title_row = re.compile(
             rf"^\d+\. (.+) · {re.escape(session_id_from_path(self.path) or '')} · ", re.MULTILINE
         )
         texts = [
             text
             for record in self.first_records
-            for text in (*hook_texts(record), hook_output(record))
+            for text in (*hook_texts_of_record(record), read_hook_output(record))
         ]
         return next(
             (
-                found[1]
+                match[1]
                 for text in texts
-                if text.startswith(AFTER_CLEAR) and (found := row.search(text))
+                if text.startswith(AFTER_CLEAR_BEGINNING) and (match := title_row.search(text))
             ),
             "",
         )
@@ -194,9 +201,9 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``. If the head has none, a megabyte is searched."""
-        found = find_first_prompt(self._head_with_field())
-        if found or self.small:
-            return found
+        prompt = find_first_prompt(self._iterate_head())
+        if prompt or self.small:
+            return prompt
         return find_first_prompt(self.early_records)
 
     @property
@@ -204,8 +211,8 @@ class HeadTail:
         """The complete records of the first megabyte, one by one, because lines may be longer than the reach."""
         try:
             with open_transcript(self.file) as stream:
-                region = stream.read(WIDE_REACH)
-                return _records_of_region(region, keep_last=not stream.read(1))
+                region = stream.read(WIDE_END_BYTES)
+                return _parse_region(region, keep_last=not stream.read(1))
         except SessionNotFound:
             return iter(())  # deleted since the first read
 
@@ -232,19 +239,19 @@ class HeadTail:
         return self._last_value(AGENT_NAME)
 
     @cached_property
-    def whole(self) -> list[records.Record] | None:
+    def all_records(self) -> list[records.Record] | None:
         """All records of the file if its two ends cover it, else None."""
         if self.small:
             return self.first_records
-        missing = self.size - len(self.head)
-        if missing > len(self.tail):
+        middle_bytes = self.size - len(self.head)
+        if middle_bytes > len(self.tail):
             return None
-        return list(_records_of_region(self.head + self.tail[-missing:], keep_last=True))
+        return list(_parse_region(self.head + self.tail[-middle_bytes:], keep_last=True))
 
     @property
     def created(self) -> str:
         """The timestamp of the first dated record, or the file's own time."""
-        return self._first_instant or self._last_instant or clock.from_epoch(self.mtime)
+        return self._first_timestamp or self._last_timestamp or clock.from_epoch(self.mtime)
 
     @property
     def ended(self) -> str:
@@ -252,24 +259,30 @@ class HeadTail:
 
         Never earlier than ``created``.
         """
-        return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
+        return max(self._first_timestamp, self._last_timestamp) or clock.from_epoch(self.mtime)
 
     @cached_property
-    def _first_instant(self) -> str:
-        stamps = (clock.normalize_timestamp(r.get("timestamp")) for r in self.first_records)
-        return next(filter(None, stamps), "") or clock.normalize_timestamp(
-            self._raw_first("timestamp")
+    def _first_timestamp(self) -> str:
+        timestamps = (
+            clock.normalize_timestamp(record.get("timestamp")) for record in self.first_records
+        )
+        return next(filter(None, timestamps), "") or clock.normalize_timestamp(
+            self._read_raw_field("timestamp")
         )
 
     @cached_property
-    def _last_instant(self) -> str:
-        said = (r for r in reversed(self.last_records) if records.kind(r) in records.CHAIN_KINDS)
-        stamps = (
-            clock.normalize_timestamp(r.get("timestamp"))
-            for found in (said, reversed(self.last_records))
-            for r in found
+    def _last_timestamp(self) -> str:
+        message_records = (
+            record
+            for record in reversed(self.last_records)
+            if records.kind(record) in records.CHAIN_KINDS
         )
-        return next(filter(None, stamps), "")
+        timestamps = (
+            clock.normalize_timestamp(record.get("timestamp"))
+            for candidates in (message_records, reversed(self.last_records))
+            for record in candidates
+        )
+        return next(filter(None, timestamps), "")
 
     @property
     def cwd(self) -> str:
@@ -277,7 +290,7 @@ class HeadTail:
 
         Later records follow the model's ``cd``.
         """
-        return self._first_field("cwd") or self._raw_first("cwd")
+        return self._first_field("cwd") or self._read_raw_field("cwd")
 
     @property
     def project(self) -> str:
@@ -319,7 +332,7 @@ class HeadTail:
     @cached_property
     def has_own_turns(self) -> bool:
         """Whether the session has turns: false for new sessions and for untouched children of ours."""
-        return self.holds(is_conversation)
+        return self.has_record(is_conversation)
 
     @property
     def is_blank(self) -> bool:
@@ -327,7 +340,7 @@ class HeadTail:
         return not self.has_own_turns and not self.is_sidechain
 
     @cached_property
-    def touched(self) -> bool:
+    def was_continued(self) -> bool:
         """Whether the session was continued.
 
         False for a child of ours that was never resumed, whatever it contains.
@@ -335,41 +348,46 @@ class HeadTail:
         Ignore a child's creation time if it is later than its file's time, because it must be
         wrong.
         """
-        at = self.derived_at
-        if not at or at > clock.from_epoch(self.mtime + _TIME_RESOLUTION):
+        derived_at = self.derived_at
+        if not derived_at or derived_at > clock.from_epoch(self.mtime + _TIME_RESOLUTION_SECONDS):
             return self.has_own_turns
-        return self.holds(
+        return self.has_record(
             lambda record: (
-                is_conversation(record) and clock.normalize_timestamp(record.get("timestamp")) > at
+                is_conversation(record)
+                and clock.normalize_timestamp(record.get("timestamp")) > derived_at
             )
         )
 
     @cached_property
     def prompts(self) -> int:
         """The number of prompts in the two ends; copies made by a trim in place count once."""
-        found = filter(
-            records.is_prompt, self._records_within_reach if self.whole is None else self.whole
+        prompt_records = filter(
+            records.is_prompt,
+            self._records_within_reach if self.all_records is None else self.all_records,
         )
         return len(
-            {(records.string(record, "timestamp"), records.prompt_text(record)) for record in found}
+            {
+                (records.string(record, "timestamp"), records.prompt_text(record))
+                for record in prompt_records
+            }
         )
 
     @property
-    def is_helper(self) -> bool:
+    def is_headless_run(self) -> bool:
         """Whether it is a headless run with one prompt, as far as the ends show."""
         return self.entrypoint.startswith("sdk") and self.prompts <= 1
 
     @property
     def has_messages(self) -> bool:
         """Whether the session has any messages, as every file longer than its ends does, or is an unopened child."""
-        if any(map(is_conversation, self._head_with_field())) or self.derived_at:
+        if any(map(is_conversation, self._iterate_head())) or self.derived_at:
             return True
-        return self.whole is None or any(map(is_conversation, self.whole))
+        return self.all_records is None or any(map(is_conversation, self.all_records))
 
     @property
     def is_listed(self) -> bool:
         """Whether listings show it: not a sub-agent, not a helper, and not empty."""
-        return not self.is_sidechain and not self.is_helper and self.has_messages
+        return not self.is_sidechain and not self.is_headless_run and self.has_messages
 
     @property
     def pull_requests(self) -> frozenset[str]:
@@ -379,20 +397,20 @@ class HeadTail:
             if records.kind(record) == PR_LINK:
                 links.append(record)
         numbers = (record.get("prNumber") for record in links)
-        known = set()
+        addresses = set()
         for number in numbers:
             if isinstance(number, int) and number is not True:
-                known.add(str(number))
+                addresses.add(str(number))
         return frozenset(
-            known | {records.string(record, "prUrl").lower() for record in links} - {""}
+            addresses | {records.string(record, "prUrl").lower() for record in links} - {""}
         )
 
-    def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
-        """Check whether any record satisfies ``wanted``.
+    def has_record(self, condition: Callable[[records.Record], bool]) -> bool:
+        """Check whether any record satisfies ``condition``.
 
         Read the middle of the file only if no record in the ends does.
         """
-        if any(wanted(record) for record in self._records_within_reach):
+        if any(condition(record) for record in self._records_within_reach):
             return True
         if self.small:
             return False
@@ -400,7 +418,7 @@ class HeadTail:
             with open_transcript(self.file) as stream:
                 bodies = (line.body for line in read_lines(stream))
                 return any(
-                    (record := records.parse(body)) is not None and wanted(record)
+                    (record := records.parse(body)) is not None and condition(record)
                     for body in bodies
                 )
         except SessionNotFound:
@@ -409,38 +427,40 @@ class HeadTail:
     @cached_property
     def derived_at(self) -> str:
         """The time of the session's derivation from another, from its first line; ``""`` for an original."""
-        first = next(self._head_with_field(), {})
+        first_record = next(self._iterate_head(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
-            if at := clock.normalize_timestamp(records.mapping(first, kind).get(field)):
-                return at
+            if timestamp := clock.normalize_timestamp(
+                records.mapping(first_record, kind).get(field)
+            ):
+                return timestamp
         return ""
 
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether the file is a sub-agent's transcript and not a session of its own."""
-        first = next(self._head_with_field(), None)
-        if first is None:
+        first_record = next(self._iterate_head(), None)
+        if first_record is None:
             return b'"isSidechain":true' in self.head  # the first line is longer than the reach
-        return bool(first.get("isSidechain"))
+        return bool(first_record.get("isSidechain"))
 
     @property
-    def started_by(self) -> str:
+    def starting_session_id(self) -> str:
         """The id of the session that started a sub-agent; ``""`` for any other file."""
         if self.is_sidechain:
-            told = self._first_field("sessionId")
+            session_id = self._first_field("sessionId")
         else:
-            told = ""
-        if is_session_id(told):
-            return told
+            session_id = ""
+        if is_session_id(session_id):
+            return session_id
         return ""
 
     @property
     def folders(self) -> list[str]:
         """The working directories at both ends, in order of appearance."""
-        seen = []
+        recorded_folders = []
         for record in self._records_within_reach:
-            seen.append(records.string(record, "cwd"))
-        return list(dict.fromkeys(folder for folder in (self.cwd, *seen) if folder))
+            recorded_folders.append(records.string(record, "cwd"))
+        return list(dict.fromkeys(folder for folder in (self.cwd, *recorded_folders) if folder))
 
     @property
     def _records_within_reach(self) -> list[records.Record]:
@@ -451,24 +471,34 @@ class HeadTail:
     def _last_value(self, kind: str) -> str:
         """Return a bookkeeping value: the last one within reach, preferring the tail."""
         marker = f'"{kind}"'.encode()
-        for region, found in ((self.tail, "last_records"), (self.head, "first_records")):
+        for region, records_name in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:
-                for record in reversed(getattr(self, found)):
+                for record in reversed(getattr(self, records_name)):
                     if records.kind(record) == kind:
                         return records.string(record, VALUE_FIELDS[kind])
         return ""
 
     def _first_field(self, field: str) -> str:
         return next(
-            (value for r in self._head_with_field(field) if (value := records.string(r, field))), ""
+            (
+                value
+                for record in self._iterate_head(field)
+                if (value := records.string(record, field))
+            ),
+            "",
         )
 
     def _last_field(self, field: str) -> str:
         return next(
-            (value for r in reversed(self.last_records) if (value := records.string(r, field))), ""
+            (
+                value
+                for record in reversed(self.last_records)
+                if (value := records.string(record, field))
+            ),
+            "",
         )
 
-    def _raw_first(self, field: str) -> str:
+    def _read_raw_field(self, field: str) -> str:
         """Extract a field from the text of a first line that is longer than the reach."""
         start = self.head.find(f'"{field}":"'.encode())
         if start < 0:
@@ -482,9 +512,9 @@ class HeadTail:
         return str(value)
 
 
-def find_first_prompt(found: Iterable[records.Record]) -> str:
+def find_first_prompt(early_records: Iterable[records.Record]) -> str:
     """Return the user's words in the first prompt among the records that has any, or ``""``."""
-    for record in found:
+    for record in early_records:
         if records.is_prompt(record) and (words := remove_insertions(records.prompt_text(record))):
             return words
     return ""
@@ -497,14 +527,14 @@ def is_conversation(record: records.Record) -> bool:
     )
 
 
-def _first_linked(found: Iterable[records.Record]) -> records.Record | None:
-    for record in found:
+def _first_chain_record(early_records: Iterable[records.Record]) -> records.Record | None:
+    for record in early_records:
         if isinstance(record.get("uuid"), str):
             return record
     return None
 
 
-def _records_of_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
+def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
     start, end = len(BOM) * region.startswith(BOM), 0
     while end >= 0:
         end = region.find(b"\n", start)

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import thought_digest
+from resume_hooks.transcripts.trimmable_pieces import hash_thought
 from resume_hooks.transcripts.write_scan import needs_mending
 
 
@@ -28,7 +28,7 @@ class Check(NamedTuple):
 
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
     """Test every general invariant of a session file; ``observers`` receive the records as they are read back."""
-    contents = _Contents(session_id)
+    contents = _ContentObserver(session_id)
     transcript = scan_transcript(path, observers=(contents, *observers))
     nodes = transcript.nodes
     is_json = not (transcript.bad_lines or transcript.torn)
@@ -43,26 +43,30 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
             times.append(node.time_ms)
         calls += node.calls
         results += node.results
-    in_order = len(times) == len(nodes) and times == sorted(times) and times[-1:] != times[-2:-1]
-    first = next((node for node in nodes if node.spoken), None)
-    starts_with_user = first is not None and first.kind == records.USER and not first.results
-    paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
+    is_in_order = len(times) == len(nodes) and times == sorted(times) and times[-1:] != times[-2:-1]
+    first_message = next((node for node in nodes if node.is_message), None)
+    starts_with_user = (
+        first_message is not None
+        and first_message.kind == records.USER
+        and not first_message.results
+    )
+    are_paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
     is_one_chain = [node.uuid for node in transcript.chain] == uuids
     return [
         Check("every line is a whole JSON object", is_json),
-        Check("one root, every parent precedes its child", _is_tree(nodes)),
+        Check("one root, every parent precedes its child", _is_single_tree(nodes)),
         Check("the live chain is the whole file in order", is_one_chain),
         Check("record ids are unique", len(set(uuids)) == len(uuids)),
-        Check("timestamps are in order, and the last one is unique", in_order),
+        Check("timestamps are in order, and the last one is unique", is_in_order),
         Check("the conversation starts with a user", starts_with_user),
         Check("every message has an accepted form", contents.sound),
-        Check("every tool call has one result", paired),
+        Check("every tool call has one result", are_paired),
         Check("every record has the session's id", contents.own),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]
 
 
-class _Contents:
+class _ContentObserver:
     def __init__(self, session_id: str) -> None:
         self.sound = True
         self.own = True
@@ -70,26 +74,28 @@ class _Contents:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         self.own = self.own and record.get("sessionId", self._session_id) == self._session_id
-        self.sound = self.sound and not (node is not None and node.spoken and needs_mending(record))
+        self.sound = self.sound and not (
+            node is not None and node.is_message and needs_mending(record)
+        )
 
 
 def require_all_checks(checks: list[Check], path: str) -> None:
     """Raise CheckFailed with the names of all failed checks."""
-    broken = [check.name for check in checks if not check.ok]
-    if broken:
+    failed_names = [check.name for check in checks if not check.ok]
+    if failed_names:
         raise CheckFailed(
-            f"The new session {os.path.basename(path)} was not kept: {'; '.join(broken)}",
+            f"The new session {os.path.basename(path)} was not kept: {'; '.join(failed_names)}",
             "Nothing was changed. Please report this with the output of: resume-hooks doctor",
         )
 
 
-def _is_tree(nodes: list[Node]) -> bool:
-    seen: set[str] = set()
+def _is_single_tree(nodes: list[Node]) -> bool:
+    seen_ids: set[str] = set()
     for index, node in enumerate(nodes):
-        root = node.parent is None
-        if root != (index == 0) or not (root or node.parent in seen):
+        has_root = node.parent is None
+        if has_root != (index == 0) or not (has_root or node.parent in seen_ids):
             return False
-        seen.add(node.uuid)
+        seen_ids.add(node.uuid)
     return bool(nodes)
 
 
@@ -107,32 +113,41 @@ class ChildObserver:
         self.calls.update(node.calls)
         for block in records.blocks(record):
             if block.get("type") == records.THINKING:
-                self.thoughts.add(thought_digest(block))
+                self.thoughts.add(hash_thought(block))
 
-    def checks(self, planned: LinearChain, thoughts: AbstractSet[int]) -> list[Check]:
-        """Check that the calls match ``planned``, and that all thinking is in ``thoughts``."""
+    def checks(self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]) -> list[Check]:
+        """Check that the calls match the planned chain, and that all thinking is in the parent."""
         calls: Counter[str] = Counter()
-        for node in planned.nodes:
-            calls.update(set(node.calls) - planned.dropped.get(node.number, frozenset()))
+        for node in planned_chain.nodes:
+            calls.update(
+                set(node.calls) - planned_chain.dropped_calls.get(node.number, frozenset())
+            )
         return [
             Check("no tool call was lost or added", self.calls == calls),
-            Check("thinking is unchanged or removed", self.thoughts <= thoughts),
+            Check("thinking is unchanged or removed", self.thoughts <= parent_thoughts),
         ]
 
 
-def check_same_shape(old: Transcript, found: Transcript) -> list[Check]:
-    """Check that ``found``, as read back, matches ``old`` in everything except the text of records."""
+def check_same_structure(old_transcript: Transcript, written_transcript: Transcript) -> list[Check]:
+    """Check that a written transcript matches the old one in everything except the text of records."""
     return [
-        Check("the lines have not moved", _line_layout(found) == _line_layout(old)),
+        Check(
+            "the lines have not moved",
+            _line_layout(written_transcript) == _line_layout(old_transcript),
+        ),
         Check(
             "ids, links, timestamps and token counts are unchanged",
-            _node_links(found) == _node_links(old),
+            _node_links(written_transcript) == _node_links(old_transcript),
         ),
         Check(
             "the live chain is unchanged",
-            [node.uuid for node in found.chain] == [node.uuid for node in old.chain],
+            [node.uuid for node in written_transcript.chain]
+            == [node.uuid for node in old_transcript.chain],
         ),
-        Check("no tool call or result was lost or added", _call_pairs(found) == _call_pairs(old)),
+        Check(
+            "no tool call or result was lost or added",
+            _call_pairs(written_transcript) == _call_pairs(old_transcript),
+        ),
     ]
 
 

@@ -18,122 +18,139 @@ class LinearChain(NamedTuple):
     """``nodes`` in order, calls ``dropped`` because no API accepts them by record, and unanswered ``open_calls``."""
 
     nodes: tuple[Node, ...]
-    dropped: Mapping[int, frozenset[str]]
+    dropped_calls: Mapping[int, frozenset[str]]
     open_calls: tuple[str, ...]
 
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     """Put a live chain, or any other, into one line."""
     nodes = tuple(_group_answers(chain))
-    pairing = _Pairing()
+    call_matcher = _CallMatcher()
     for node in nodes:
-        pairing.take_node(node)
-    since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
-    if any(not (node.results or node.aside) for node in since):  # neither a result nor a remark
-        pairing.give_up()
-    return LinearChain(nodes, pairing.dropped, tuple(pairing.waiting))
+        call_matcher.add_node(node)
+    nodes_since_answer = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
+    if any(
+        not (node.results or node.is_remark) for node in nodes_since_answer
+    ):  # neither a result nor a remark
+        call_matcher.drop_pending_calls()
+    return LinearChain(nodes, call_matcher.dropped, tuple(call_matcher.pending_calls))
 
 
-def largest_valid_count(row: LinearChain, end: int) -> int:
+def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
     """Return the largest count up to ``end`` of first records that form a valid conversation."""
-    return max(takewhile(lambda place: place <= end, _valid_counts(row)), default=0)
+    return max(
+        takewhile(lambda place: place <= end, _iterate_valid_counts(linear_chain)), default=0
+    )
 
 
-def smallest_valid_count(row: LinearChain, start: int) -> int:
+def smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
     """Return the smallest valid count of first records from ``start``, or 0."""
-    return next((place for place in _valid_counts(row) if place >= start), 0)
+    return next((count for count in _iterate_valid_counts(linear_chain) if count >= start), 0)
 
 
-def are_adjacent_answers(before: Node, node: Node) -> bool:
+def are_adjacent_answers(previous: Node, node: Node) -> bool:
     """Check whether two answers of a model follow each other.
 
     Messages without token counts did not come from a model and are not sent.
     """
-    both = before.kind == node.kind == ASSISTANT
+    are_answers = previous.kind == node.kind == ASSISTANT
     return (
-        both
-        and bool(before.context_tokens and node.context_tokens)
-        and before.message_id != node.message_id
+        are_answers
+        and bool(previous.context_tokens and node.context_tokens)
+        and previous.message_id != node.message_id
     )
 
 
-def _valid_counts(row: LinearChain) -> Iterator[int]:
+def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
     """Yield every count of first records that form a valid conversation, smallest first."""
-    waiting = set[str]()
-    for place, node in enumerate(row.nodes, 1):
-        waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
-        waiting.difference_update(node.results)
-        after = row.nodes[place] if place < len(row.nodes) else None
-        goes_on = (
-            after
-            and after.message_id
-            and (node.kind, node.message_id) == (after.kind, after.message_id)
+    pending_calls = set[str]()
+    for count, node in enumerate(linear_chain.nodes, 1):
+        pending_calls.update(
+            set(node.calls) - linear_chain.dropped_calls.get(node.number, frozenset())
         )
-        if not waiting and not goes_on:
-            yield place
+        pending_calls.difference_update(node.results)
+        next_node = linear_chain.nodes[count] if count < len(linear_chain.nodes) else None
+        is_continued = (
+            next_node
+            and next_node.message_id
+            and (node.kind, node.message_id) == (next_node.kind, next_node.message_id)
+        )
+        if not pending_calls and not is_continued:
+            yield count
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
     """Yield the chain with each answer of several calls as its records, then their results, each with its remarks."""
-    place = 0
-    while place < len(chain):
-        head, end = chain[place], place + 1
-        for at in range(end, len(chain)) if head.kind == ASSISTANT and head.message_id else ():
-            node = chain[at]
-            if (node.kind == ASSISTANT and node.message_id == head.message_id) or node.results:
-                end = at + 1
-            elif not node.aside:
+    index = 0
+    while index < len(chain):
+        first_node, region_end = chain[index], index + 1
+        for candidate_index in (
+            range(region_end, len(chain))
+            if first_node.kind == ASSISTANT and first_node.message_id
+            else ()
+        ):
+            node = chain[candidate_index]
+            if (
+                node.kind == ASSISTANT and node.message_id == first_node.message_id
+            ) or node.results:
+                region_end = candidate_index + 1
+            elif not node.is_remark:
                 break
-        region = chain[place:end]
-        place = end
-        heard = next((at for at, node in enumerate(region) if node.kind == USER), len(region))
-        if not any(node.kind == ASSISTANT for node in region[heard:]):
+        region = chain[index:region_end]
+        index = region_end
+        first_user_index = next(
+            (candidate_index for candidate_index, node in enumerate(region) if node.kind == USER),
+            len(region),
+        )
+        if not any(node.kind == ASSISTANT for node in region[first_user_index:]):
             yield from region
             continue
         yield from (node for node in region if node.kind == ASSISTANT)
         answers = [node for node in region if node.kind != ASSISTANT]
-        first = next((place for place, node in enumerate(answers) if node.results), len(answers))
+        first_result_index = next(
+            (index for index, node in enumerate(answers) if node.results), len(answers)
+        )
         # A result comes first in the user's turn; a remark follows the record that it came after.
-        yield from answers[first : first + 1]
-        yield from answers[:first]
-        yield from answers[first + 1 :]
+        yield from answers[first_result_index : first_result_index + 1]
+        yield from answers[:first_result_index]
+        yield from answers[first_result_index + 1 :]
 
 
-class _Pairing:
+class _CallMatcher:
     """Matches calls and results by the API's rule: results are in the user's turn after their call.
 
-    ``waiting`` maps calls without results yet to the records that made them; ``done`` has the
-    answered calls.
+    ``pending_calls`` maps calls without results yet to the records that made them; ``answered_calls``
+    contains the answered calls.
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[str, int] = {}
-        self.done: set[str] = set()
+        self.pending_calls: dict[str, int] = {}
+        self.answered_calls: set[str] = set()
         self._heard = False
         self._dropped: dict[int, set[str]] = {}
 
-    def take_node(self, node: Node) -> None:
+    def add_node(self, node: Node) -> None:
         if node.kind == ASSISTANT:
             if self._heard:
-                self.give_up()
+                self.drop_pending_calls()
             for call in dict.fromkeys(node.calls):
-                if call in self.waiting or call in self.done:
+                if call in self.pending_calls or call in self.answered_calls:
                     self._drop_call(node.number, call)
                 else:
-                    self.waiting[call] = node.number
+                    self.pending_calls[call] = node.number
         elif node.kind == USER:
             self._heard = True
             for call in dict.fromkeys(node.results):
-                if self.waiting.pop(call, None) is None:
+                if self.pending_calls.pop(call, None) is None:
                     self._drop_call(node.number, call)
                 else:
-                    self.done.add(call)
+                    self.answered_calls.add(call)
 
-    def give_up(self) -> None:
+    def drop_pending_calls(self) -> None:
         """Drop all calls that are still waiting, because their results can't follow any more."""
-        for call, number in self.waiting.items():
+        for call, number in self.pending_calls.items():
             self._drop_call(number, call)
-        self.waiting.clear()
+        self.pending_calls.clear()
         self._heard = False
 
     @property

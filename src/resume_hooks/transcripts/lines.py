@@ -21,10 +21,12 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCHED_BYTES = 256 * 1024  # bytes to hold at a time in a search
+SEARCH_CHUNK_BYTES = 256 * 1024  # bytes to hold at a time in a search
 # bytes before the read end whose comparison shows whether a file was only appended to
 COMPARED_BYTES = 1_024
-STEP = 64 * 1024  # bytes to read at a time for nearby lines, and between two stored line counts
+STEP_BYTES = (
+    64 * 1024
+)  # bytes to read at a time for nearby lines, and between two stored line counts
 
 
 class Line(NamedTuple):
@@ -43,26 +45,26 @@ class Line(NamedTuple):
         return body
 
     @property
-    def torn(self) -> bool:
+    def is_torn(self) -> bool:
         """Whether the line has no ending, as the last one after an interrupted write."""
         return not self.raw.endswith(b"\n")
 
 
 def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
     """Yield every line from a stream's position, which has this ``offset`` and line ``number``."""
-    for place, raw in enumerate(stream, number):
-        yield Line(place, offset, raw)
+    for line_number, raw in enumerate(stream, number):
+        yield Line(line_number, offset, raw)
         offset += len(raw)
 
 
-def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
-    """Yield the whole lines within the last ``reach`` bytes.
+def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
+    """Yield the whole lines in the last ``tail_bytes``.
 
     Their numbers count from the first line read.
     """
     size = stream.seek(0, os.SEEK_END)
-    offset = stream.seek(max(0, size - reach - 1))
-    if size > reach:
+    offset = stream.seek(max(0, size - tail_bytes - 1))
+    if size > tail_bytes:
         offset += len(
             stream.readline()
         )  # the rest of a line that began before the reach, or just its line feed
@@ -91,11 +93,11 @@ class SharedFile:
     def stream(self) -> Iterator[BinaryIO]:
         """Yield the file from its beginning. Raise OSError if it can't be read."""
         if self._is_in_use:
-            with open(self.path, "rb", buffering=SEARCHED_BYTES) as own:
-                yield own
+            with open(self.path, "rb", buffering=SEARCH_CHUNK_BYTES) as own_stream:
+                yield own_stream
             return
         if self._stream is None:
-            self._stream = open(self.path, "rb", buffering=4 * STEP)  # noqa: SIM115 - closed with this
+            self._stream = open(self.path, "rb", buffering=4 * STEP_BYTES)  # noqa: SIM115 - closed with this
         self._is_in_use = True
         try:
             self._stream.seek(0)
@@ -130,10 +132,10 @@ def open_transcript(file: str | SharedFile, buffering: int = -1) -> Iterator[Bin
 def read_exactly(stream: BinaryIO, offset: int, length: int) -> bytes:
     """Return bytes of a file. Raise SessionNotFound if it has become shorter."""
     stream.seek(offset)
-    found = stream.read(length)
-    if len(found) < length:
+    content = stream.read(length)
+    if len(content) < length:
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
-    return found
+    return content
 
 
 def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
@@ -141,50 +143,54 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
 
     They have no numbers.
     """
-    later: list[
+    later_lines: list[
         bytes
     ] = []  # the parts of a line whose beginning was not reached yet, last one first
-    step = STEP
+    step_bytes = STEP_BYTES
     while end > 0:
-        start = max(0, end - step)
-        piece = read_exactly(stream, start, end - start)
-        stop = len(piece)
-        while stop > 0:
+        start = max(0, end - step_bytes)
+        chunk = read_exactly(stream, start, end - start)
+        line_end = len(chunk)
+        while line_end > 0:
             # A line feed at the very end belongs to this line; any other one ends the previous
             # line.
-            feed = piece.rfind(b"\n", 0, stop if later else stop - 1)
-            if feed < 0:
-                later.append(piece[:stop])
+            line_feed = chunk.rfind(b"\n", 0, line_end if later_lines else line_end - 1)
+            if line_feed < 0:
+                later_lines.append(chunk[:line_end])
                 break
-            yield Line(-1, start + feed + 1, b"".join([piece[feed + 1 : stop], *later[::-1]]))
-            later, stop = [], feed + 1
-        end, step = start, min(2 * step, SEARCHED_BYTES)
-    if later:
-        yield Line(-1, 0, b"".join(later[::-1]))
+            yield Line(
+                -1,
+                start + line_feed + 1,
+                b"".join([chunk[line_feed + 1 : line_end], *later_lines[::-1]]),
+            )
+            later_lines, line_end = [], line_feed + 1
+        end, step_bytes = start, min(2 * step_bytes, SEARCH_CHUNK_BYTES)
+    if later_lines:
+        yield Line(-1, 0, b"".join(later_lines[::-1]))
 
 
-def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, floor: int = 0) -> int:
-    """Return the offset of the last line with ``needle`` between the bytes ``floor`` and ``end``, or -1."""
-    after = b""
-    while end > floor:
-        start = max(floor, end - SEARCHED_BYTES)
-        piece = read_exactly(stream, start, end - start) + after
-        found = piece.rfind(needle)
-        if found >= 0:
-            return find_line_start(stream, start + found)
-        after, end = piece[: len(needle) - 1], start
+def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, start_limit: int = 0) -> int:
+    """Return the offset of the last line with ``needle`` between two byte offsets, or -1."""
+    next_beginning = b""
+    while end > start_limit:
+        start = max(start_limit, end - SEARCH_CHUNK_BYTES)
+        chunk = read_exactly(stream, start, end - start) + next_beginning
+        position = chunk.rfind(needle)
+        if position >= 0:
+            return find_line_start(stream, start + position)
+        next_beginning, end = chunk[: len(needle) - 1], start
     return -1
 
 
-def find_line_start(stream: BinaryIO, place: int) -> int:
-    """Return the offset of the line that contains the byte at ``place``."""
-    step = STEP
-    while place > 0:
-        start = max(0, place - step)
-        found = read_exactly(stream, start, place - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        place, step = start, min(2 * step, SEARCHED_BYTES)
+def find_line_start(stream: BinaryIO, position: int) -> int:
+    """Return the offset of the line that contains the byte at ``position``."""
+    step_bytes = STEP_BYTES
+    while position > 0:
+        start = max(0, position - step_bytes)
+        line_feed = read_exactly(stream, start, position - start).rfind(b"\n")
+        if line_feed >= 0:
+            return start + line_feed + 1
+        position, step_bytes = start, min(2 * step_bytes, SEARCH_CHUNK_BYTES)
     return 0
 
 
@@ -196,48 +202,52 @@ class LineNumbers:
         # the number of line feeds before each step, and before the uncounted rest
         self._before = [0]
 
-    def total(self, stream: BinaryIO) -> int:
+    def count_lines(self, stream: BinaryIO) -> int:
         """Return the number of lines, including one without an ending."""
         self._count_lines(stream, self._size)
-        unended = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
-        return self._before[-1] + unended
+        has_unended_line = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
+        return self._before[-1] + has_unended_line
 
-    def of(self, stream: BinaryIO, offset: int) -> int:
+    def number_at(self, stream: BinaryIO, offset: int) -> int:
         """Return the 0-based number of the line at ``offset``."""
         self._count_lines(stream, offset)
-        step, rest = divmod(offset, STEP)
-        return self._before[step] + read_exactly(stream, offset - rest, rest).count(b"\n")
+        step, rest_bytes = divmod(offset, STEP_BYTES)
+        return self._before[step] + read_exactly(stream, offset - rest_bytes, rest_bytes).count(
+            b"\n"
+        )
 
-    def start(self, stream: BinaryIO, number: int) -> int:
+    def offset_of_line(self, stream: BinaryIO, number: int) -> int:
         """Return the offset of the line with this number, or -1 past the end."""
         if number <= 0:
             if number == 0 < self._size:
                 return 0
             return -1
         while self._before[-1] < number and self._lines_counted < self._size:
-            self._count_lines(stream, self._lines_counted + SEARCHED_BYTES)
+            self._count_lines(stream, self._lines_counted + SEARCH_CHUNK_BYTES)
         if self._before[-1] < number:
             return -1
         step = bisect_left(self._before, number) - 1
-        piece = read_exactly(stream, step * STEP, min(STEP, self._size - step * STEP))
-        feed = -1
+        chunk = read_exactly(
+            stream, step * STEP_BYTES, min(STEP_BYTES, self._size - step * STEP_BYTES)
+        )
+        line_feed = -1
         for _ in range(number - self._before[step]):
-            feed = piece.index(b"\n", feed + 1)
-        start = step * STEP + feed + 1
+            line_feed = chunk.index(b"\n", line_feed + 1)
+        start = step * STEP_BYTES + line_feed + 1
         if start < self._size:
             return start
         return -1
 
     @property
     def _lines_counted(self) -> int:
-        return min((len(self._before) - 1) * STEP, self._size)
+        return min((len(self._before) - 1) * STEP_BYTES, self._size)
 
     def _count_lines(self, stream: BinaryIO, end: int) -> None:
         while self._lines_counted < min(end, self._size):
-            piece = read_exactly(
-                stream, self._lines_counted, min(STEP, self._size - self._lines_counted)
+            chunk = read_exactly(
+                stream, self._lines_counted, min(STEP_BYTES, self._size - self._lines_counted)
             )
-            self._before.append(self._before[-1] + piece.count(b"\n"))
+            self._before.append(self._before[-1] + chunk.count(b"\n"))
 
 
 def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
@@ -247,14 +257,16 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
     return stream.read(end - start)
 
 
-GIANT = 100_000_000  # bytes above which clients were reported to hang or run out of memory
+MIN_GIANT_FILE_BYTES = (
+    100_000_000  # bytes above which clients were reported to hang or run out of memory
+)
 # bytes that no request can contain: 2.5 million tokens, or more images than the API accepts
-GIANT_LINE = 10_000_000
+MIN_GIANT_LINE_BYTES = 10_000_000
 
 
 def measure_longest_line(path: str) -> int:
     """Return the length in bytes of a file's longest line, 0 for an empty file. Raise OSError if it can't be read."""
-    longest = start = 0
+    longest_length = start = 0
     with open(path, "rb") as stream:
         try:
             content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -263,10 +275,10 @@ def measure_longest_line(path: str) -> int:
         with content:
             while start < len(content):
                 # Skip whole lines that are not longer than the longest so far.
-                ended = content.rfind(b"\n", start, start + longest + 1)
-                if ended < 0:
-                    ended = content.find(b"\n", start + longest)
-                    ended = len(content) if ended < 0 else ended
-                    longest = max(longest, ended - start)
-                start = ended + 1
-    return longest
+                line_end = content.rfind(b"\n", start, start + longest_length + 1)
+                if line_end < 0:
+                    line_end = content.find(b"\n", start + longest_length)
+                    line_end = len(content) if line_end < 0 else line_end
+                    longest_length = max(longest_length, line_end - start)
+                start = line_end + 1
+    return longest_length

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.transcripts import records, script_calls
-from resume_hooks.transcripts.attachments import sent_texts
+from resume_hooks.transcripts.attachments import iterate_sent_texts
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.records import Record, string
 
@@ -34,9 +34,9 @@ class KeptSegment(NamedTuple):
 class Node:
     """A linked record. ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
-    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``:
+    ``has_sent_uuid``: the uuid is the one under which the record was sent, not its own. ``copied``:
     its content also precedes the last boundary (``transcript.CopyDetector``). ``characters`` is the
-    number of characters that reach the API. ``logical`` is the record that a boundary follows.
+    number of characters that reach the API. ``logical_parent`` is the record that a boundary follows.
     """
 
     uuid: str
@@ -46,7 +46,7 @@ class Node:
     offset: int = 0
     length: int = 0
     session_id: str | None = None
-    given_uuid: bool = False
+    has_sent_uuid: bool = False
     subtype: str = ""
     sidechain: bool = False
     summary: bool = False
@@ -61,36 +61,36 @@ class Node:
     input_tokens: int = 0
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
-    segment: KeptSegment | None = None
-    logical: str = ""
+    kept_segment: KeptSegment | None = None
+    logical_parent: str = ""
 
     @property
-    def boundary(self) -> bool:
+    def is_boundary(self) -> bool:
         """Whether the record is a compaction's boundary."""
         return self.subtype == records.COMPACTION
 
     @property
-    def spoken(self) -> bool:
+    def is_message(self) -> bool:
         """Whether the record is a message of the user or the assistant.
 
         A conversation can end only at a message.
         """
-        return self.kind in records.MESSAGES
+        return self.kind in records.MESSAGE_KINDS
 
     @property
-    def said(self) -> bool:
+    def is_in_conversation(self) -> bool:
         """Whether it is part of the conversation, and not the output of a client's own command."""
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
-    def is_of(self, record: Record | None) -> bool:
+    def is_node_of(self, record: Record | None) -> bool:
         """Check whether a record that was read again is this one."""
         return record is not None and self.uuid in records.uuids(record)
 
     @property
-    def aside(self) -> bool:
+    def is_remark(self) -> bool:
         """Whether the record accompanies messages: an attachment, a system note, or a remark of the client."""
         if self.kind == records.SYSTEM:
-            return not self.boundary
+            return not self.is_boundary
         return self.kind == records.ATTACHMENT or (self.meta and not self.results)
 
 
@@ -107,36 +107,36 @@ class Checkpoint:
     emptied: bool = False
     hinted: bool = False
 
-    def point(self, leaf: str | None, *, explicit: bool) -> None:
+    def set_leaf(self, leaf: str | None, *, explicit: bool) -> None:
         """Process a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
         self.hinted = True
         if leaf:
-            same = leaf == self.uuid
-            self.explicit = explicit or (self.explicit and same)
-            self.ever_explicit = explicit or (self.ever_explicit and same)
+            is_same = leaf == self.uuid
+            self.explicit = explicit or (self.explicit and is_same)
+            self.ever_explicit = explicit or (self.ever_explicit and is_same)
             self.uuid, self.emptied = leaf, False
         elif explicit:
-            self.forget()
+            self.clear()
             self.emptied = True
 
-    def pass_record(self, node: Node) -> None:
+    def process_record(self, node: Node) -> None:
         """Process a linked record of the file."""
         if not node.sidechain:
             self.explicit = self.emptied = False
-        if node.boundary:
-            self.forget()
+        if node.is_boundary:
+            self.clear()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the checkpoint."""
         self.uuid = ""
         self.explicit = self.ever_explicit = self.emptied = False
 
 
-def walk_up(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
+def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
     """Yield ``node`` and the records above it, until a root, a gap or a cycle."""
-    seen: set[str] = set()
-    while node is not None and node.uuid not in seen:
-        seen.add(node.uuid)
+    seen_ids: set[str] = set()
+    while node is not None and node.uuid not in seen_ids:
+        seen_ids.add(node.uuid)
         yield node
         node = parent(node)
 
@@ -155,17 +155,17 @@ def make_node(record: Record, line: Line) -> Node:
         node.session_id = sys.intern(session_id)
     else:
         node.session_id = None
-    if kind in records.MESSAGES:
+    if kind in records.MESSAGE_KINDS:
         _read_message(node, record)
         if script_calls.is_unsent(record):
             node.characters = 0
     elif kind == records.ATTACHMENT:
-        node.characters = sum(len(text) for _, text in sent_texts(record))
+        node.characters = sum(len(text) for _, text in iterate_sent_texts(record))
     elif kind == records.SYSTEM:
         node.subtype = string(record, "subtype")
-        if node.boundary:
-            node.segment = _read_kept_segment(get("compactMetadata"))
-            node.logical = string(record, "logicalParentUuid")
+        if node.is_boundary:
+            node.kept_segment = _read_kept_segment(get("compactMetadata"))
+            node.logical_parent = string(record, "logicalParentUuid")
     return node
 
 
@@ -193,11 +193,11 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
     calls: list[str] = []
     results: list[str] = []
     characters = 0
-    sound = False
+    has_valid_block = False
     for block in content:
         if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
             continue
-        sound = True
+        has_valid_block = True
         if kind == records.CALL and node.kind == records.ASSISTANT:
             calls.append(string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
@@ -206,29 +206,31 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
         if kind == records.CALL:
             characters += sum(map(len, records.strings_in_value(block.get("input"))))
         elif kind == records.RESULT:
-            characters += sum(len(string(inner, "text")) for inner in records.result_blocks(block))
+            characters += sum(
+                len(string(inner_block, "text")) for inner_block in records.result_blocks(block)
+            )
         else:
             characters += len(string(block, "text")) + len(string(block, "thinking"))
     node.calls, node.results, node.characters = tuple(calls), tuple(results), characters
-    return sound
+    return has_valid_block
 
 
 def _read_kept_segment(metadata: object) -> KeptSegment | None:
     if not isinstance(metadata, dict):
         return None
-    listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    if isinstance(listed, dict):
-        uuids = listed.get("uuids")
+    message_list, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
+    if isinstance(message_list, dict):
+        uuids = message_list.get("uuids")
         if isinstance(uuids, list):
-            order = tuple(uuid for uuid in uuids if isinstance(uuid, str))
+            kept_order = tuple(uuid for uuid in uuids if isinstance(uuid, str))
         else:
-            order = ()
-        return KeptSegment(string(listed, "anchorUuid"), "", "", order)
-    if isinstance(walked, dict):
+            kept_order = ()
+        return KeptSegment(string(message_list, "anchorUuid"), "", "", kept_order)
+    if isinstance(segment, dict):
         return KeptSegment(
-            string(walked, "anchorUuid"),
-            string(walked, "headUuid"),
-            string(walked, "tailUuid"),
+            string(segment, "anchorUuid"),
+            string(segment, "headUuid"),
+            string(segment, "tailUuid"),
             None,
         )
     return None

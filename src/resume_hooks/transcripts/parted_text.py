@@ -11,19 +11,19 @@ import re
 from collections.abc import Iterable
 
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART
+from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
 
 # units of a part; the client replaces a text of more than 10,000 by a preview
 MAX_PART_UNITS = 9_800
 MAX_PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
 MAX_TEXT_UNITS = 38_500  # units of a text that always fits into this number of parts
-_ROOM = MAX_PART_UNITS - 100  # without the words that number the part
-_NEAR = 100  # a long line is cut at a sentence's end in the last units of a part
+_MAX_PIECE_UNITS = MAX_PART_UNITS - 100  # without the words that number the part
+_SENTENCE_SEARCH_UNITS = 100  # a long line is cut at a sentence's end in the last units of a part
 
-_ANY_ORDER = "(the parts may stand in any order)"
-_FIRST = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER})"
-_FURTHER = f"{FURTHER_PART}: part {{}} of {{}} {_ANY_ORDER}:"
-_NUMBER = re.escape("{}")
+_ANY_ORDER_NOTE = "(the parts may stand in any order)"
+_FIRST_PART_LINE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
+_FURTHER_PART_LINE = f"{FURTHER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
+_NUMBER_FIELD = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
@@ -38,62 +38,65 @@ def split_into_parts(text: str) -> list[str]:
         return [text]
     pieces = _split_by_lines(text)
     if len(pieces) > MAX_PARTS:
-        pieces = _split_fully(text)
+        pieces = _split_into_fewest(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
     if not end:  # one line longer than a part: there is no line before it
         line, rest = "", first
     count = len(pieces)
-    headed = f"{line}{end}{_FIRST.format(count)}\n{rest}"
+    first_part = f"{line}{end}{_FIRST_PART_LINE.format(count)}\n{rest}"
     return [
-        headed,
-        *(f"{_FURTHER.format(number, count)}\n{piece}" for number, piece in enumerate(others, 2)),
+        first_part,
+        *(
+            f"{_FURTHER_PART_LINE.format(number, count)}\n{piece}"
+            for number, piece in enumerate(others, 2)
+        ),
     ]
 
 
 def join_parts(texts: Iterable[str]) -> list[str]:
     """Return the texts of hooks, with the parts of a split text joined, as far as they arrived."""
-    first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern(_FIRST)}\\n)")
-    further_line = re.compile(f"{_pattern(_FURTHER)}\\n")
-    whole: list[str] = []
+    first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern_of_part_line(_FIRST_PART_LINE)}\\n)")
+    further_line = re.compile(f"{_pattern_of_part_line(_FURTHER_PART_LINE)}\\n")
+    joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
-    at = 0  # the position of the joined text
+    text_index = 0  # the position of the joined text
     for text in texts:
-        if found := further_line.match(text):
-            parts.append((int(found[1]), text[found.end() :]))
-        elif found := first_line.match(text):
-            at = len(whole)
-            parts.append((1, text[: found.start(1)] + text[found.end(1) :]))
+        if match := further_line.match(text):
+            parts.append((int(match[1]), text[match.end() :]))
+        elif match := first_line.match(text):
+            text_index = len(joined_texts)
+            parts.append((1, text[: match.start(1)] + text[match.end(1) :]))
         else:
-            whole.append(text)
+            joined_texts.append(text)
     if parts:
-        whole.insert(at, "".join(text for _, text in sorted(parts)))
-    return whole
+        joined_texts.insert(text_index, "".join(text for _, text in sorted(parts)))
+    return joined_texts
 
 
-def _pattern(line: str) -> str:
+def _pattern_of_part_line(line: str) -> str:
     """Return the regular expression of a line that numbers a part."""
-    return re.escape(line).replace(_NUMBER, "([2-9])")
+    return re.escape(line).replace(_NUMBER_FIELD, "([2-9])")
 
 
 def _split_by_lines(text: str) -> list[str]:
     """Split a text into pieces of whole lines; cut a line that is longer than a piece."""
     pieces: list[str] = []
-    left = 0  # remaining units in the last piece
+    remaining_units = 0  # remaining units in the last piece
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
-        if utf16_length(line) <= left:
+        if utf16_length(line) <= remaining_units:
             pieces[-1] += line
-            left -= utf16_length(line)
+            remaining_units -= utf16_length(line)
         else:
-            pieces += _split_fully(line)
-            left = _ROOM - utf16_length(pieces[-1])
+            pieces += _split_into_fewest(line)
+            remaining_units = _MAX_PIECE_UNITS - utf16_length(pieces[-1])
     return pieces
 
 
-def _split_fully(text: str) -> list[str]:
+def _split_into_fewest(text: str) -> list[str]:
     """Split a text into as few pieces as possible."""
     pieces = []
-    while utf16_length(text) > _ROOM:
+    while utf16_length(text) > _MAX_PIECE_UNITS:
         pieces.append(_cut_at_sentence(text))
         text = text[len(pieces[-1]) :]
     return [*pieces, text]
@@ -101,10 +104,10 @@ def _split_fully(text: str) -> list[str]:
 
 def _cut_at_sentence(text: str) -> str:
     """Return a piece's worth of a text, up to the end of a line, a sentence or a word if one is near."""
-    piece = cut_to_utf16_units(text, _ROOM)
-    near = len(cut_to_utf16_units(text, _ROOM - _NEAR))
+    piece = cut_to_utf16_units(text, _MAX_PIECE_UNITS)
+    search_start = len(cut_to_utf16_units(text, _MAX_PIECE_UNITS - _SENTENCE_SEARCH_UNITS))
     for end in ("\n", ". ", " "):
-        at = piece.rfind(end, near)
-        if at >= 0:
-            return piece[: at + len(end)]
+        end_index = piece.rfind(end, search_start)
+        if end_index >= 0:
+            return piece[: end_index + len(end)]
     return piece

@@ -11,7 +11,7 @@ from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, string
 
 # the length of our shortest placeholder; contents up to this length are never trimmed
-MIN_PLACEHOLDER = 72
+MIN_PLACEHOLDER_CHARACTERS = 72
 
 _OUR_PLACEHOLDER = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
@@ -22,13 +22,13 @@ _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [
 """Another trimming tool's notice at the end of a text that it cut."""
 
 # a placeholder of ours is within this number of characters of a text's start
-PLACEHOLDER_REACH = 1_000
-NOTICE_REACH = (
+MAX_PLACEHOLDER_OFFSET = 1_000
+NOTICE_SEARCH_CHARACTERS = (
     # another tool's notice, which names a file, fits in this number of characters at a text's end
     4_500
 )
-_RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
-UNANSWERED = (
+_RESPONSE_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
+MISSING_RESULT_TEXT = (
     "Interrupted: no result of this call was recorded. It may have taken effect; check "
     "before you repeat it."
 )
@@ -54,7 +54,7 @@ def result_placeholder(
 ) -> str:
     """Return the placeholder for a tool's output."""
     return _placeholder_text(
-        f"Results from {_one_word(tool)} tool suppressed",
+        f"Results from {_convert_to_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
         why,
@@ -66,7 +66,7 @@ def input_placeholder(
 ) -> str:
     """Return the placeholder for a tool's input."""
     return _placeholder_text(
-        f"Input of {_one_word(tool)} tool suppressed",
+        f"Input of {_convert_to_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
         why,
@@ -103,9 +103,9 @@ def attachment_placeholder(characters: int, original: OriginalReference, why: st
 
 def contains_placeholder(text: str) -> bool:
     """Check whether ``text`` contains a placeholder. Trimming it again would lose the reference to the original."""
-    return _OUR_PLACEHOLDER.search(text, 0, PLACEHOLDER_REACH) is not None or was_cut_by_other_tool(
-        text
-    )
+    return _OUR_PLACEHOLDER.search(
+        text, 0, MAX_PLACEHOLDER_OFFSET
+    ) is not None or was_cut_by_other_tool(text)
 
 
 def is_placeholder(text: str) -> bool:
@@ -113,7 +113,7 @@ def is_placeholder(text: str) -> bool:
 
     A program can also print a placeholder; its own output then follows.
     """
-    if not text.startswith("[") or len(text) > PLACEHOLDER_REACH or "\n" in text.strip():
+    if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
         return False
     return text.rstrip().endswith("]") and _OUR_PLACEHOLDER.match(text) is not None
 
@@ -127,20 +127,24 @@ def was_cut_by_other_tool(text: str) -> bool:
     """Check whether another trimming tool cut ``text``, by its notice at the end."""
     return (
         text.endswith((" chars).", "]"))
-        and _OTHER_TOOLS_NOTICE.search(text[-NOTICE_REACH:]) is not None
+        and _OTHER_TOOLS_NOTICE.search(text[-NOTICE_SEARCH_CHARACTERS:]) is not None
     )
 
 
 def is_response_placeholder(text: str) -> bool:
     """Check whether ``text`` is the placeholder for a text of the model."""
-    return text.startswith(_RESPONSE) and is_placeholder(text)
+    return text.startswith(_RESPONSE_BEGINNINGS) and is_placeholder(text)
 
 
-def _placeholder_text(what: str, size: str, original: OriginalReference, why: str) -> str:
-    return f"[{what} - original {size}; original: {original}{f'; {why}' if why else ''}]"
+def _placeholder_text(
+    content_name: str, size: str, original: OriginalReference, reason: str
+) -> str:
+    return (
+        f"[{content_name} - original {size}; original: {original}{f'; {reason}' if reason else ''}]"
+    )
 
 
-def _one_word(name: str) -> str:
+def _convert_to_one_word(name: str) -> str:
     """Convert a name from a transcript to one word of a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 
@@ -158,7 +162,7 @@ class Origin(NamedTuple):
         """The reference for a placeholder."""
         return OriginalReference(self.session_id, self.record)
 
-    def marks(self, block: int) -> dict[str, Any]:
+    def trim_fields(self, block: int) -> dict[str, Any]:
         """Return the fields of a trimmed record; ``block`` is the first trimmed block."""
         return {
             "truncated": True,
@@ -170,7 +174,7 @@ class Origin(NamedTuple):
         }
 
 
-TRIM_FIELDS = frozenset(Origin("", "", "", 0).marks(0))
+TRIM_FIELDS = frozenset(Origin("", "", "", 0).trim_fields(0))
 """The fields of a trimmed record, and of a trimmed line in another agent's session."""
 
 
@@ -181,7 +185,7 @@ def read_origin(record: Record) -> Origin | None:
 
     The file is untrusted: verify that it is a session with that id before opening it.
     """
-    said, file, index = (
+    recorded_id, file, index = (
         string(record, "original_session_id"),
         string(record, "original_session"),
         None,
@@ -191,9 +195,9 @@ def read_origin(record: Record) -> Origin | None:
     ):
         index = record["original_index"]
     # a file that was trimmed by its path
-    named_so = said == os.path.splitext(os.path.basename(file))[0]
-    if is_session_id(said) or named_so:
-        session_id = said
+    is_name_of_file = recorded_id == os.path.splitext(os.path.basename(file))[0]
+    if is_session_id(recorded_id) or is_name_of_file:
+        session_id = recorded_id
     else:
         session_id = session_id_from_path(file) or ""
     if index is None or index < 0 or not (file or session_id):

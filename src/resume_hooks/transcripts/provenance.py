@@ -23,7 +23,7 @@ from resume_hooks.transcripts.records import Record, string
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
 # bytes to read of a first line, which may be a record with metadata merged into it
-MAX_FIRST_LINE = 4 * 1024 * 1024
+MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
 FORK_SEARCH_BYTES = 64 * 1024  # bytes to search for a fork's mark
 
 
@@ -69,9 +69,9 @@ class TrimRecord(NamedTuple):
 def read_parent(file: str | SharedFile) -> Parent | None:
     """Return the parent that a session file names, or None. Raise OSError if it can't be read."""
     with file.stream() if isinstance(file, SharedFile) else open(file, "rb") as stream:
-        first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
-        if b'_metadata"' in first and (found := parent_from_record(records.parse(first))):
-            return found
+        first = Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
+        if b'_metadata"' in first and (parent := parent_from_record(records.parse(first))):
+            return parent
         rest = stream.read(max(0, FORK_SEARCH_BYTES - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
     for record in (
@@ -137,35 +137,37 @@ def parent_from_record(record: Record | None) -> Parent | None:
     """Return the parent that a session's first record names, or None."""
     if record is None:
         return None
-    trim, on = (
+    trim, derivation = (
         records.mapping(record, "trim_metadata"),
         records.mapping(record, "continue_metadata"),
     )
     file = (
-        string(on, "parent_session_file")
-        or string(on, "parent_file")
+        string(derivation, "parent_session_file")
+        or string(derivation, "parent_file")
         or string(trim, "parent_file")
     )
-    said = (
-        string(on, "parent_session_id"),
+    candidate_ids = (
+        string(derivation, "parent_session_id"),
         string(trim, "parent_session_id"),
         session_id_from_path(file),
     )
-    session_id = next((text for text in said if text and is_session_id(text)), "")
+    session_id = next((text for text in candidate_ids if text and is_session_id(text)), "")
     if not file and not session_id:
         return None
     return Parent(
         session_id=session_id,
         file=file,
         derivation_type="trimmed" if trim else "continued",
-        kind=current_kind(string(on, "continuation_type")) or ("trim" if trim else "rollover"),
-        at=string(on, "continued_at") or string(trim, "trimmed_at"),
-        exported_file=string(on, "exported_file") or string(on, "exported_chat_log"),
-        subagent=string(on, "subagent"),
+        kind=current_kind_name(string(derivation, "continuation_type"))
+        or ("trim" if trim else "rollover"),
+        at=string(derivation, "continued_at") or string(trim, "trimmed_at"),
+        exported_file=string(derivation, "exported_file")
+        or string(derivation, "exported_chat_log"),
+        subagent=string(derivation, "subagent"),
     )
 
 
-def current_kind(kind: str) -> str:
+def current_kind_name(kind: str) -> str:
     """Return the current name of a kind of child, or ``""`` for an invalid one, because the name is displayed."""
     if not _KIND.fullmatch(kind):
         return ""

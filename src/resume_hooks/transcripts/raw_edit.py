@@ -17,12 +17,12 @@ from resume_hooks.errors import TooDeep
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.records import Record, parse, string, usage
 
-_USAGE = b'"usage":{'
-_CONTENT = b'"content":'
+_USAGE_START = b'"usage":{'
+_CONTENT_START = b'"content":'
 # occurrences of a field's text to try in a line; each try parses the line, which may be long
-_TRIES = 32
+_MAX_OCCURRENCES = 32
 
-_COUNT, _NONE = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
+_TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode_record(record: Record) -> bytes:
@@ -55,32 +55,36 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
     Re-encode the record only if the raw text may belong to a nested field, or has another program's
     spacing.
     """
-    changed = body
+    changed_body = body
     for key, value in new.items():
         if value == old[key]:
             continue
-        there, wanted = _field_bytes(key, old[key]), _field_bytes(key, value)
+        old_bytes, new_bytes = _encode_field(key, old[key]), _encode_field(key, value)
         # A key that occurs once is the record's own, unless the record lacks it and a nested field
         # is null.
-        if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
-            return _set_one_by_one(body, old, new)
-        changed = changed.replace(there, wanted)
-    return changed
+        if (
+            old[key] is None
+            or changed_body.count(f'"{key}"'.encode()) != 1
+            or old_bytes not in changed_body
+        ):
+            return _set_fields_one_by_one(body, old, new)
+        changed_body = changed_body.replace(old_bytes, new_bytes)
+    return changed_body
 
 
 def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
     """Set one field of ``record`` in its bytes ``body`` and keep all other bytes. Return None if that fails."""
-    there, wanted = _field_bytes(key, record[key]), _field_bytes(key, value)
-    start = body.find(there)
-    for _ in range(_TRIES):
+    old_bytes, new_bytes = _encode_field(key, record[key]), _encode_field(key, value)
+    start = body.find(old_bytes)
+    for _ in range(_MAX_OCCURRENCES):
         if start < 0:
             break
-        changed = body[:start] + wanted + body[start + len(there) :]
+        changed_body = body[:start] + new_bytes + body[start + len(old_bytes) :]
         # Only one occurrence changed, so comparing the field suffices; whole records may be nested
         # too deeply to compare.
-        if (parsed := parse(changed)) and key in parsed and parsed[key] == value:
-            return changed
-        start = body.find(there, start + 1)
+        if (parsed := parse(changed_body)) and key in parsed and parsed[key] == value:
+            return changed_body
+        start = body.find(old_bytes, start + 1)
     return None
 
 
@@ -100,45 +104,51 @@ def add_field(body: bytes, key: str, value: object) -> bytes:
     record = parse(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
         return set_field(body, record, key, value) or encode_record({**record, key: value})
-    return b"%s,%s}" % (body.rstrip()[:-1], _field_bytes(key, value))
+    return b"%s,%s}" % (body.rstrip()[:-1], _encode_field(key, value))
 
 
 def clear_usage(body: bytes) -> bytes:
     """Set an assistant line's token counts to zero, because stale counts would trigger a compaction."""
-    start = body.rfind(_USAGE)
-    if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
-        end = _object_end(body, start + len(_USAGE))  # clients write the content before the usage
-        return body[:start] + _COUNT.sub(_NONE, body[start:end]) + body[end:]
+    start = body.rfind(_USAGE_START)
+    if (
+        start >= 0
+        and body.find(_USAGE_START, 0, start) < 0
+        and body.find(_CONTENT_START, start) < 0
+    ):
+        end = _find_object_end(
+            body, start + len(_USAGE_START)
+        )  # clients write the content before the usage
+        return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse(body)
     if record is None or not (counts := usage(record)):
         return body
-    record["message"]["usage"] = orjson.loads(_COUNT.sub(_NONE, encode_record(counts)))
+    record["message"]["usage"] = orjson.loads(_TOKEN_COUNT.sub(_ZERO_COUNT, encode_record(counts)))
     return encode_record(record)
 
 
-def _object_end(body: bytes, start: int) -> int:
+def _find_object_end(body: bytes, start: int) -> int:
     """Return the end of an object that begins before ``start``; a usage has no strings with braces."""
     depth, end = 1, start
-    while depth and (closing := body.find(b"}", end)) >= 0:
-        depth += body.count(b"{", end, closing) - 1
-        end = closing + 1
+    while depth and (brace := body.find(b"}", end)) >= 0:
+        depth += body.count(b"{", end, brace) - 1
+        end = brace + 1
     if depth:
         return start
     return end
 
 
-def _field_bytes(key: str, value: object) -> bytes:
+def _encode_field(key: str, value: object) -> bytes:
     if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
         return f'"{key}":"{value}"'.encode()  # an id, the usual case
     return b'"%s":%s' % (key.encode(), _encode_value(value))
 
 
-def _set_one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+def _set_fields_one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     record = parse(body) or {}
     for key, value in new.items():
         if value == old[key]:
             continue
-        wanted = {**record, key: value}
-        body = set_field(body, old, key, value) or encode_record(wanted)
-        record = wanted
+        new_record = {**record, key: value}
+        body = set_field(body, old, key, value) or encode_record(new_record)
+        record = new_record
     return body

@@ -28,8 +28,8 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
 CHAIN_KINDS = frozenset(
     {USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS}
 )  # linked by uuid and parentUuid
-MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records with a message of the conversation
-CLEARED = "microcompact_boundary"
+MESSAGE_KINDS = frozenset({USER, ASSISTANT})  # kinds of records with a message of the conversation
+OUTPUTS_CLEARED = "microcompact_boundary"
 """The subtype of the record that marks a clearing of outputs from the client's memory.
 
 Without it a falling count may have any other reason: fewer tools, another model, another client.
@@ -41,34 +41,34 @@ TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_too
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
 IMAGE, DOCUMENT = "image", "document"  # kinds of blocks
 
-THOUGHTS = frozenset({THINKING, REDACTED_THINKING})
-MEDIA = frozenset({IMAGE, DOCUMENT})
+THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
+MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
 
 _CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 
-READERS = frozenset({"Read", "NotebookRead"})
-WRITERS = frozenset(
+READING_TOOLS = frozenset({"Read", "NotebookRead"})
+WRITING_TOOLS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
 )  # the client's tools that read or write a file
-POLL, POLLED = "write_stdin", "task_id"
+POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
 """An agent's tool that waits for a running command, and its input with the command's task."""
 
-TASK, EXIT_STATUS = "backgroundTaskId", "exitStatus"
+TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
 """Marks on a result of a converted transcript: the task of a running command, and the exit status.
 
 The status is None if nothing recorded it.
 """
 
-INSTRUCTIONS = "instructionsOf"
+INSTRUCTIONS_FIELD = "instructionsOf"
 """A mark on a message of a converted transcript that gave the project's instructions: their name."""
 
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs with the file's path
-MAX_TOKENS = 100_000_000  # larger numbers are not context sizes
+MAX_CONTEXT_TOKENS = 100_000_000  # larger numbers are not context sizes
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client or we wrote without a model
 # the beginning of the answer to a refused call; the user's own words follow
-REJECTION = "The user doesn't want to"
+REJECTION_BEGINNING = "The user doesn't want to"
 
-_NOT_PROMPTS = (
+_OTHER_TEXT_BEGINNINGS = (
     "<local-command-",
     "<command-name>",
     "[Request interrupted",
@@ -82,7 +82,7 @@ _NOT_PROMPTS = (
 A slash command that is a prompt begins with its message instead.
 """
 
-_PLANS = "/plan"
+_PLAN_COMMAND = "/plan"
 """The only client command that is a prompt to the model: it requests a plan for its arguments."""
 
 MIN_PLAN_WORDS = 3  # arguments with fewer words, such as ``open``, are not a request
@@ -98,13 +98,13 @@ def parse(body: bytes) -> Record | None:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return _parse_otherwise(body)
+        return _parse_with_fallback(body)
     if isinstance(value, dict):
         return value
     return None
 
 
-def _parse_otherwise(body: bytes) -> Record | None:
+def _parse_with_fallback(body: bytes) -> Record | None:
     """Parse a body that is not JSON as it stands."""
     record = parse_strict(body)
     if record is None and body.lstrip()[:1] == b"{":
@@ -135,8 +135,8 @@ def _parse_tolerantly(body: bytes) -> Record | None:
         text = body.decode("utf-8", "replace")
         value = json.loads(text)
         if "\\ud" in text.lower():
-            pairs = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-            value = json.loads(pairs.decode("utf-16", "replace"))
+            utf16 = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(utf16.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return None
     if isinstance(value, dict):
@@ -167,10 +167,10 @@ def objects(value: object) -> list[Record]:
     return []
 
 
-def positive_count(value: object, most: int = MAX_TOKENS) -> int:
-    """Return a positive count, clamped to ``most``; 0 for anything else."""
+def positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> int:
+    """Return a positive count, clamped to ``maximum``; 0 for anything else."""
     if isinstance(value, int) and value is not True and value > 0:
-        return min(value, most)
+        return min(value, maximum)
     return 0
 
 
@@ -179,15 +179,15 @@ def strings_in_value(value: object) -> Iterator[str]:
 
     Use no recursion, because a hostile file may be nested without end.
     """
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, dict):
-            waiting += reversed(inner.values())
-        elif isinstance(inner, list):
-            waiting += reversed(inner)
+    pending_values = [value]
+    while pending_values:
+        inner_value = pending_values.pop()
+        if isinstance(inner_value, str):
+            yield inner_value
+        elif isinstance(inner_value, dict):
+            pending_values += reversed(inner_value.values())
+        elif isinstance(inner_value, list):
+            pending_values += reversed(inner_value)
 
 
 def kind(record: Record) -> str:
@@ -207,10 +207,10 @@ def message(record: Record) -> Record:
 
 def blocks(record: Record) -> list[Record]:
     """Return a message's content as blocks; a plain string becomes one text block."""
-    return _as_blocks(message(record).get("content"))
+    return _content_blocks(message(record).get("content"))
 
 
-def _as_blocks(content: object) -> list[Record]:
+def _content_blocks(content: object) -> list[Record]:
     if isinstance(content, str):
         return [{"type": TEXT, "text": content}]
     return objects(content)
@@ -243,7 +243,7 @@ def text(record: Record) -> str:
 
 def result_blocks(block: Record) -> list[Record]:
     """Return a tool result as blocks; a plain string becomes one text block."""
-    return _as_blocks(block.get("content"))
+    return _content_blocks(block.get("content"))
 
 
 def result_text(block: Record) -> str:
@@ -254,9 +254,9 @@ def result_text(block: Record) -> str:
     return "\n".join(string(row, "text") for row in result_blocks(block))
 
 
-def file_from_input(given: Record) -> str:
+def file_from_input(tool_input: Record) -> str:
     """Return the file named in a call's inputs, or ``""``."""
-    return next((path for key in FILE_KEYS if (path := string(given, key))), "")
+    return next((path for key in FILE_KEYS if (path := string(tool_input, key))), "")
 
 
 def is_error(block: Record) -> bool:
@@ -269,7 +269,7 @@ def usage(record: Record) -> Record:
     return mapping(message(record), "usage")
 
 
-def with_content(record: Record, content: object) -> Record:
+def replace_content(record: Record, content: object) -> Record:
     """Return the record with another content in its message."""
     return {**record, "message": {**message(record), "content": content}}
 
@@ -303,9 +303,11 @@ def counted_tokens(record: Record) -> tuple[int, int]:
     if not counts or kind(record) != ASSISTANT:
         return 0, 0
     get = counts.get
-    asked = positive_count(get("input_tokens")) + positive_count(get("cache_read_input_tokens"))
-    asked += positive_count(get("cache_creation_input_tokens"))
-    return asked, asked + positive_count(get("output_tokens"))
+    input_tokens = positive_count(get("input_tokens")) + positive_count(
+        get("cache_read_input_tokens")
+    )
+    input_tokens += positive_count(get("cache_creation_input_tokens"))
+    return input_tokens, input_tokens + positive_count(get("output_tokens"))
 
 
 def model(record: Record) -> str:
@@ -322,34 +324,34 @@ def is_prompt(record: Record) -> bool:
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
         return False
-    found = blocks(record)
-    if not found or any(block.get("type") == RESULT for block in found):
+    message_blocks = blocks(record)
+    if not message_blocks or any(block.get("type") == RESULT for block in message_blocks):
         return False
-    said = text(record).lstrip()
-    return not said.startswith(_NOT_PROMPTS) or _asks_for_plan(said)
+    words = text(record).lstrip()
+    return not words.startswith(_OTHER_TEXT_BEGINNINGS) or _is_plan_request(words)
 
 
-def _asks_for_plan(said: str) -> bool:
+def _is_plan_request(words: str) -> bool:
     """Check whether a text is ``/plan`` with a request, and not with ``open``, as the client stores it."""
-    if not said.startswith(f"<command-name>{_PLANS}</command-name>"):
+    if not words.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False
-    return len(_text_between(said, "<command-args>", "</command-args>").split()) >= MIN_PLAN_WORDS
+    return len(_text_between(words, "<command-args>", "</command-args>").split()) >= MIN_PLAN_WORDS
 
 
 def prompt_text(record: Record) -> str:
     """Return a prompt's text; a slash command as it was typed."""
-    said = text(record)
-    name = _text_between(said, "<command-name>", "</command-name>")
-    if not said.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
-        return said
-    return f"{name} {_text_between(said, '<command-args>', '</command-args>')}".strip()
+    message_text = text(record)
+    name = _text_between(message_text, "<command-name>", "</command-name>")
+    if not message_text.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
+        return message_text
+    return f"{name} {_text_between(message_text, '<command-args>', '</command-args>')}".strip()
 
 
-def _text_between(said: str, opening: str, closing: str) -> str:
-    return said.partition(opening)[2].partition(closing)[0].strip()
+def _text_between(text: str, opening: str, closing: str) -> str:
+    return text.partition(opening)[2].partition(closing)[0].strip()
 
 
-def refuse_foreign(record: Record, path: str) -> None:
+def reject_codex_rollout(record: Record, path: str) -> None:
     """Raise NotATranscript for the first line of a Codex rollout file."""
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         raise NotATranscript(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, string
 
-_COPIES = "repl-error-"
+_COPY_ID_PREFIX = "repl-error-"
 """The prefix of ids for the client's copies of a script's error, made for its own screen."""
 
 
@@ -26,7 +26,9 @@ def is_made_by_script(record: Record) -> bool:
 
 def is_copy_of_error(record: Record) -> bool:
     """Check whether a record only repeats the error of a script, as a call or its result."""
-    return any(records.call_id(block).startswith(_COPIES) for block in records.blocks(record))
+    return any(
+        records.call_id(block).startswith(_COPY_ID_PREFIX) for block in records.blocks(record)
+    )
 
 
 def is_unsent(record: Record) -> bool:
@@ -36,44 +38,44 @@ def is_unsent(record: Record) -> bool:
 
 def results(record: Record) -> list[Record]:
     """Return a record's results, with the client's note as the text of an empty one."""
-    answers = records.results(record)
-    if _is_empty(answers):
-        return records.results(with_result(record))
-    return answers
+    result_blocks = records.results(record)
+    if _is_empty_result(result_blocks):
+        return records.results(add_result_text(record))
+    return result_blocks
 
 
-def with_result(record: Record) -> Record:
+def add_result_text(record: Record) -> Record:
     """Return the record, with the client's note as the text of an empty result."""
-    answers = records.results(record)
-    if not _is_empty(answers):
+    result_blocks = records.results(record)
+    if not _is_empty_result(result_blocks):
         return record
-    told = _text_of_note(record.get("toolUseResult"))
-    if not told:
+    note_text = _format_note(record.get("toolUseResult"))
+    if not note_text:
         return record
     content = []
     for block in records.blocks(record):
-        content.append({**block, "content": told} if block is answers[0] else block)
-    return records.with_content(record, content)
+        content.append({**block, "content": note_text} if block is result_blocks[0] else block)
+    return records.replace_content(record, content)
 
 
-def _is_empty(answers: list[Record]) -> bool:
+def _is_empty_result(result_blocks: list[Record]) -> bool:
     """Check whether a record has exactly one result, and it has no text."""
-    return len(answers) == 1 and answers[0].get("content") == ""
+    return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 
-def _text_of_note(noted: object) -> str:
+def _format_note(note: object) -> str:
     """Return a tool's output as text; ``""`` for a written file, which the call already contains."""
-    if isinstance(noted, str):
-        return noted
-    if not isinstance(noted, dict):
-        return _join_texts(noted)
-    if "structuredPatch" in noted:
+    if isinstance(note, str):
+        return note
+    if not isinstance(note, dict):
+        return _join_texts(note)
+    if "structuredPatch" in note:
         return ""
-    if "stdout" in noted:
-        return "\n".join(part for key in ("stdout", "stderr") if (part := string(noted, key)))
-    read = string(mapping(noted, "file"), "content")
-    plain = read or string(noted, "content") or string(noted, "result")
-    return plain or _join_texts(noted.get("content")) or _join_texts(noted.get("filenames"))
+    if "stdout" in note:
+        return "\n".join(part for key in ("stdout", "stderr") if (part := string(note, key)))
+    file_content = string(mapping(note, "file"), "content")
+    other_text = file_content or string(note, "content") or string(note, "result")
+    return other_text or _join_texts(note.get("content")) or _join_texts(note.get("filenames"))
 
 
 def _join_texts(rows: object) -> str:

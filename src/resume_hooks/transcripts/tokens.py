@@ -29,32 +29,34 @@ from resume_hooks.transcripts.records import (
     string,
 )
 
-MAX_SIDE = 1_568
+MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
-PIXELS_A_TOKEN = 750
+PIXELS_PER_TOKEN = 750
 # of a PDF page: the API's guide gives 1,500 to 3,000 for its text, plus the image
-PAGE_TOKENS = 2_000
+TOKENS_PER_PAGE = 2_000
 
-_TRIMMED = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
+_TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
 """The client's copy of our remark on a trim in place, with the remaining tokens, or thousands of tokens."""
 
-_PAGE = re.compile(rb"/Type\s*/Page\b")
-_HEAD = 64 * 1024  # characters of base64 to decode for an image's size; a multiple of four
+_PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
+_IMAGE_HEAD_CHARACTERS = (
+    64 * 1024
+)  # characters of base64 to decode for an image's size; a multiple of four
 
-DEFAULT_WINDOW = 200_000
-LARGE_WINDOW = 1_000_000
+DEFAULT_WINDOW_TOKENS = 200_000
+LARGE_WINDOW_TOKENS = 1_000_000
 CHARACTERS_PER_TOKEN = 4.0  # for a session that is too short to determine its own ratio
 # tokens of a first request without its prompt: the median of 82 sessions (mostly 28,000 to 44,000)
-USUAL_BASE = 30_000
+USUAL_BASE_TOKENS = 30_000
 # the part that is already cached: the median of 47 sessions (16,000 to 25,000)
-USUAL_SHARED = 18_000
+USUAL_CACHED_TOKENS = 18_000
 # tokens of the window that the client reserves for an answer; its percentages refer to the rest
-ANSWER_RESERVE = 20_000
+ANSWER_RESERVE_TOKENS = 20_000
 # tokens that the client keeps free for an answer and a summary before it compacts automatically
-RESERVED_OUTPUT = 33_000
+OUTPUT_RESERVE_TOKENS = 33_000
 MAX_ESTIMATED_SHARE = 0.02  # a larger share of estimated tokens makes the sum an estimate
-TAIL_REACHES = (256 * 1024, 4 * 1024 * 1024)  # bytes at the end to try before a whole scan
-MAX_FIRST_LINE = 64 * 1024  # bytes of a first line to search for a trim's numbers
+TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)  # bytes at the end to try before a whole scan
+MAX_STATED_LINE_BYTES = 64 * 1024  # bytes of a first line to search for a trim's numbers
 
 
 class FirstRequest(NamedTuple):
@@ -86,10 +88,10 @@ def media_tokens(block: Record) -> int:
     if block.get("type") == DOCUMENT:
         if source.get("type") != "base64":
             return len(data) // 4
-        return PAGE_TOKENS * max(
-            1, len(_PAGE.findall(_decode_base64(data)))
+        return TOKENS_PER_PAGE * max(
+            1, len(_PDF_PAGE.findall(_decode_base64(data)))
         )  # compressed pages may be invisible
-    size = image_size(_decode_base64(data[:_HEAD]))
+    size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
         return image_tokens(size)
     return MAX_IMAGE_TOKENS
@@ -97,8 +99,8 @@ def media_tokens(block: Record) -> int:
 
 def image_tokens(size: ImageSize) -> int:
     """Return the tokens of an image of this size, scaled down as the API does."""
-    scale = min(1.0, MAX_SIDE / max(size.width, size.height, 1))
-    return min(MAX_IMAGE_TOKENS, round(size.width * scale * size.height * scale / PIXELS_A_TOKEN))
+    scale = min(1.0, MAX_IMAGE_SIDE_PIXELS / max(size.width, size.height, 1))
+    return min(MAX_IMAGE_TOKENS, round(size.width * scale * size.height * scale / PIXELS_PER_TOKEN))
 
 
 def image_size(head: bytes) -> ImageSize | None:
@@ -125,24 +127,26 @@ def _webp_size(head: bytes) -> ImageSize | None:
     if len(head) < 30:
         return None
     if kind == b"VP8X":
-        width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
+        width, height = (
+            int.from_bytes(head[offset : offset + 3], "little") + 1 for offset in (24, 27)
+        )
         return ImageSize(width, height)
     if kind == b"VP8L":
-        bits = int.from_bytes(head[21:25], "little")
-        return ImageSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        size_bits = int.from_bytes(head[21:25], "little")
+        return ImageSize((size_bits & 0x3FFF) + 1, (size_bits >> 14 & 0x3FFF) + 1)
     width, height = struct.unpack("<HH", head[26:30])
     return ImageSize(width & 0x3FFF, height & 0x3FFF)
 
 
 def _jpeg_size(head: bytes) -> ImageSize | None:
     """Read a JPEG's frame header by walking its segments, because a thumbnail inside has its own."""
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4])
+    offset = 2
+    while offset + 9 <= len(head) and head[offset] == 0xFF:
+        marker, length = head[offset + 1], int.from_bytes(head[offset + 2 : offset + 4])
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
+            height, width = struct.unpack(">HH", head[offset + 5 : offset + 9])
             return ImageSize(width, height)
-        at += 2 + length
+        offset += 2 + length
     return None
 
 
@@ -180,19 +184,19 @@ class ContextSize(NamedTuple):
         cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
     ) -> ContextSize:
         """Create a size. With a ``window`` of 0, only a count above the default window proves a large one."""
-        known = window > 0 or tokens > DEFAULT_WINDOW
-        return cls(tokens, window or default_window(tokens), kind, reason, known, added)
+        is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
+        return cls(tokens, window or default_window(tokens), kind, reason, is_known, added)
 
     @property
     def limit(self) -> int:
         """The base of the client's own percentages (2.1.330): its window without the reserved answer."""
-        return max(self.window // 2, self.window - ANSWER_RESERVE, 1)
+        return max(self.window // 2, self.window - ANSWER_RESERVE_TOKENS, 1)
 
     @property
     def percent(self) -> int | None:
         """The used share of the limit in per cent, possibly above 100; None if the window is unknown."""
         if self.window_known:
-            return self.most_percent
+            return self.max_percent
         return None
 
     @property
@@ -206,61 +210,61 @@ class ContextSize(NamedTuple):
         return self.kind != MEASURED
 
     @property
-    def most_percent(self) -> int:
+    def max_percent(self) -> int:
         """The share in per cent, or its maximum if the window is unknown, for decisions."""
         return round(100 * self.tokens / self.limit)
 
     @property
-    def share(self) -> str:
+    def share_text(self) -> str:
         """The share in words, ``18 % of 980,000``, or a statement that the window is unknown."""
         if self.window_known:
-            return f"{self.most_percent} % of {self.limit:,}"
+            return f"{self.max_percent} % of {self.limit:,}"
         return "of an unknown window"
 
     @property
     def compacts_at_once(self) -> bool:
         """Whether the client would compact before the next answer."""
-        return self.tokens + RESERVED_OUTPUT > self.window
+        return self.tokens + OUTPUT_RESERVE_TOKENS > self.window
 
 
-def last_counted(chain: Sequence[Node]) -> Node | None:
+def find_last_counted(chain: Sequence[Node]) -> Node | None:
     """Return the last counted answer since the compaction.
 
     Kept messages have counts from before it.
     """
-    floor = chain[0].number if chain and chain[0].boundary else -1
-    counted = [node for node in chain if node.context_tokens and node.number > floor]
-    if not counted:
+    boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
+    counted_nodes = [node for node in chain if node.context_tokens and node.number > boundary_line]
+    if not counted_nodes:
         return None
     # If an answer has several records, use the one written last; the others may have been restored
     # from farther up.
-    answer = counted[-1].message_id
+    answer = counted_nodes[-1].message_id
     return max(
-        (node for node in counted if node.message_id == answer), key=lambda node: node.number
+        (node for node in counted_nodes if node.message_id == answer), key=lambda node: node.number
     )
 
 
 def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> tuple[int, int]:
     """Return the last answer's count (0 without one), and an estimate by ``ratio`` for the content after it."""
-    last = last_counted(chain)
-    if last is None:
+    last_answer = find_last_counted(chain)
+    if last_answer is None:
         return 0, round(sum(node.characters for node in chain) / ratio)
-    after = sum(node.characters for node in chain[chain.index(last) + 1 :])
-    return last.context_tokens, round(after / ratio)
+    later_characters = sum(node.characters for node in chain[chain.index(last_answer) + 1 :])
+    return last_answer.context_tokens, round(later_characters / ratio)
 
 
-def characters_per_token(chain: list[Node]) -> float:
+def measure_characters_per_token(chain: list[Node]) -> float:
     """Return the session's own ratio, from the content between its first and last counted answer."""
-    measured = []
+    counted_indexes = []
     for index, node in enumerate(chain):
         if node.context_tokens:
-            measured.append(index)
-    if len(measured) < 2:
+            counted_indexes.append(index)
+    if len(counted_indexes) < 2:
         return CHARACTERS_PER_TOKEN
-    first, last = measured[0], measured[-1]
-    tokens = chain[last].context_tokens - chain[first].context_tokens
-    added = sum(node.characters for node in chain[first + 1 : last + 1])
-    ratio = added / tokens if tokens > 1_000 else CHARACTERS_PER_TOKEN
+    first_index, last_index = counted_indexes[0], counted_indexes[-1]
+    tokens = chain[last_index].context_tokens - chain[first_index].context_tokens
+    added_characters = sum(node.characters for node in chain[first_index + 1 : last_index + 1])
+    ratio = added_characters / tokens if tokens > 1_000 else CHARACTERS_PER_TOKEN
     return min(max(ratio, 1.5), 8.0)
 
 
@@ -269,12 +273,12 @@ def default_window(tokens: int) -> int:
 
     Transcripts do not contain the model's window.
     """
-    if tokens > DEFAULT_WINDOW:
-        return LARGE_WINDOW
-    return DEFAULT_WINDOW
+    if tokens > DEFAULT_WINDOW_TOKENS:
+        return LARGE_WINDOW_TOKENS
+    return DEFAULT_WINDOW_TOKENS
 
 
-def first_request(ends: HeadTail) -> FirstRequest | None:
+def read_first_request(ends: HeadTail) -> FirstRequest | None:
     """Return the first request without the messages before it, but with attachments, which new sessions get as well.
 
     Instructions before the first prompt count as well, although they are messages. Return None for
@@ -282,53 +286,57 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
     """
     if ends.lacks_beginning:
         return None
-    near = _find_first_request(ends.first_records)
-    if near or ends.small:
-        if near:
-            return near[0]
+    near_request = _find_first_request(ends.first_records)
+    if near_request or ends.small:
+        if near_request:
+            return near_request[0]
         return None
-    far = _find_first_request(ends.early_records)
+    far_request = _find_first_request(ends.early_records)
     # Messages are estimated, so if they make up most of a request, the rest is too uncertain.
-    if far and far[1] <= far[0].tokens:
-        return far[0]
+    if far_request and far_request[1] <= far_request[0].tokens:
+        return far_request[0]
     return None
 
 
-def _find_first_request(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
-    """Return the first request, as in ``first_request``, and the tokens of the messages before it.
+def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, int] | None:
+    """Return the first request, as in ``read_first_request``, and the tokens of the messages before it.
 
     Return None if no request was counted.
     """
-    said = 0
-    for record in early:
-        if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
+    message_characters = 0
+    for record in early_records:
+        if records.kind(record) not in records.MESSAGE_KINDS or not isinstance(
+            record.get("uuid"), str
+        ):
             continue
         node = make_node(record, Line(0, 0, b""))
         if node.sidechain:
             continue
         if node.input_tokens and records.model(record):
-            before = round(said / CHARACTERS_PER_TOKEN)
-            count = max(0, node.input_tokens - before)
-            shared = (
-                positive_count(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
+            message_tokens = round(message_characters / CHARACTERS_PER_TOKEN)
+            count = max(0, node.input_tokens - message_tokens)
+            cached_tokens = (
+                positive_count(records.usage(record).get("cache_read_input_tokens"))
+                or USUAL_CACHED_TOKENS
             )
-            return FirstRequest(count, min(shared, count)), before
+            return FirstRequest(count, min(cached_tokens, count)), message_tokens
         if records.kind(record) == records.ASSISTANT and records.model(record):
             return None  # a copied answer: the next count does not belong to a first request
-        if said or not record.get("isMeta"):
-            said += node.characters
+        if message_characters or not record.get("isMeta"):
+            message_characters += node.characters
     return None
 
 
 def tokens_after_trim(record: Record) -> int:
     """Return the remaining tokens in our remark on a trim in place; 0 for any other record."""
     if string(record, "subtype") == "informational":
-        found = _TRIMMED.match(string(record, "content"))
+        match = _TRIM_REMARK.match(string(record, "content"))
     else:
-        found = None
-    if found:
+        match = None
+    if match:
         return min(
-            int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS
+            int(match[1][:20].replace(",", "")) * (1_000 if match[2] else 1),
+            records.MAX_CONTEXT_TOKENS,
         )
     return 0
 
@@ -340,15 +348,15 @@ def stated_window(stated: StatedSize | None) -> int:
     """
     if stated and stated.window:
         return stated.window
-    if stated and default_window(stated.original) == LARGE_WINDOW:
-        return LARGE_WINDOW
+    if stated and default_window(stated.original) == LARGE_WINDOW_TOKENS:
+        return LARGE_WINDOW_TOKENS
     return 0
 
 
 def large_window(file: str | SharedFile, count: int) -> int:
     """Return the large window that a session states or needs for this number of tokens, or 0."""
     window = stated_window(read_stated_size(file)) or default_window(count)
-    if window > DEFAULT_WINDOW:
+    if window > DEFAULT_WINDOW_TOKENS:
         return window
     return 0
 
@@ -375,29 +383,32 @@ def read_stated_size(file: str | SharedFile) -> StatedSize | None:
     The line is untrusted.
     """
     with open_transcript(file) as stream:
-        first = stream.readline(MAX_FIRST_LINE)
-    if b'_metadata"' in first or b'"context_window"' in first:
-        return stated_size_from_record(parse(first) or {})
+        first_line = stream.readline(MAX_STATED_LINE_BYTES)
+    if b'_metadata"' in first_line or b'"context_window"' in first_line:
+        return stated_size_from_record(parse(first_line) or {})
     return None
 
 
 def stated_size_from_record(record: Record) -> StatedSize | None:
     """Return the size stated in a session's first record, as in ``read_stated_size``."""
-    said, trimmed = mapping(record, "continue_metadata"), mapping(record, "trim_metadata")
-    counted = mapping(trimmed, "stats")
-    count = positive_count(said.get("context_tokens")) or positive_count(
-        counted.get("trimmed_tokens")
+    child_fields, trim_fields = (
+        mapping(record, "continue_metadata"),
+        mapping(record, "trim_metadata"),
+    )
+    trim_stats = mapping(trim_fields, "stats")
+    count = positive_count(child_fields.get("context_tokens")) or positive_count(
+        trim_stats.get("trimmed_tokens")
     )
     window = positive_count(record.get("context_window"))
     if not count and not window:
         return None
-    ratio = said.get("characters_per_token")
+    ratio = child_fields.get("characters_per_token")
     if isinstance(ratio, float) and 1 <= ratio <= 10:
-        sound = ratio
+        valid_ratio = ratio
     else:
-        sound = CHARACTERS_PER_TOKEN
+        valid_ratio = CHARACTERS_PER_TOKEN
     original, saved = (
-        positive_count(counted.get("original_tokens")),
-        positive_count(counted.get("chars_saved")),
+        positive_count(trim_stats.get("original_tokens")),
+        positive_count(trim_stats.get("chars_saved")),
     )
-    return StatedSize(count, original, sound, window, saved)
+    return StatedSize(count, original, valid_ratio, window, saved)

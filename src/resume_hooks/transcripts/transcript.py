@@ -20,9 +20,9 @@ from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
-from resume_hooks.transcripts.chain import SKIPPED_BYTES, RecordGraph, live_chain
+from resume_hooks.transcripts.chain import MIN_SKIPPED_FILE_BYTES, RecordGraph, build_live_chain
 from resume_hooks.transcripts.lines import (
-    SEARCHED_BYTES,
+    SEARCH_CHUNK_BYTES,
     Line,
     LineNumbers,
     SharedFile,
@@ -36,7 +36,7 @@ from resume_hooks.transcripts.lines import (
 from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
 
-QUICK_LIMIT = 8 * 1024 * 1024
+MAX_QUICK_BYTES = 8 * 1024 * 1024
 """Bytes of a live conversation that are scanned while a prompt waits: 0.1 seconds."""
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
@@ -53,29 +53,29 @@ class CopyDetector:
     def __init__(self, until: str = "", latest: str = "") -> None:
         self.until, self.latest = until, latest
 
-    def holds(self, record: Record) -> bool:
+    def is_copy(self, record: Record) -> bool:
         """Check whether the next record is a copy of a record before the last boundary."""
         kind = records.string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
         at = record.get("timestamp")
         if kind == records.SYSTEM and record.get("subtype") == records.COMPACTION:
-            kept = any(
+            has_kept_messages = any(
                 key.startswith("preserved") for key in records.mapping(record, "compactMetadata")
             )
-            self.until = "" if kept else clock.normalize_timestamp(at)
+            self.until = "" if has_kept_messages else clock.normalize_timestamp(at)
             return False
         if not self.until:
-            if kind in records.MESSAGES and isinstance(at, str):
+            if kind in records.MESSAGE_KINDS and isinstance(at, str):
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
             return False  # first in its file: the next records decide
         instant = clock.normalize_timestamp(at)
-        summed_up = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
+        is_new_summary = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
             self.latest
         )
-        if summed_up or (instant > self.until and kind in records.MESSAGES):
+        if is_new_summary or (instant > self.until and kind in records.MESSAGE_KINDS):
             self.until, self.latest = (
                 "",
                 instant,
@@ -115,7 +115,7 @@ class Transcript:
         self._ids: set[str] = set()
         self._counted = 0
 
-    def holds(self, uuid: str) -> bool:
+    def contains_record(self, uuid: str) -> bool:
         """Check whether a record with this id was already read.
 
         Only files with queued prompts build the set.
@@ -127,7 +127,7 @@ class Transcript:
     @cached_property
     def chain(self) -> list[Node]:
         """The records that the client would load on resume, oldest first."""
-        return live_chain(self.nodes, self.checkpoint, self.size)
+        return build_live_chain(self.nodes, self.checkpoint, self.size)
 
     @cached_property
     def by_uuid(self) -> dict[str, Node]:
@@ -140,10 +140,10 @@ class Transcript:
             return self.by_uuid.get(node.parent)
         return None
 
-    def before(self, node: Node) -> Node | None:
+    def node_before_boundary(self, node: Node) -> Node | None:
         """Return the record that a compaction's boundary or summary follows: the named one, or the previous one."""
-        place = bisect_left(self.nodes, node.number, key=lambda one: one.number)
-        return self.by_uuid.get(node.logical) or (self.nodes[place - 1] if place else None)
+        index = bisect_left(self.nodes, node.number, key=lambda candidate: candidate.number)
+        return self.by_uuid.get(node.logical_parent) or (self.nodes[index - 1] if index else None)
 
     @cached_property
     def turns(self) -> list[ChainTurn]:
@@ -151,38 +151,38 @@ class Transcript:
 
         Records before the first prompt belong to no turn.
         """
-        starts = []
+        start_indexes = []
         for index, node in enumerate(self.chain):
             if node.prompt:
-                starts.append(index)
-        ends = [*starts[1:], len(self.chain)]
+                start_indexes.append(index)
+        end_indexes = [*start_indexes[1:], len(self.chain)]
         turns = []
-        for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1):
-            turns.append(ChainTurn(n, tuple(self.chain[a:b])))
+        for number, (start, end) in enumerate(zip(start_indexes, end_indexes, strict=False), 1):
+            turns.append(ChainTurn(number, tuple(self.chain[start:end])))
         return turns
 
     @cached_property
-    def pairs(self) -> dict[str, tuple[Node, Node | None]]:
+    def call_results(self) -> dict[str, tuple[Node, Node | None]]:
         """The live chain's tool calls by id: the record with the call, and the one with the result, if any."""
-        answers = {}
+        nodes_by_result = {}
         for node in self.chain:
             for call in node.results:
-                answers[call] = node
+                nodes_by_result[call] = node
         pairs = {}
         for node in self.chain:
             for call in node.calls:
-                pairs[call] = (node, answers.get(call))
+                pairs[call] = (node, nodes_by_result.get(call))
         return pairs
 
-    def ending(self, chain: Sequence[Node]) -> Transcript:
+    def with_chain(self, chain: Sequence[Node]) -> Transcript:
         """Return the same file with ``chain``, a beginning of its live chain, as its live chain."""
-        part = copy.copy(self)
-        for derived in ("turns", "pairs"):
-            part.__dict__.pop(derived, None)
-        part.chain = list(chain)
-        return part
+        shortened = copy.copy(self)
+        for property_name in ("turns", "pairs"):
+            shortened.__dict__.pop(property_name, None)
+        shortened.chain = list(chain)
+        return shortened
 
-    def read(self, node: Node) -> records.Record:
+    def read_record(self, node: Node) -> records.Record:
         """Read a node's record from disk.
 
         Raise SessionNotFound if the file changed or is gone.
@@ -199,7 +199,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
     record = records.parse(
         Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
     )
-    if record is None or (node.uuid and not node.is_of(record)):
+    if record is None or (node.uuid and not node.is_node_of(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
     return record
 
@@ -213,44 +213,44 @@ class ScanStart(NamedTuple):
 
 def scan_transcript(
     file: str | SharedFile,
-    reach: int = 0,
+    tail_bytes: int = 0,
     observers: Sequence[Observer] = (),
     start: ScanStart | None = None,
 ) -> Transcript:
-    """Read a transcript's lines once: all, those from ``start``, or the whole ones in the last ``reach`` bytes.
+    """Read a transcript's lines once: all, those from ``start``, or the whole ones in the last ``tail_bytes``.
 
     ``observers`` receive each record, so that no line is parsed twice. Raise SessionNotFound if the
     file can't be read, NotATranscript for another program's file.
     """
     transcript = Transcript(file)
-    with open_transcript(file, SEARCHED_BYTES) as stream, pause_gc():
-        transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
+    with open_transcript(file, SEARCH_CHUNK_BYTES) as stream, pause_garbage_collection():
+        transcript.whole = start is None and not 0 < tail_bytes < os.fstat(stream.fileno()).st_size
         line = None
         if start is None:
             if transcript.whole:
                 lines = read_lines(stream)
             else:
-                lines = read_tail(stream, reach)
+                lines = read_tail(stream, tail_bytes)
         else:
             stream.seek(start.offset)
             lines = read_lines(stream, start.offset, start.number)
         for line in lines:
             _process_line(transcript, line, observers)
         if line is not None:
-            transcript.line_count, transcript.torn = line.number + 1, line.torn
+            transcript.line_count, transcript.torn = line.number + 1, line.is_torn
             transcript.size = line.offset + len(line.raw)
     return transcript
 
 
 @contextmanager
-def pause_gc() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Pause garbage collection: thousands of short-lived trees without cycles would cost a third of a scan."""
-    was_on = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
+        if was_enabled:
             gc.enable()
 
 
@@ -269,39 +269,39 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
     node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
         node = make_node(record, line)
-        node.copied = transcript.copies.holds(record)
+        node.copied = transcript.copies.is_copy(record)
         _link_node(transcript, node, record)
     else:
-        records.refuse_foreign(record, transcript.path)
+        records.reject_codex_rollout(record, transcript.path)
         transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
         if kind == LAST_PROMPT and "leafUuid" in record:
             leaf = records.string(record, "leafUuid") or None
-            transcript.checkpoint.point(leaf, explicit=record.get("explicit") is True)
+            transcript.checkpoint.set_leaf(leaf, explicit=record.get("explicit") is True)
     for observe in observers:
         observe(line, record, node)
 
 
 def _link_node(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_as = record.get("sentAsUuid")
-    if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
-        node.uuid, node.given_uuid = (
+    if sent_as and isinstance(sent_as, str) and not transcript.contains_record(sent_as):
+        node.uuid, node.has_sent_uuid = (
             sent_as,
             True,
         )  # a queued prompt: its answer refers to the id that it was sent under
     transcript.nodes.append(node)
     if not node.broken and node.kind != records.PROGRESS:
-        transcript.checkpoint.pass_record(node)
+        transcript.checkpoint.process_record(node)
     if node.context_tokens and (model := records.model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1
 
 
-_HINT = f'"{LAST_PROMPT}"'.encode()
-_BOUNDARY = f'"{COMPACTION}"'.encode()
+_BRANCH_HINT = f'"{LAST_PROMPT}"'.encode()
+_BOUNDARY_SUBTYPE = f'"{COMPACTION}"'.encode()
 
 Observers = TypeVar("Observers", bound=Sequence[Observer])
 
 
-def scan_live(
+def scan_live_part(
     file: str | SharedFile, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
     """Scan the part of a file that the live chain needs; return the transcript and its observers.
@@ -311,22 +311,22 @@ def scan_live(
     NotATranscript as ``scan`` does.
     """
     with open_transcript(file) as stream:
-        offset = _offset_of_live(stream)
-        start = ScanStart(offset, LineNumbers(offset).of(stream, offset))
-    seeing = observers()
+        offset = _find_live_offset(stream)
+        start = ScanStart(offset, LineNumbers(offset).number_at(stream, offset))
+    live_observers = observers()
     if start.offset:
-        part = scan_transcript(file, observers=seeing, start=start)
-        if selects_same_branch(part) and is_complete(part.chain, part):
-            return part, seeing
-        seeing = observers()
-    return scan_transcript(file, observers=seeing), seeing
+        live_part = scan_transcript(file, observers=live_observers, start=start)
+        if selects_same_branch(live_part) and has_complete_beginning(live_part.chain, live_part):
+            return live_part, live_observers
+        live_observers = observers()
+    return scan_transcript(file, observers=live_observers), live_observers
 
 
-def is_live_part_within(file: str | SharedFile, limit: int) -> bool:
-    """Check whether a session has at most ``limit`` bytes since its last compaction, reading only its end."""
+def is_live_part_within(file: str | SharedFile, max_bytes: int) -> bool:
+    """Check whether a session has at most ``max_bytes`` since its last compaction, reading only its end."""
     with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
-        return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
+        return size <= max_bytes or size - _find_live_offset(stream, size - max_bytes) <= max_bytes
 
 
 def was_compacted(path: str) -> bool:
@@ -335,95 +335,99 @@ def was_compacted(path: str) -> bool:
     Raise SessionNotFound as ``scan`` does.
     """
     with open_transcript(path) as stream:
-        return _last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
+        return _find_last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
 
 
-def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
-    """Return the offset of the live part's first record, including kept ones, above ``floor``; 0 if unknown."""
+def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
+    """Return the offset of the live part's first record, including kept ones, from ``start_limit`` on; 0 if unknown."""
     size = os.fstat(stream.fileno()).st_size
-    if size > SKIPPED_BYTES:
-        boundary, offset = _last_compaction(stream, size, floor)
+    if size > MIN_SKIPPED_FILE_BYTES:
+        boundary, offset = _find_last_compaction(stream, size, start_limit)
     else:
         boundary, offset = (None, 0)
     if boundary is None:
         return 0
-    if boundary.segment is not None:
-        if boundary.segment.uuids:
-            head = boundary.segment.uuids[0]
+    if boundary.kept_segment is not None:
+        if boundary.kept_segment.uuids:
+            head = boundary.kept_segment.uuids[0]
         else:
-            head = boundary.segment.head
+            head = boundary.kept_segment.head
         offset = find_last_line_with(
-            stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, floor
+            stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, start_limit
         )
     return max(offset, 0)
 
 
-def _last_compaction(stream: BinaryIO, size: int, floor: int) -> tuple[Node | None, int]:
+def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tuple[Node | None, int]:
     """Return the last boundary and its offset; skip text that only mentions one."""
     offset = size
-    while (offset := find_last_line_with(stream, _BOUNDARY, offset, floor)) >= 0:
+    while (offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE, offset, start_limit)) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
         record = parse(line.body)
         if record and record.get("type") == SYSTEM and isinstance(record.get("uuid"), str):
             node = make_node(record, line)
-            if node.boundary and not node.sidechain:
+            if node.is_boundary and not node.sidechain:
                 return node, offset
     return None, -1
 
 
 def selects_same_branch(tail: Transcript) -> bool:
     """Check whether the records of a file's end select the same branch as the whole file."""
-    known = tail.by_uuid
+    nodes_by_id = tail.by_uuid
     for node in tail.nodes:
-        if node.segment and not known.keys() >= set(
-            node.segment.uuids or (node.segment.head, node.segment.tail)
+        if node.kept_segment and not nodes_by_id.keys() >= set(
+            node.kept_segment.uuids or (node.kept_segment.head, node.kept_segment.tail)
         ):
             return False  # kept messages precede the end
     if tail.checkpoint.uuid:
-        pointed = known.get(tail.checkpoint.uuid)
-        return pointed is not None and pointed.number > _last_boundary(tail)
+        checkpoint_node = nodes_by_id.get(tail.checkpoint.uuid)
+        return checkpoint_node is not None and checkpoint_node.number > _last_boundary_line(tail)
     if tail.checkpoint.hinted:
         return True
-    rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
-    if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
+    dated_nodes = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
+    if dated_nodes and max(dated_nodes, key=lambda node: node.time_ms or 0) is not dated_nodes[-1]:
         return False  # out of order: without a hint the times decide
-    return _last_boundary(tail) >= 0 or not _has_branch_hint(tail.file)
+    return _last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
-def certain_chain(tail: Transcript) -> list[Node]:
+def build_certain_chain(tail: Transcript) -> list[Node]:
     """Return the end of the live chain as far as the file's end determines it, else an empty list."""
-    chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
-    rows = []
+    chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
+    main_nodes = []
     for node in tail.nodes:
         if not node.sidechain and not node.broken and node.kind != PROGRESS:
-            rows.append(node)
+            main_nodes.append(node)
     # Another branch than the last may be live if an earlier compaction kept messages.
-    certain = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
+    is_certain = (
+        tail.checkpoint.explicit
+        or _last_boundary_line(tail) >= 0
+        or (main_nodes and main_nodes[-1] in chain)
+    )
     # A restored record without a parent would hang on the parents of kept messages.
-    begun_anew = any(node.parent is None for node in chain[1:])
-    if certain and not begun_anew:
+    has_second_root = any(node.parent is None for node in chain[1:])
+    if is_certain and not has_second_root:
         return chain
     return []
 
 
-def is_complete(chain: list[Node], tail: Transcript) -> bool:
+def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
     """Check whether no record before the last boundary can belong to the chain, because clients drop them all."""
-    if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
+    if not chain or chain[0].number != _last_boundary_line(tail) or chain[0].parent is not None:
         return False
-    if chain[0].segment is None:
-        return tail.size > SKIPPED_BYTES
+    if chain[0].kept_segment is None:
+        return tail.size > MIN_SKIPPED_FILE_BYTES
     return RecordGraph(tail.nodes, tail.size).spliced
 
 
 def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
     """Check whether all records follow the last boundary; for earlier ones the whole file must decide."""
-    last = _last_boundary(tail)
-    return all(node.number >= last for node in chain)
+    boundary_line = _last_boundary_line(tail)
+    return all(node.number >= boundary_line for node in chain)
 
 
-def _last_boundary(tail: Transcript) -> int:
-    return max((node.number for node in tail.nodes if node.boundary), default=-1)
+def _last_boundary_line(tail: Transcript) -> int:
+    return max((node.number for node in tail.nodes if node.is_boundary), default=-1)
 
 
 def _has_branch_hint(file: str | SharedFile) -> bool:
@@ -432,4 +436,4 @@ def _has_branch_hint(file: str | SharedFile) -> bool:
     Search for bytes, which is much cheaper than a scan.
     """
     with open_transcript(file) as stream:
-        return find_last_line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0
+        return find_last_line_with(stream, _BRANCH_HINT, os.fstat(stream.fileno()).st_size) >= 0

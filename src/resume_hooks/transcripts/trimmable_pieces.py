@@ -13,13 +13,13 @@ from resume_hooks.transcripts.attachments import (
     REPLACEABLE_KINDS,
     Address,
     attachment_kind,
-    sent_texts,
+    iterate_sent_texts,
 )
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import (
-    MIN_PLACEHOLDER,
-    UNANSWERED,
+    MIN_PLACEHOLDER_CHARACTERS,
+    MISSING_RESULT_TEXT,
     Origin,
     contains_placeholder,
     is_response_placeholder,
@@ -29,7 +29,7 @@ from resume_hooks.transcripts.placeholders import (
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
 
-RESULT, INPUT, MEDIA, THINKING, PROMPT, ATTACHMENT, TEXT = (
+RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, THINKING_PIECE, PROMPT_PIECE, ATTACHMENT_PIECE, TEXT_PIECE = (
     "result", "input", "media", "thinking", "prompt", "attachment", "text",
 )  # fmt: skip
 """The kinds of content."""
@@ -43,14 +43,14 @@ LONG_INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Inputs that can be long, by tool."""
 
-SIGNATURE_OVERHEAD = 232
+SIGNATURE_OVERHEAD_CHARACTERS = 232
 """Characters of a thought's signature without content.
 
 The rest is the encrypted thought, in base64, which is all that recent clients keep of most thoughts
 (median of 139 in the corpus).
 """
 
-_TARGETS = (
+_TARGET_FIELDS = (
     "file_path",
     "notebook_path",
     "path",
@@ -60,7 +60,7 @@ _TARGETS = (
     "query",
     "description",
 )
-_EXTENT = ("offset", "limit", "pages")
+_EXTENT_FIELDS = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
@@ -96,26 +96,26 @@ class Piece(NamedTuple):
         return 0
 
 
-class Pieces:
+class PieceCollector:
     """An observer of ``transcript.scan_transcript`` that collects a file's pieces, and its tool calls by id.
 
-    ``failed`` are calls with an error as result, ``answered`` maps calls to the lines of their
+    ``failed_calls`` are calls with an error as result, ``result_lines`` maps calls to the lines of their
     results, ``origins`` maps trimmed records to their originals. ``visible_thoughts`` counts
-    characters of thinking by record; ``answers`` are records whose answers are already
+    characters of thinking by record; ``placeholder_answers`` are records whose answers are already
     placeholders. ``thinking_in`` maps records with thinking to their answers, ``voiced`` maps
     answers to records with other content.
     """
 
     def __init__(self) -> None:
-        self.found: list[Piece] = []
+        self.pieces: list[Piece] = []
         self.calls: dict[str, ToolCall] = {}
-        self.failed: set[str] = set()
-        self.answered: dict[str, int] = {}
+        self.failed_calls: set[str] = set()
+        self.result_lines: dict[str, int] = {}
         self.origins: dict[int, Origin] = {}
         self.visible_thoughts: dict[int, int] = {}
         self.voiced: dict[str, list[int]] = {}
         self.thinking_in: dict[int, str] = {}
-        self.answers: list[int] = []
+        self.placeholder_answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Process one record."""
@@ -124,72 +124,84 @@ class Pieces:
         if record.get("truncated") is True and (origin := read_origin(record)):
             self.origins[node.number] = origin
         if node.kind == records.ATTACHMENT and attachment_kind(record) in REPLACEABLE_KINDS:
-            for address, text in sent_texts(record):
-                if len(text) > MIN_PLACEHOLDER and not was_trimmed(text):
-                    self.found.append(Piece(node.number, address, ATTACHMENT, len(text)))
-        elif node.spoken:
-            self.found += self._of_message(node, record)
+            for address, text in iterate_sent_texts(record):
+                if len(text) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
+                    self.pieces.append(Piece(node.number, address, ATTACHMENT_PIECE, len(text)))
+        elif node.is_message:
+            self.pieces += self._pieces_of_message(node, record)
 
-    def _of_message(self, node: Node, record: Record) -> Iterator[Piece]:
+    def _pieces_of_message(self, node: Node, record: Record) -> Iterator[Piece]:
         content = records.message(record).get("content")
         if isinstance(content, str):
-            yield from self._of_text(node, content, ("message", "content"))
+            yield from self._pieces_of_text(node, content, ("message", "content"))
             return
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
-                yield from self._of_block(node, block, ("message", "content", index))
+                yield from self._pieces_of_block(node, block, ("message", "content", index))
 
-    def _of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _pieces_of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         kind = string(block, "type")
-        if node.kind == records.ASSISTANT and kind not in records.THOUGHTS:
+        if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
             self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
         if kind == records.RESULT:
-            yield from self._of_result(node, block, at)
+            yield from self._pieces_of_result(node, block, at)
         elif kind == records.CALL:
-            yield from self._of_call(node, block, at)
+            yield from self._pieces_of_call(node, block, at)
         elif kind == records.THINKING:
             visible = len(string(block, "thinking"))
-            size = max(visible, (len(string(block, "signature")) - SIGNATURE_OVERHEAD) * 3 // 4)
+            size = max(
+                visible, (len(string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4
+            )
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
             self.thinking_in[node.number] = node.message_id or node.uuid
-            yield Piece(node.number, at, THINKING, size, digest=thought_digest(block))
-        elif kind in records.MEDIA:
-            yield Piece(node.number, at, MEDIA, 0, media_tokens(block))
+            yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thought(block))
+        elif kind in records.MEDIA_TYPES:
+            yield Piece(node.number, at, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
-            yield from self._of_text(node, string(block, "text"), (*at, "text"))
+            yield from self._pieces_of_text(node, string(block, "text"), (*at, "text"))
 
-    def _of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
-        if len(text) <= MIN_PLACEHOLDER or not (node.prompt or node.kind == records.ASSISTANT):
+    def _pieces_of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
+        if len(text) <= MIN_PLACEHOLDER_CHARACTERS or not (
+            node.prompt or node.kind == records.ASSISTANT
+        ):
             return
         if node.kind == records.ASSISTANT and is_response_placeholder(text):
-            self.answers.append(node.number)
+            self.placeholder_answers.append(node.number)
         elif not contains_placeholder(text):
-            yield Piece(node.number, at, PROMPT if node.prompt else TEXT, len(text))
+            yield Piece(node.number, at, PROMPT_PIECE if node.prompt else TEXT_PIECE, len(text))
 
-    def _of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _pieces_of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         if not isinstance(block.get("input"), dict):
             return
         call = string(block, "id")
-        self.calls[call] = made = _tool_call(block, node.number)
-        for key in LONG_INPUTS.get(made.tool, ()):
-            for address, text in _strings_of_input(block["input"].get(key), (*at, "input", key)):
-                if len(text) > MIN_PLACEHOLDER and not contains_placeholder(text):
-                    yield Piece(node.number, address, INPUT, len(text), call=call)
+        self.calls[call] = tool_call = _parse_tool_call(block, node.number)
+        for key in LONG_INPUTS.get(tool_call.tool, ()):
+            for address, text in _iterate_input_strings(
+                block["input"].get(key), (*at, "input", key)
+            ):
+                if len(text) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
+                    yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
 
-    def _of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = string(block, "tool_use_id"), block.get("content")
-        if content == UNANSWERED:
+        if content == MISSING_RESULT_TEXT:
             return  # our own text in a child: it may still be needed
-        self.answered[call] = node.number
+        self.result_lines[call] = node.number
         if records.is_error(block):
-            self.failed.add(call)
+            self.failed_calls.add(call)
         if isinstance(content, str):
-            refused = call in self.failed and content.startswith(records.REJECTION)
-            if len(content) > MIN_PLACEHOLDER and not refused and not was_trimmed(content):
+            is_refused = call in self.failed_calls and content.startswith(
+                records.REJECTION_BEGINNING
+            )
+            if (
+                len(content) > MIN_PLACEHOLDER_CHARACTERS
+                and not is_refused
+                and not was_trimmed(content)
+            ):
                 yield Piece(
                     node.number,
                     (*at, "content"),
-                    RESULT,
+                    RESULT_PIECE,
                     len(content),
                     call=call,
                     digest=hash(content),
@@ -198,12 +210,21 @@ class Pieces:
         for index, inner in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(inner, dict):
                 continue
-            inside = (*at, "content", index)
-            if string(inner, "type") in records.MEDIA:
-                yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
-            elif len(text := string(inner, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
+            inner_address = (*at, "content", index)
+            if string(inner, "type") in records.MEDIA_TYPES:
                 yield Piece(
-                    node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text)
+                    node.number, inner_address, MEDIA_PIECE, 0, media_tokens(inner), call=call
+                )
+            elif len(
+                text := string(inner, "text")
+            ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
+                yield Piece(
+                    node.number,
+                    (*inner_address, "text"),
+                    RESULT_PIECE,
+                    len(text),
+                    call=call,
+                    digest=hash(text),
                 )
 
 
@@ -213,28 +234,31 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
     Records of sub-agents and of plain exports are supported.
     """
     if records.kind(record) == records.ASSISTANT:
-        made = records.calls(record)
+        call_blocks = records.calls(record)
     else:
-        made = []
+        call_blocks = []
     return {
-        string(block, "id"): _tool_call(block, 0)
-        for block in made
+        string(block, "id"): _parse_tool_call(block, 0)
+        for block in call_blocks
         if isinstance(block.get("input"), dict)
     }
 
 
-def _tool_call(block: Record, number: int) -> ToolCall:
-    given: Record = block["input"]
-    target = next((found for key in _TARGETS if (found := string(given, key))), "")
+def _parse_tool_call(block: Record, number: int) -> ToolCall:
+    tool_input: Record = block["input"]
+    target = next((value for key in _TARGET_FIELDS if (value := string(tool_input, key))), "")
     # Other values are reduced to their type, because they may be nested without end.
-    extent = (given.get(key) for key in _EXTENT)
-    plain = (
-        v if v is None or isinstance(v, (str, int, float)) else type(v).__name__ for v in extent
+    extent = (tool_input.get(key) for key in _EXTENT_FIELDS)
+    plain_extent = (
+        value_of_extent
+        if value_of_extent is None or isinstance(value_of_extent, (str, int, float))
+        else type(value_of_extent).__name__
+        for value_of_extent in extent
     )
-    return ToolCall(number, string(block, "name"), target, tuple(plain))
+    return ToolCall(number, string(block, "name"), target, tuple(plain_extent))
 
 
-def _strings_of_input(value: object, at: Address) -> Iterator[tuple[Address, str]]:
+def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
     """Yield the strings of an input: itself, or those in a list of edits."""
     if isinstance(value, str):
         yield at, value
@@ -245,6 +269,6 @@ def _strings_of_input(value: object, at: Address) -> Iterator[tuple[Address, str
                     yield (*at, index, key), text
 
 
-def thought_digest(block: Record) -> int:
+def hash_thought(block: Record) -> int:
     """Return a digest that is equal for equal thinking blocks in this process."""
     return hash((string(block, "thinking"), string(block, "signature")))

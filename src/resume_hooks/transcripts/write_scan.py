@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import SHORTENED_RESULT, SNAPSHOTS
+from resume_hooks.transcripts.bookkeeping import SHORTENED_RESULTS_KIND, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
@@ -25,31 +25,33 @@ class Snapshot(NamedTuple):
     length: int
 
 
-class WriteScan:
-    """Observes a scan: ``mends`` are records that no API accepts, ``replaced`` are lines about shortened results."""
+class WriteObserver:
+    """An observer that collects records that no API accepts, and lines about shortened results."""
 
     def __init__(self) -> None:
-        self.mends: set[int] = set()
-        self.replaced: list[tuple[int, int]] = []
+        self.records_to_mend: set[int] = set()
+        self.shortened_result_lines: list[tuple[int, int]] = []
         self.snapshots: list[Snapshot] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
         if node is not None:
-            stray = "sentAsUuid" in record and not node.given_uuid
-            if node.spoken and (
-                stray
+            has_stray_id = "sentAsUuid" in record and not node.has_sent_uuid
+            if node.is_message and (
+                has_stray_id
                 or needs_mending(record)
                 or _has_duplicates(node.calls)
                 or _has_duplicates(node.results)
             ):
-                self.mends.add(node.number)
-        elif (kind := records.kind(record)) in SNAPSHOTS:
+                self.records_to_mend.add(node.number)
+        elif (kind := records.kind(record)) in SNAPSHOT_KINDS:
             message = string(records.mapping(record, "snapshot"), "messageId")
-            named = message or string(record, "snapshotMessageId") or string(record, "messageId")
-            self.snapshots.append(Snapshot(named, line.offset, len(line.raw)))
-        elif kind == SHORTENED_RESULT:
-            self.replaced.append((line.offset, len(line.raw)))
+            message_id = (
+                message or string(record, "snapshotMessageId") or string(record, "messageId")
+            )
+            self.snapshots.append(Snapshot(message_id, line.offset, len(line.raw)))
+        elif kind == SHORTENED_RESULTS_KIND:
+            self.shortened_result_lines.append((line.offset, len(line.raw)))
 
 
 def needs_mending(record: Record) -> bool:
@@ -68,23 +70,27 @@ def mend_record(record: Record) -> Record | None:
 
     Return None if no content remains.
     """
-    found: Any = records.message(record).get("content")
-    kept: list[Record] = []
-    known: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
+    content_before: Any = records.message(record).get("content")
+    kept_blocks: list[Record] = []
+    known_ids: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
     for block in records.blocks(record):
-        one = string(block, "type"), records.call_id(block)
-        if not _is_rejected_block(block) and one not in known:
-            kept.append(block)
-            known |= {one} if one[0] in {records.CALL, records.RESULT} else set()
-    if not kept:
+        block_id = string(block, "type"), records.call_id(block)
+        if not _is_rejected_block(block) and block_id not in known_ids:
+            kept_blocks.append(block)
+            known_ids |= {block_id} if block_id[0] in {records.CALL, records.RESULT} else set()
+    if not kept_blocks:
         return None
-    content = found if isinstance(found, str) and record.get("type") == records.USER else kept
+    content = (
+        content_before
+        if isinstance(content_before, str) and record.get("type") == records.USER
+        else kept_blocks
+    )
     # Drop an id that was not used; a reader of the copy would use it.
-    rest = {}
+    other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":
-            rest[key] = value
-    return records.with_content(rest, content)
+            other_fields[key] = value
+    return records.replace_content(other_fields, content)
 
 
 def _is_rejected_block(block: object) -> bool:

@@ -20,10 +20,10 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.shared_values import HELD
 from resume_hooks.transcripts.invariants import check_session
-from resume_hooks.transcripts.placeholders import UNANSWERED
+from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import Record, message, parse, text
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.write_scan import WriteObserver
 from tests.builders import (
     CWD,
     SESSION,
@@ -57,7 +57,7 @@ def planned(
     """A child of a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
-    survey = WriteScan()
+    survey = WriteObserver()
     transcript = scan_transcript(str(path), observers=[survey])
     how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
     return plan_chain_rewrite(
@@ -169,7 +169,7 @@ def test_open_calls_are_answered(tmp_path: Path) -> None:
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
     stubs = records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
-    assert blocks == [result(name, UNANSWERED, is_error=True) for name in ("t1", "t2")]
+    assert blocks == [result(name, MISSING_RESULT_TEXT, is_error=True) for name in ("t1", "t2")]
 
 
 def test_edits_come_before_mending(tmp_path: Path) -> None:

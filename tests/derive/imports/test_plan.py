@@ -405,7 +405,9 @@ def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> No
     try:
         receipt = imported(config_home, here, content)
     except NotATranscript:
-        assert not any(node.spoken for node in scan_transcript(str(corpus_folder() / name)).chain)
+        assert not any(
+            node.is_message for node in scan_transcript(str(corpus_folder() / name)).chain
+        )
         return
     rows = read(receipt)
     assert {r["cwd"] for r in rows if "cwd" in r} == {here}

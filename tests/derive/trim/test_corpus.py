@@ -35,7 +35,7 @@ def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
         for node in row.nodes
         for kind, ids in (("call", node.calls), ("result", node.results))
         for call in ids
-        if call not in row.dropped.get(node.number, ())
+        if call not in row.dropped_calls.get(node.number, ())
     )
 
 
@@ -45,7 +45,7 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
     found: Counter[tuple[object, ...]] = Counter()
     for node in transcript.chain:
         if node.kind == "assistant":
-            for block in blocks(transcript.read(node)):
+            for block in blocks(transcript.read_record(node)):
                 if block.get("type") in kinds:
                     found[tuple(block.get(key) for key in kinds[block["type"]])] += 1
     return found

@@ -27,7 +27,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.record_references import parse_reference
-from resume_hooks.transcripts.context_size import size_of_tail
+from resume_hooks.transcripts.context_size import measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text
 from resume_hooks.transcripts.tokens import read_stated_size
@@ -421,7 +421,7 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     told = read_stated_size(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
-    assert size_of_tail(made.file).tokens == made.tokens_after
+    assert measure_tail(made.file).tokens == made.tokens_after
     again = plan.scan_session(session_file(made.file))
     assert again.context.tokens == made.tokens_after
     assert round(again.scale.ratio, 1) == round(told.ratio, 1) == 4.0
@@ -439,7 +439,7 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
         config_home.where,
     )
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
-    assert size_of_tail(whole.file).tokens == child.tokens_before
+    assert measure_tail(whole.file).tokens == child.tokens_before
 
 
 def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:

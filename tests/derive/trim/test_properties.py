@@ -25,7 +25,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, blocks, parse
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, THINKING
+from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
 from tests.derive.trim.sessions import at, chain_of
@@ -46,7 +46,7 @@ class Case:
         self.parent.write_bytes(data)
         self.where = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
         self.plan = self.planned(self.parent, how)
-        if not any(node.spoken for node in staying(self.plan)):
+        if not any(node.is_message for node in staying(self.plan)):
             raise NothingToTrim("blank")
         write_child(self.plan, Where(self.where))  # its checks raise
         self.child = Path(self.plan.draft.path)
@@ -88,7 +88,7 @@ def assert_answered_in_turn(child: Transcript) -> None:
     """Every call of an answer is answered, once, in the user's turn after it: what the API asks for."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
-        if node.spoken and (node.kind == "user" or node.calls or node.characters):
+        if node.is_message and (node.kind == "user" or node.calls or node.characters):
             if not turns or turns[-1][0] != node.kind:
                 turns.append((node.kind, Counter()))
             turns[-1][1].update(node.calls or node.results)
@@ -107,7 +107,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
     there = {node.uuid: body(case.child, node) for node in child.nodes}
     for node in chain_of(case.plan).linear.nodes:
         raw = body(case.parent, node)
-        if node.number in chain_of(case.plan).edits or node.given_uuid or b'": ' in raw:
+        if node.number in chain_of(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
             old, new = parse(raw) or {}, parse(there[node.uuid]) or {}
@@ -125,20 +125,20 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
     """What was trimmed is not sent any more, and nothing that stands for it is longer."""
     scanned = plan.scan_session(session_file(str(case.parent)))
     nodes = {node.number: node for node in scanned.transcript.chain}
-    there = {node.uuid: child.read(node) for node in child.nodes}
+    there = {node.uuid: child.read_record(node) for node in child.nodes}
     for choice in case.plan.choices:
         piece = choice.piece
         assert len(choice.placeholder) + choice.kept < piece.characters + 4 * piece.tokens
         node = nodes[piece.number]
-        record = scanned.transcript.read(node)
+        record = scanned.transcript.read_record(node)
         after = there.get(node.uuid, {})
-        if piece.kind in {MEDIA, THINKING}:
+        if piece.kind in {MEDIA_PIECE, THINKING_PIECE}:
             block = at(record, piece.address)
             assert (
                 blocks(after).count(block) < max(1, blocks(record).count(block))
-                or piece.kind == MEDIA
+                or piece.kind == MEDIA_PIECE
             )
-        elif piece.kind != ATTACHMENT or "rendered" in record:
+        elif piece.kind != ATTACHMENT_PIECE or "rendered" in record:
             text = at(record, piece.address)
             assert sent(after)[text] < sent(record)[text]
 
@@ -151,7 +151,7 @@ def assert_thoughts_whole(case: Case, child: Transcript) -> None:
         return [
             block
             for node in transcript.chain
-            for block in blocks(transcript.read(node))
+            for block in blocks(transcript.read_record(node))
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 
@@ -181,7 +181,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert_thoughts_whole(case, child)
         if not chain_of(
             case.plan
-        ).linear.dropped:  # a stray result may have changed what its call looked like
+        ).linear.dropped_calls:  # a stray result may have changed what its call looked like
             assert case.planned(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

@@ -25,13 +25,13 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_GENERATIONS, Family
 from resume_hooks.sessions.locate import SessionFile, resolve_locator, session_file
 from resume_hooks.sessions.record_references import names_of_transcript
-from resume_hooks.transcripts.context_size import size_of_chain, size_of_tail
+from resume_hooks.transcripts.context_size import measure_chain, measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import scan_live, scan_transcript
+from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, metadata, put, transcript
@@ -52,12 +52,12 @@ def chain(home: ConfigHome) -> Try:
             return
         numbers = [node.number for node in whole.chain]
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
-        assert not any(node.boundary for node in whole.chain[1:])
+        assert not any(node.is_boundary for node in whole.chain[1:])
         assert not any(node.broken or node.kind == "progress" for node in whole.chain)
-        assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
+        assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
-        _compare(size_of_tail(path), size_of_chain(path, whole.chain)[0])
+        _compare(measure_tail(path), measure_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
 
     return one
@@ -90,7 +90,7 @@ def branches(home: ConfigHome) -> Try:
         found = scan_transcript(path)
         numbers = [node.number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
-        assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
+        assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
 
     return one
 

@@ -69,8 +69,8 @@ def lines(_: ConfigHome) -> Try:
         numbers = LineNumbers(len(whole))
         if found:
             wanted = draws.pick(found)
-            assert numbers.of(io.BytesIO(whole), wanted.offset) == wanted.number
-            assert numbers.start(io.BytesIO(whole), wanted.number) == wanted.offset
+            assert numbers.number_at(io.BytesIO(whole), wanted.offset) == wanted.number
+            assert numbers.offset_of_line(io.BytesIO(whole), wanted.number) == wanted.offset
 
     return one
 

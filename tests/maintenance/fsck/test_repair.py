@@ -17,7 +17,7 @@ from resume_hooks.maintenance.fsck.repair import build_repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.context_size import size_of_chain
+from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import string
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -62,7 +62,7 @@ def told(path: str) -> str:
     transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
-        for block in records.blocks(transcript.read(node)):
+        for block in records.blocks(transcript.read_record(node)):
             text = string(block, "text")
             if block["type"] == "tool_use":
                 words.append(f"call:{block['id']}")
@@ -228,7 +228,7 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
     whole = session_bytes([trim, *prompts])
     receipt, decided = repaired(whole, config_home)
     assert decided.sizes[:2] == (53_800, 53_800)
-    assert size_of_chain(receipt.file, scan_transcript(receipt.file).chain)[0].tokens == 53_800
+    assert measure_chain(receipt.file, scan_transcript(receipt.file).chain)[0].tokens == 53_800
     lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
     _, decided = repaired(lost, config_home, "u0")
     assert decided.sizes[:2] == (53_800, 53_550)

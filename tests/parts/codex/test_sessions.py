@@ -25,7 +25,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import read_session_base
-from resume_hooks.transcripts.context_size import size_from_last_records, size_of_chain
+from resume_hooks.transcripts.context_size import measure_chain, measure_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -237,7 +237,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
         str(home / "archived_sessions" / archived.name),
     }
     transcript = scan_transcript(found(config_home).path)
-    assert [transcript.read(node)["message"]["content"] for node in transcript.chain] == [
+    assert [transcript.read_record(node)["message"]["content"] for node in transcript.chain] == [
         "one",
         [{"type": "text", "text": "two"}],
         "again",
@@ -261,7 +261,7 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
         stream.write(json.dumps(said("user", "go on", 4)) + "\n")
     assert found(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
-    assert size_of_chain(copy, scan_transcript(copy).chain)[0] == tokens.ContextSize(
+    assert measure_chain(copy, scan_transcript(copy).chain)[0] == tokens.ContextSize(
         9_001, 258_400, added=1
     )
     path.unlink()
@@ -394,7 +394,9 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
     assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == 19_000
 
 
-@pytest.mark.parametrize(("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE)])
+@pytest.mark.parametrize(
+    ("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE_TOKENS)]
+)
 def test_a_first_request_may_stand_behind_long_lines(
     copied: list[Line], expected: int, config_home: ConfigHome, home: Path
 ) -> None:
@@ -470,7 +472,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     thread = registry.list_other_agents(config_home.where)[0].store.find(THREAD)
     assert thread is not None
     ends = registry.read_ends(thread, config_home.where)
-    context = size_from_last_records(ends.last_records)
+    context = measure_last_records(ends.last_records)
     assert context is not None
     assert context.tokens == 7_000
     assert not (config_home.config / "resume-hooks").exists()

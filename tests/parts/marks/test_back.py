@@ -22,7 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.context_size import size_of_tail
+from resume_hooks.transcripts.context_size import measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import Record
@@ -75,7 +75,7 @@ def went_back(
 def chain(receipt: Receipt) -> list[Record]:
     """The live records of a child."""
     transcript = scan_transcript(receipt.file)
-    return [transcript.read(node) for node in transcript.chain]
+    return [transcript.read_record(node) for node in transcript.chain]
 
 
 def explored() -> list[Record]:
@@ -147,7 +147,7 @@ def test_sizes(config_home: ConfigHome) -> None:
     made = went_back(config_home, explored(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
-    assert size_of_tail(made.file).tokens == made.tokens_after
+    assert measure_tail(made.file).tokens == made.tokens_after
 
 
 def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
@@ -257,10 +257,10 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
     """
     made = went_back(config_home, conversation(2), "m")
     assert made.written
-    first = tokens.first_request(HeadTail(made.parent_file))
+    first = tokens.read_first_request(HeadTail(made.parent_file))
     assert (
         made.tokens_after
-        > min(first.tokens if first else tokens.USUAL_BASE, made.tokens_before) + 100
+        > min(first.tokens if first else tokens.USUAL_BASE_TOKENS, made.tokens_before) + 100
     )
     assert (
         "can't be found any more (its record is gone): the new session holds the report alone"
@@ -372,7 +372,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     before = hashlib.sha256(path.read_bytes()).digest()
     session = locate.session_file(str(path))
     row = linearize_chain(real_session.transcript.chain)
-    spoken = [place for place, node in enumerate(row.nodes, 1) if node.spoken]
+    spoken = [place for place, node in enumerate(row.nodes, 1) if node.is_message]
     if not spoken:
         return
     chance = random.Random(real_session.name)
@@ -381,9 +381,9 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         made = write_child(decided.child, Where())
         assert made.written
         kept = row.nodes[: largest_valid_count(row, place)]
-        if any(node.spoken for node in kept):
+        if any(node.is_message for node in kept):
             assert decided.lost == ""
-            begins = next(node for node in kept if node.spoken).kind == "user"
+            begins = next(node for node in kept if node.is_message).kind == "user"
             own = {node.uuid for node in scan_transcript(made.file).chain} - {
                 node.uuid for node in kept
             }

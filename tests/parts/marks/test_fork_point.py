@@ -117,7 +117,9 @@ def go_on(
 def said(path: str | Path) -> list[str]:
     """What each record of the live conversation says."""
     transcript = scan_transcript(str(path))
-    return [records.text(transcript.read(node)) for node in transcript.chain if node.spoken]
+    return [
+        records.text(transcript.read_record(node)) for node in transcript.chain if node.is_message
+    ]
 
 
 CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]

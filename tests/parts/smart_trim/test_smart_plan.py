@@ -298,7 +298,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
         except (NothingToTrim, NotATranscript):
             return
         planned = decided(what, some(seed), home)
-        if not any(node.spoken for node in staying(planned.trim)):
+        if not any(node.is_message for node in staying(planned.trim)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data

@@ -7,14 +7,16 @@ import pytest
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.parts.stats.count import Request, requests_of_session
 from resume_hooks.parts.stats.threshold import LINES, Price, price_lines
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
+from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
 
 STEP = 10_000
 
 
-def session(turns: int, *, first: int = 30_000, lifetime: int = FIVE_MINUTES) -> list[Request]:
+def session(
+    turns: int, *, first: int = 30_000, lifetime: int = DEFAULT_CACHE_SECONDS
+) -> list[Request]:
     """Turns of one request each, all of the last one's context out of the cache."""
     return [
         Request(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
@@ -30,7 +32,7 @@ def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
 
 def test_without_a_line_it_is_what_was_paid() -> None:
     """Reads at a tenth, what was written at 1.25 or 2, answers at 5."""
-    for lifetime, rate in ((FIVE_MINUTES, 1.25), (HOUR, 2)):
+    for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
         (paid, *rest) = price_lines([session(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}

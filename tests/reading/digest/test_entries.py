@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkM
 from resume_hooks.reading.digest.prose import goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import bookkeeping
-from resume_hooks.transcripts.head_tail import REACH, HeadTail
+from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
@@ -27,7 +27,13 @@ def record(**fields: Any) -> dict[str, Any]:
     """A record of a digest; fields are replaced."""
     sections = {"todos": [["write docs", f"{SESSION}:0", "pending"]]}
     talk = [["request", f"{SESSION}:0", "go", []]]
-    return {"type": bookkeeping.DIGEST, "version": 2, "sections": sections, "talk": talk, **fields}
+    return {
+        "type": bookkeeping.DIGEST_KIND,
+        "version": 2,
+        "sections": sections,
+        "talk": talk,
+        **fields,
+    }
 
 
 TALK = (
@@ -190,7 +196,7 @@ def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
         )
     child = child_of(talk, config_home)
     before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE]
-    assert sum(map(len, before_opening)) < REACH
+    assert sum(map(len, before_opening)) < END_BYTES
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.read_digest(child)
     assert found is not None

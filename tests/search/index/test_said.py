@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     SESSION,
@@ -337,7 +337,7 @@ def test_what_came_in_parts_is_one_text(config_home: ConfigHome, rendered: bool)
     """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(
-        f"{AFTER_CLEAR}that left this:\n\n{OPENING_MARKER}\n{ancestors}\n{CLOSING_MARKER}\n\nfound again"
+        f"{AFTER_CLEAR_BEGINNING}that left this:\n\n{OPENING_MARKER}\n{ancestors}\n{CLOSING_MARKER}\n\nfound again"
     )
     row = attachment("", uuid=uid(1), parent=None)
     row["attachment"]["content"] = [second, first]

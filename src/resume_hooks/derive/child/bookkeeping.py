@@ -17,7 +17,7 @@ from resume_hooks.transcripts.lines import Line, open_transcript, read_exactly
 from resume_hooks.transcripts.raw_edit import add_field, encode_record, set_field, set_session_id
 from resume_hooks.transcripts.records import Record, kind, parse, string
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import Snapshot, WriteScan
+from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver
 
 _SEPARATORS = re.compile(r"[/\\]+")
 
@@ -144,7 +144,7 @@ def copy_bookkeeping_lines(
 
 def copy_lines_after_chain(
     transcript: Transcript,
-    survey: WriteScan,
+    survey: WriteObserver,
     ends: HeadTail,
     session_id: str,
     move: Relocation | None = None,
@@ -162,20 +162,20 @@ def copy_lines_after_chain(
     return [*rows, *copy_bookkeeping_lines(ends, session_id, leaves_folder=move is not None)]
 
 
-def select_snapshots(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
+def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snapshot]:
     """Return the file snapshots that belong to the messages of a conversation."""
     message_ids = {node.uuid for node in transcript.chain}
     return [snapshot for snapshot in survey.snapshots if snapshot.message in message_ids]
 
 
 def copy_shortened_result_lines(
-    transcript: Transcript, survey: WriteScan, session_id: str
+    transcript: Transcript, survey: WriteObserver, session_id: str
 ) -> list[bytes]:
     """Return the records of the tool results that the client shortens when it sends them.
 
     These records are valid only in a child that changes none of these results.
     """
-    return _copy_lines(transcript, survey.replaced, session_id)
+    return _copy_lines(transcript, survey.shortened_result_lines, session_id)
 
 
 def _copy_lines(

@@ -35,7 +35,7 @@ from resume_hooks.system.invocation import lasting_shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, TrimRecord, make_first_line
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
+from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS
 
 OUTSIDE_PROJECT_WARNING = (
     "The new file is outside its project's folder: --resume will not find it by its id."
@@ -157,7 +157,7 @@ class Draft(NamedTuple):
                 window = self.window or size.window
             else:
                 window = 0
-            size = size._replace(window=window if window > DEFAULT_WINDOW else 0)
+            size = size._replace(window=window if window > DEFAULT_WINDOW_TOKENS else 0)
         return make_first_line(
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
@@ -261,7 +261,7 @@ def _require_usable_parent(
 ) -> None:
     """Raise UsageError for a sub-agent's transcript, or a foreign session that Claude Code must take over first."""
     if ends.is_sidechain:
-        owner = f": {ends.started_by}" if ends.started_by else "."
+        owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
         )

@@ -158,7 +158,7 @@ def _find_unused_child(
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
         return None  # the file was deleted since the search
-    if ends.touched or has_later_records(parent_ends, made_at or ends.derived_at):
+    if ends.was_continued or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
 
@@ -194,4 +194,4 @@ def has_later_records(parent: HeadTail, instant: str) -> bool:
 
     if tail_covers_instant:
         return any(map(is_later, parent.last_records))
-    return parent.holds(is_later)
+    return parent.has_record(is_later)

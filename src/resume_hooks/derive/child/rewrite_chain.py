@@ -39,7 +39,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ChildObserver, check_session
 from resume_hooks.transcripts.linearize import LinearChain, are_adjacent_answers, linearize_chain
 from resume_hooks.transcripts.lines import Line, read_exactly
-from resume_hooks.transcripts.nodes import Node, walk_up
+from resume_hooks.transcripts.nodes import Node, iterate_ancestors
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import clear_usage, encode_record, set_fields
 from resume_hooks.transcripts.records import (
@@ -52,13 +52,13 @@ from resume_hooks.transcripts.records import (
     mapping,
     message,
     parse,
+    replace_content,
     string,
-    with_content,
 )
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan_live
-from resume_hooks.transcripts.trimmable_pieces import Pieces
-from resume_hooks.transcripts.write_scan import WriteScan, mend_record
+from resume_hooks.transcripts.transcript import Transcript, scan_live_part
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
+from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 Edit = Callable[
     [Record], Record | None
@@ -80,7 +80,10 @@ OPENING_RECORDS = 4
 
 
 def collect_edits(
-    row: LinearChain, transcript: Transcript, survey: WriteScan, requested_edits: Mapping[int, Edit]
+    row: LinearChain,
+    transcript: Transcript,
+    survey: WriteObserver,
+    requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record: the caller's edits, repairs, and removals of blocks that no API accepts.
 
@@ -93,10 +96,10 @@ def collect_edits(
         edits: list[Edit] = []
         if node.number in requested_edits:
             edits.append(requested_edits[node.number])
-        if node.number in survey.mends:
+        if node.number in survey.records_to_mend:
             edits.append(mend_record)
-        if node.number in row.dropped:
-            edits.append(_DropCalls(row.dropped[node.number]))
+        if node.number in row.dropped_calls:
+            edits.append(_DropCalls(row.dropped_calls[node.number]))
         if node.number in transcript.lenient_lines:
             # Write the parsed record, in which an invalid character is U+FFFD. The API refuses the
             # original.
@@ -104,7 +107,7 @@ def collect_edits(
         edits += _edits_by_kind(node)
         if edits:
             by_record[node.number] = edits
-    if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
+    if row.nodes and string(transcript.read_record(row.nodes[0]), "entrypoint").startswith("sdk"):
         by_record.setdefault(row.nodes[0].number, []).append(
             lambda record: {**record, "entrypoint": "cli"}
         )
@@ -114,7 +117,7 @@ def collect_edits(
 def _edits_by_kind(node: Node) -> list[Edit]:
     """Return the edits that every record of a kind gets: removals of the client's marks and notices."""
     edits: list[Edit] = []
-    if node.boundary and node.segment is not None:
+    if node.is_boundary and node.kept_segment is not None:
         edits.append(_remove_segment_marks)
     if node.subtype == "informational":
         edits.append(_drop_notice)
@@ -147,7 +150,7 @@ class _DropCalls:
         else:
             kept_blocks = []
         if kept_blocks:
-            return with_content(record, kept_blocks)
+            return replace_content(record, kept_blocks)
         return None
 
     def _belongs_to_dropped_call(self, block: object) -> bool:
@@ -199,7 +202,7 @@ def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
     """
     for node in nodes[:OPENING_RECORDS]:
         if node.meta or node.summary:
-            content = message(transcript.read(node)).get("content")
+            content = message(transcript.read_record(node)).get("content")
         else:
             content = None
         if (
@@ -215,7 +218,7 @@ def renew_block(record: Record, lineage: str) -> Record:
     """Return our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING_MARKER)
-    return with_content(record, lineage + rest.removeprefix(after_block))
+    return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
 # the year 2100: a later time is invalid, and no later record could follow it
@@ -236,7 +239,7 @@ class ParentScan(NamedTuple):
 
     session: SessionFile
     transcript: Transcript
-    survey: WriteScan
+    survey: WriteObserver
     read_back: ChildObserver
     ends: HeadTail
     context: ContextSize
@@ -261,8 +264,8 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
-    transcript, (survey, read_back, pieces) = scan_live(
-        session.file, lambda: (WriteScan(), ChildObserver(), Pieces())
+    transcript, (survey, read_back, pieces) = scan_live_part(
+        session.file, lambda: (WriteObserver(), ChildObserver(), PieceCollector())
     )
     return measure_session(session, transcript, survey, read_back, pieces)
 
@@ -270,9 +273,9 @@ def scan_parent(session: SessionFile) -> ParentScan:
 def measure_session(
     session: SessionFile,
     transcript: Transcript,
-    survey: WriteScan,
+    survey: WriteObserver,
     read_back: ChildObserver,
-    pieces: Pieces,
+    pieces: PieceCollector,
 ) -> ParentScan:
     """Return the scan of a session with the sizes of its pieces."""
     loaded_session = Session.of(session, Where())
@@ -301,7 +304,7 @@ class RecordWatcher:
 
 def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     """Return the lineage block, or ``""`` for a conversation that begins with the user's words."""
-    first = next(node for node in transcript.chain if node.spoken)
+    first = next(node for node in transcript.chain if node.is_message)
     if first.kind == USER and not first.results:
         return ""
     return draft.block
@@ -411,7 +414,9 @@ class ChainRewrite(Body):
                 node.number, node.offset, read_exactly(stream, node.offset, node.length)
             ).body
             # The id may contain escapes.
-            if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
+            if node.uuid.encode("utf-8", "replace") not in body and not node.is_node_of(
+                parse(body)
+            ):
                 raise SessionNotFound(
                     "The session changed while it was read", "Run the command again."
                 )
@@ -431,7 +436,7 @@ class ChainRewrite(Body):
 def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     draft: Draft,
     transcript: Transcript,
-    survey: WriteScan,
+    survey: WriteObserver,
     *,
     head: bytes,
     lineage: str = "",
@@ -459,7 +464,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
             lambda record: renew_block(record, lineage)
         )
     introduced = 0
-    if row.nodes and row.nodes[0].boundary:  # a compaction's summary must follow its boundary
+    if row.nodes and row.nodes[0].is_boundary:  # a compaction's summary must follow its boundary
         introduced = next(
             (index + 1 for index, node in enumerate(row.nodes[:OPENING_RECORDS]) if node.summary), 1
         )
@@ -472,7 +477,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         linear=row,
         edits=by_record,
         books=tuple(books),
-        shrunk=tokens.last_counted(transcript.chain) is None if shrunk is None else shrunk,
+        shrunk=tokens.find_last_counted(transcript.chain) is None if shrunk is None else shrunk,
         closing=closing,
         mark=mark,
         thoughts=thoughts,
@@ -482,13 +487,15 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 
 
 def _count_unlinked_answers(
-    rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan
+    rewrite: ChainRewrite, transcript: Transcript, survey: WriteObserver
 ) -> int:
     """Count the kept answers that follow another answer although the parent has no link between the two."""
 
     def stays(node: Node) -> bool:
-        is_edited = node.number in rewrite.linear.dropped or node.number in survey.mends
-        return not is_edited or rewrite.edited(node, transcript.read(node)) is not None
+        is_edited = (
+            node.number in rewrite.linear.dropped_calls or node.number in survey.records_to_mend
+        )
+        return not is_edited or rewrite.edited(node, transcript.read_record(node)) is not None
 
     nodes_by_id = {node.uuid: node for node in rewrite.linear.nodes}
 
@@ -496,12 +503,13 @@ def _count_unlinked_answers(
         return nodes_by_id.get(node.parent or "")
 
     def is_linked(previous: Node, node: Node) -> bool:
-        linked_nodes = walk_up(parent(node), parent)
+        linked_nodes = iterate_ancestors(parent(node), parent)
         return (
-            next((node_above for node_above in linked_nodes if node_above.spoken), None) is previous
+            next((node_above for node_above in linked_nodes if node_above.is_message), None)
+            is previous
         )
 
-    spoken = [node for node in rewrite.linear.nodes if node.spoken and stays(node)]
+    spoken = [node for node in rewrite.linear.nodes if node.is_message and stays(node)]
     pairs = (
         (previous, node)
         for previous, node in pairwise(spoken)
@@ -556,8 +564,11 @@ class _ChainWriter:
 
     def _link_record(self, node: Node, body: bytes, time_ms: int) -> bytes:
         session_id = self._child.setting.session_id
-        new_fields = {"parentUuid": None if node.boundary else self._last, "sessionId": session_id}
-        if time_ms == node.time_ms and node.session_id and not node.given_uuid:
+        new_fields = {
+            "parentUuid": None if node.is_boundary else self._last,
+            "sessionId": session_id,
+        }
+        if time_ms == node.time_ms and node.session_id and not node.has_sent_uuid:
             return set_fields(
                 body, {"parentUuid": node.parent, "sessionId": node.session_id}, new_fields
             )
@@ -566,7 +577,7 @@ class _ChainWriter:
             del new_fields["sessionId"]
         if time_ms != node.time_ms:
             new_fields["timestamp"] = clock.from_milliseconds(time_ms)
-        if node.given_uuid:
+        if node.has_sent_uuid:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 

@@ -36,8 +36,8 @@ from resume_hooks.sessions.project_folder import lock_session_creation, project_
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, list_files_below
-from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
-from resume_hooks.transcripts.context_size import size_of_chain
+from resume_hooks.transcripts.bookkeeping import SNAPSHOT_KINDS
+from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
@@ -80,7 +80,7 @@ class _MovedLines(Body):
         if not any(naming in body for naming in _NAMING_STRINGS):
             return body + b"\n"
         record = parse(body) or {}
-        if kind(record) in SNAPSHOTS:
+        if kind(record) in SNAPSHOT_KINDS:
             return make_stand_in(OMITTED_KIND) + b"\n"
         new_values = {}
         for key in record:
@@ -210,7 +210,7 @@ def plan_whole_session(
     transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
-    size = size_of_chain(bundled.path, transcript.chain)[0].tokens
+    size = measure_chain(bundled.path, transcript.chain)[0].tokens
 
     def plan_at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
         return _WholePlan(

@@ -38,9 +38,9 @@ from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, make_label_record
-from resume_hooks.transcripts.context_size import size_of_chain
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORT_FIELD, TAG, make_label_record
+from resume_hooks.transcripts.context_size import measure_chain
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import BOM, Line
@@ -49,7 +49,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, kind
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.write_scan import WriteObserver
 
 KIND: Final = "import"
 PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
@@ -118,7 +118,7 @@ class _ConversationCollector:
 def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     """Plan a session for the folder ``home``. Raises NotATranscript."""
     survey, read_back, collector, ends = (
-        WriteScan(),
+        WriteObserver(),
         ChildObserver(),
         _ConversationCollector(),
         HeadTail(source.path),
@@ -129,7 +129,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     folder = project_folder(setting.cwd, where)
     title, tag = (
         root_title_of(plain_line(ends.title)),
-        collapse_line(plain_line(ends.tag), TITLE_LENGTH),
+        collapse_line(plain_line(ends.tag), MAX_TITLE_CHARACTERS),
     )
     child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
     row = linearize_chain(transcript.chain)
@@ -148,12 +148,14 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     for node in row.nodes:
         if node.number in collector.said:
             kept_numbers.append(node.number)
-    tokens_before = size_of_chain(source.path, transcript.chain)[0].tokens
+    tokens_before = measure_chain(source.path, transcript.chain)[0].tokens
     dropped_characters = sum(
         node.characters for node in transcript.chain if node.number not in collector.said
     )
     tokens_after = max(
-        0, tokens_before - round(dropped_characters / tokens.characters_per_token(transcript.chain))
+        0,
+        tokens_before
+        - round(dropped_characters / tokens.measure_characters_per_token(transcript.chain)),
     )
     return ImportPlan(
         draft=child,
@@ -196,12 +198,12 @@ def first_line(source: ImportSource, at: str) -> bytes:
         "imported_at": at,
         "source_bytes": source.size,
     }
-    return orjson.dumps({IMPORTED: facts})
+    return orjson.dumps({IMPORT_FIELD: facts})
 
 
 def _read_source(
     source: ImportSource,
-    survey: WriteScan,
+    survey: WriteObserver,
     read_back: ChildObserver,
     collector: _ConversationCollector,
 ) -> Transcript:
@@ -216,7 +218,7 @@ def _read_source(
         raise NotATranscript(
             f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy
         ) from error
-    if not any(node.spoken for node in transcript.chain):
+    if not any(node.is_message for node in transcript.chain):
         is_subagent = any(node.sidechain for node in transcript.nodes)
         if is_subagent:
             why = "is a sub-agent's transcript"
@@ -231,7 +233,7 @@ def _read_source(
             tuple(map(make_valid_id, node.results)),
         )
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
-            survey.mends.add(
+            survey.records_to_mend.add(
                 node.number
             )  # a foreign id may be the same as the new form of another id
         if node.time_ms is not None and node.time_ms > now:
@@ -257,7 +259,7 @@ def _introduction(source: ImportSource, at: str) -> str:
 
 
 def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
-    opening = f'{{"{IMPORTED}":{{"sha256":"{sha256}"'.encode()
+    opening = f'{{"{IMPORT_FIELD}":{{"sha256":"{sha256}"'.encode()
     for session in sessions_in(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
             if stream.read(len(opening)) == opening:

@@ -43,7 +43,7 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 from resume_hooks.transcripts.lines import BOM
 
 if TYPE_CHECKING:
@@ -219,7 +219,9 @@ def _parse_head(line: bytes) -> Head:
     ):
         raise _make_damage_error("sessions")
     kind = head.kind if _KIND.fullmatch(head.kind) else ""
-    return head._replace(title=collapse_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
+    return head._replace(
+        title=collapse_line(plain_line(head.title), MAX_TITLE_CHARACTERS), kind=kind
+    )
 
 
 def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:

@@ -26,13 +26,13 @@ from resume_hooks.transcripts.records import (
     COMPACTION,
     DOCUMENT,
     IMAGE,
-    MEDIA,
+    MEDIA_TYPES,
     REDACTED_THINKING,
     RESULT,
     SYNTHETIC_MODEL,
     TEXT,
     THINKING,
-    THOUGHTS,
+    THINKING_TYPES,
     Record,
     kind,
     mapping,
@@ -252,11 +252,11 @@ _THINKING_FIELDS = MappingProxyType(
 _DIRECT_CALLER = {
     "type": "direct"
 }  # the caller as 2.1.329 writes it; any other caller refers to a run that does not exist here
-_VISIBLE_TYPES = MEDIA | {TEXT}
+_VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
     {
         "user": _VISIBLE_TYPES | {RESULT},
-        "assistant": THOUGHTS | {TEXT, CALL},
+        "assistant": THINKING_TYPES | {TEXT, CALL},
         "queued": _VISIBLE_TYPES,
         "result": _VISIBLE_TYPES,
     }

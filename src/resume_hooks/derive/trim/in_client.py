@@ -23,9 +23,14 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import OriginalReference
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import media_tokens
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT_PIECE,
+    MEDIA_PIECE,
+    PROMPT_PIECE,
+    THINKING_PIECE,
+)
 
-FIXED_KINDS = frozenset({PROMPT, ATTACHMENT})
+FIXED_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
 """The kinds of contents that a running client cannot drop: the user's messages, and the attachments
 of these messages."""
 
@@ -98,7 +103,7 @@ def plan_in_client(
         if message.stays:
             continue
         node = nodes[message.handle]
-        record = scanned.transcript.read(node)
+        record = scanned.transcript.read_record(node)
         edit = edits.get(node.number)
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
@@ -189,9 +194,9 @@ def _make_decision(
             choices.append(c)
     taken = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
-        unfit = piece.kind in {THINKING, MEDIA} and piece.number in numbers
+        unfit = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
         if unfit and (piece.number, piece.address) not in taken:
-            rule = "thinking" if piece.kind == THINKING else "media"
+            rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, Pick(piece), rule, origins)
             choices += [choice] if choice is not None else []
     return count_decision(scanned, options, trimmable, choices, origins)
@@ -203,7 +208,7 @@ def _result_as_text(block: Record, original: OriginalReference) -> str:
         kind = string(part, "type")
         if kind == records.TEXT:
             parts.append(string(part, "text"))
-        elif kind in records.MEDIA:
+        elif kind in records.MEDIA_TYPES:
             parts.append(placeholders.media_placeholder(media_tokens(part), original))
         else:
             parts.append(string(part, "tool_name"))

@@ -34,12 +34,12 @@ from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.invariants import Check, check_same_shape
+from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
+from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceCollector
 
 OTHER_CLIENT_NOTE = (
     "A client with this session open keeps the old conversation until you type there: /resume {id}"
@@ -160,10 +160,10 @@ def _edit_line(line: Line, edit: Edit) -> bytes:
 def _check_in_place(
     scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
 ) -> list[Check]:
-    pieces = Pieces()
+    pieces = PieceCollector()
     new, old = scan_transcript(path, observers=[pieces]), scanned.transcript
     return [
-        *check_same_shape(old, new),
+        *check_same_structure(old, new),
         Check(
             "untrimmed lines have the same bytes",
             _is_rest_unchanged(old.path, path, edits),
@@ -188,8 +188,8 @@ def _is_rest_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
         )
 
 
-def _count_thoughts(pieces: Pieces) -> Counter[int]:
-    return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
+def _count_thoughts(pieces: PieceCollector) -> Counter[int]:
+    return Counter(piece.digest for piece in pieces.pieces if piece.kind == THINKING_PIECE)
 
 
 def _list_notes(plan: TrimPlan) -> list[str]:

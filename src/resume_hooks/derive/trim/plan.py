@@ -40,9 +40,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, TrimRecord
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan_live, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import RESULT, TEXT, THINKING, Piece, Pieces
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.transcript import Transcript, scan_live_part, scan_transcript
+from resume_hooks.transcripts.trimmable_pieces import (
+    RESULT_PIECE,
+    TEXT_PIECE,
+    THINKING_PIECE,
+    Piece,
+    PieceCollector,
+)
+from resume_hooks.transcripts.write_scan import WriteObserver
 
 LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
@@ -179,7 +185,7 @@ def count_decision(
     gone = {(choice.piece.number, choice.piece.address) for choice in choices}
     thoughts = set()
     for piece in trimmable.pieces:
-        if piece.kind == THINKING and (piece.number, piece.address) not in gone:
+        if piece.kind == THINKING_PIECE and (piece.number, piece.address) not in gone:
             thoughts.add(piece.digest)
     called = {call.tool.lower() for call in trimmable.calls.values()}
     unknown_tools = []
@@ -218,7 +224,9 @@ def plan_chosen_trim(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
     """Return the plan for a decision. ``method`` says who made the decision: rules, a model, or a slim copy."""
-    tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
+    tools = len(
+        {choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
+    )
     parameters = {
         "target_tools": list(options.tools),
         "threshold": options.limit(""),
@@ -231,7 +239,7 @@ def plan_chosen_trim(
         "original_tokens": decision.before.tokens,
         "trimmed_tokens": decision.after.tokens,
         "tools_trimmed": tools,
-        "assistant_trimmed": sum(choice.piece.kind == TEXT for choice in decision.choices),
+        "assistant_trimmed": sum(choice.piece.kind == TEXT_PIECE for choice in decision.choices),
         "chars_saved": decision.savings.characters,
     }
     head = child.head(
@@ -260,8 +268,8 @@ class SessionScan:
 
     session: SessionFile
     transcript: Transcript
-    pieces: Pieces
-    survey: WriteScan
+    pieces: PieceCollector
+    survey: WriteObserver
     glance: HeadTail
     context: ContextSize
     scale: TokenScale
@@ -279,7 +287,10 @@ class SessionScan:
         originals = Originals(where)
 
         def leads(number: int) -> bool:
-            return originals.of(self.transcript.read(nodes[number]), self.session.path) is not None
+            return (
+                originals.of(self.transcript.read_record(nodes[number]), self.session.path)
+                is not None
+            )
 
         uuids = {number: node.uuid for number, node in nodes.items()}
         named = client_path(self.session.path, where)
@@ -291,7 +302,7 @@ class SessionScan:
         number, record = -1, Record()
         for piece in pieces:
             if piece.number != number:
-                number, record = piece.number, self.transcript.read(nodes[piece.number])
+                number, record = piece.number, self.transcript.read_record(nodes[piece.number])
             value: Any = record
             for key in piece.address:
                 value = value[key]
@@ -301,7 +312,7 @@ class SessionScan:
         """Read prompts, answers and summaries from disk."""
         for place, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
-                record = self.transcript.read(node)
+                record = self.transcript.read_record(node)
                 if node.prompt:
                     who = USER
                 elif node.summary:
@@ -342,11 +353,13 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
     Raises NothingToTrim if there is no conversation.
     """
     if whole:
-        pieces, survey = Pieces(), WriteScan()
+        pieces, survey = PieceCollector(), WriteObserver()
         transcript = scan_transcript(session.file, observers=(pieces, survey))
     else:
-        transcript, (pieces, survey) = scan_live(session.file, lambda: (Pieces(), WriteScan()))
-    if not any(node.said for node in transcript.chain):
+        transcript, (pieces, survey) = scan_live_part(
+            session.file, lambda: (PieceCollector(), WriteObserver())
+        )
+    if not any(node.is_in_conversation for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
@@ -424,7 +437,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
     """
     before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
-    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
+    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share_text})"
     left = "" if after.percent is None else f" ({after.percent} %)"
     records = format_count(len({choice.piece.number for choice in plan.choices}), "record")
     return [

@@ -14,18 +14,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, MAX_PROTECTED_RESULTS, Options
-from resume_hooks.transcripts.records import ASSISTANT, READERS, WRITERS
+from resume_hooks.transcripts.records import ASSISTANT, READING_TOOLS, WRITING_TOOLS
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.trimmable_pieces import (
-    ATTACHMENT,
-    INPUT,
-    MEDIA,
-    PROMPT,
-    RESULT,
-    TEXT,
-    THINKING,
+    ATTACHMENT_PIECE,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    PROMPT_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
+    THINKING_PIECE,
     Piece,
-    Pieces,
+    PieceCollector,
     ToolCall,
 )
 
@@ -88,7 +88,7 @@ class TrimMaterial:
 
 
 def collect_material(
-    transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()
+    transcript: Transcript, pieces: PieceCollector, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
     """Return the trimmable pieces of the live chain.
 
@@ -96,13 +96,13 @@ def collect_material(
     """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
-    live = [piece for piece in pieces.found if piece.number in places]
+    live = [piece for piece in pieces.pieces if piece.number in places]
     live.sort(key=lambda piece: places[piece.number])
     calls = {}
     for call_id, call in pieces.calls.items():
         if call.number in places:
             calls[call_id] = call
-    answered = frozenset(call for call, number in pieces.answered.items() if number in places)
+    answered = frozenset(call for call, number in pieces.result_lines.items() if number in places)
     times: dict[int, int | None] = {}
     prompts: list[int] = []
     results: list[int] = []
@@ -127,15 +127,15 @@ def collect_material(
         last_turn=last_turn,
         calls=calls,
         answered=answered,
-        failed=answered & pieces.failed,
-        restored=find_restored_writes(calls, answered - pieces.failed, times, folders),
+        failed=answered & pieces.failed_calls,
+        restored=find_restored_writes(calls, answered - pieces.failed_calls, times, folders),
         silent=_records_of_silent_answers(pieces, places),
-        answers_gone=sum(number in places for number in pieces.answers),
+        answers_gone=sum(number in places for number in pieces.placeholder_answers),
         prompts=tuple(prompts),
     )
 
 
-def _records_of_silent_answers(pieces: Pieces, places: Mapping[int, int]) -> frozenset[int]:
+def _records_of_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> frozenset[int]:
     """Return the records with thinking whose answers have nothing else in the chain."""
     silent = set()
     for number, answer in pieces.thinking_in.items():
@@ -231,9 +231,9 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick
         if call_id in material.failed or call_id not in material.answered or not call.target:
             continue
         place = material.places[call.number]
-        if call.tool in WRITERS:
+        if call.tool in WRITING_TOOLS:
             changed[call.target] = max(place, changed.get(call.target, 0))
-        elif call.tool in READERS:
+        elif call.tool in READING_TOOLS:
             for extent in {
                 call.extent,
                 () if all(part is None for part in call.extent) else call.extent,
@@ -242,9 +242,9 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick
     for piece in material.pieces:
         read = material.calls.get(piece.call)
         if (
-            piece.kind != RESULT
+            piece.kind != RESULT_PIECE
             or read is None
-            or read.tool not in READERS
+            or read.tool not in READING_TOOLS
             or piece.call in material.failed
         ):
             continue
@@ -273,7 +273,7 @@ def _covering_extents(read: ToolCall) -> tuple[tuple[object, ...], ...]:
 def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer outputs that the same tool later repeated word for word. The last output stays."""
     results = []
-    for piece in _select_kind(RESULT, material):
+    for piece in _select_kind(RESULT_PIECE, material):
         results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
     last = {content: piece for piece, content in results}
     for piece, content in results:
@@ -301,7 +301,7 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     Answers that contain only thinking are kept: clients do not send them, but would send empty
     ones.
     """
-    for piece in _select_kind(THINKING, material):
+    for piece in _select_kind(THINKING_PIECE, material):
         if (
             piece.number not in material.silent
             and material.places[piece.number] < material.last_turn
@@ -322,7 +322,7 @@ def _make_length_rule(kind: str, times: int = 1) -> Rule:
 
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Offer long inputs of answered calls (file contents, edits, commands), unless a resume needs them."""
-    for pick in _make_length_rule(INPUT)(material, options):
+    for pick in _make_length_rule(INPUT_PIECE)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
@@ -333,7 +333,7 @@ def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     The first N include answers from earlier trims.
     """
     if options.assistant:
-        long = list(_make_length_rule(TEXT)(material, options))
+        long = list(_make_length_rule(TEXT_PIECE)(material, options))
         if options.assistant < 0:
             end = options.assistant
         else:
@@ -350,11 +350,11 @@ RULES: dict[str, Rule] = {
     "repeats": _offer_repeats,
     "failures": _offer_failures,
     "thinking": _offer_thinking,
-    "attachments": _make_length_rule(ATTACHMENT),
-    "media": lambda material, _: map(Pick, _select_kind(MEDIA, material)),
-    "results": _make_length_rule(RESULT),
+    "attachments": _make_length_rule(ATTACHMENT_PIECE),
+    "media": lambda material, _: map(Pick, _select_kind(MEDIA_PIECE, material)),
+    "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
-    "pasted": _make_length_rule(PROMPT, PASTE_TIMES),
+    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_TIMES),
     "assistant": _offer_answers,
 }
 """The rules, the least useful contents first. They apply in this order until the target size is

@@ -16,16 +16,20 @@ from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.placeholders import MIN_PLACEHOLDER, Origin, OriginalReference
-from resume_hooks.transcripts.records import WRITERS, Record
+from resume_hooks.transcripts.placeholders import (
+    MIN_PLACEHOLDER_CHARACTERS,
+    Origin,
+    OriginalReference,
+)
+from resume_hooks.transcripts.records import WRITING_TOOLS, Record
 from resume_hooks.transcripts.trimmable_pieces import (
-    ATTACHMENT,
-    INPUT,
-    MEDIA,
-    PROMPT,
-    RESULT,
-    TEXT,
-    THINKING,
+    ATTACHMENT_PIECE,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    PROMPT_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
+    THINKING_PIECE,
     Piece,
 )
 
@@ -39,7 +43,7 @@ COMMAND_HEAD = 120  # the number of characters kept of a long command, plus a sp
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
 MAX_LARGEST = 10  # the maximum number of pieces that are listed individually
-TOOLS_WITH_SCREEN_COPY = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
+TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept, because it is small or is the coloured diff on the
 screen."""
 
@@ -56,7 +60,7 @@ class Choice(NamedTuple):
 
     def tokens_saved(self, scale: TokenScale) -> float:
         """Return the number of saved tokens, which is negative if the placeholder costs more than the piece."""
-        return scale.tokens(self.piece) - scale.tokens_of_text(
+        return scale.tokens_of_piece(self.piece) - scale.tokens_of_text(
             self.piece.number, len(self.placeholder) + self.kept
         )
 
@@ -99,7 +103,7 @@ def choose_pieces(
             options.threshold is None
             and sum(choice.tokens_saved(scale) for choice in choices) < excess
         ):
-            every = replace(options, threshold=MIN_PLACEHOLDER)
+            every = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
             choices = _limit_choices(
                 list(_choose_by_rules(material, every, origins, scale)), excess, scale
             )
@@ -138,7 +142,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
     """Check whether a piece may be trimmed: it must not be recent, and the options must include its tool."""
     if material.places[piece.number] >= material.protected:
         return False
-    if piece.kind == THINKING and material.places[piece.number] >= material.last_turn:
+    if piece.kind == THINKING_PIECE and material.places[piece.number] >= material.last_turn:
         return False
     if not piece.call:
         return not options.tools or rule in options.only
@@ -150,8 +154,8 @@ def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins)
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.why)
     kept = {
-        PROMPT: KEPT_PROMPT_CHARACTERS,
-        INPUT: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
+        PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
+        INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
     }.get(piece.kind, 0)
     if len(text) + kept >= piece.characters + 4 * piece.tokens:
         return None
@@ -160,19 +164,19 @@ def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins)
 
 def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     original = origins.of(piece.number).reference
-    if piece.kind == RESULT:
+    if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.characters, original, why)
-    if piece.kind == INPUT:
+    if piece.kind == INPUT_PIECE:
         return placeholders.input_placeholder(tool, piece.characters, original, why)
-    if piece.kind == MEDIA:
+    if piece.kind == MEDIA_PIECE:
         return placeholders.media_placeholder(piece.tokens, original, why)
-    if piece.kind == PROMPT:
+    if piece.kind == PROMPT_PIECE:
         return placeholders.pasted_text_placeholder(piece.characters - HEAD - TAIL, original, why)
-    if piece.kind == THINKING:
+    if piece.kind == THINKING_PIECE:
         return ""  # clients neither send nor show the placeholder of an empty answer
     make = {
-        ATTACHMENT: placeholders.attachment_placeholder,
-        TEXT: placeholders.response_placeholder,
+        ATTACHMENT_PIECE: placeholders.attachment_placeholder,
+        TEXT_PIECE: placeholders.response_placeholder,
     }
     return make[piece.kind](piece.characters, original, why)
 
@@ -198,18 +202,22 @@ class TrimEdit:
         """Return the trimmed record. ``record`` is the parsed line and is modified."""
         for choice in self._choices:
             _replace_in_record(record, choice)
-        if any(choice.piece.kind == THINKING for choice in self._choices):
+        if any(choice.piece.kind == THINKING_PIECE for choice in self._choices):
             # Clients skip an empty record if its answer has other records. A text in it would look
             # like the model's own words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
             ]
         if any(
-            choice.piece.kind in {RESULT, MEDIA} and choice.tool not in TOOLS_WITH_SCREEN_COPY
+            choice.piece.kind in {RESULT_PIECE, MEDIA_PIECE}
+            and choice.tool not in TOOLS_WITH_SCREEN_COPY
             for choice in self._choices
         ):
             record.pop("toolUseResult", None)  # the screen's copy of the same output
-        return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
+        return {
+            **record,
+            **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),
+        }
 
 
 def add_screen_edits(
@@ -240,7 +248,7 @@ class _ScreenEdit:
                 kept[key] = value
         if self._first:
             return kept
-        return {**kept, **self._origin.marks(0)}
+        return {**kept, **self._origin.trim_fields(0)}
 
 
 def _replace_in_record(record: Record, choice: Choice) -> None:
@@ -248,14 +256,14 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
     holder: Any = record
     for key in path:
         holder = holder[key]
-    if choice.piece.kind == THINKING:
+    if choice.piece.kind == THINKING_PIECE:
         holder[last] = None
-    elif choice.piece.kind == MEDIA:
+    elif choice.piece.kind == MEDIA_PIECE:
         holder[last] = {"type": "text", "text": choice.placeholder}
-    elif choice.piece.kind == PROMPT:
+    elif choice.piece.kind == PROMPT_PIECE:
         prompt = holder[last]
         holder[last] = f"{prompt[:HEAD]}\n{choice.placeholder}\n{prompt[-TAIL:]}"
-    elif choice.piece.kind == INPUT and choice.tool == "Bash":
+    elif choice.piece.kind == INPUT_PIECE and choice.tool == "Bash":
         holder[last] = f"{holder[last][:COMMAND_HEAD]} {choice.placeholder}"
     else:
         holder[last] = choice.placeholder
@@ -299,7 +307,7 @@ def count_savings(
     choices: Sequence[Choice], origins: Origins, scale: TokenScale, most: int
 ) -> Savings:
     """Count the savings of ``choices``. The total is at most ``most`` tokens, the size of the whole context."""
-    largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[
+    largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
         :MAX_LARGEST
     ]
     return Savings(
@@ -319,7 +327,7 @@ def count_savings(
                 choice.rule,
                 choice.tool,
                 choice.target,
-                round(scale.tokens(choice.piece)),
+                round(scale.tokens_of_piece(choice.piece)),
             )
             for choice in largest
         ),
@@ -334,7 +342,7 @@ def _group_savings(
         groups.setdefault(name_of(choice), []).append(choice)
     rows = []
     for name, chosen in groups.items():
-        before = sum(scale.tokens(choice.piece) for choice in chosen)
+        before = sum(scale.tokens_of_piece(choice.piece) for choice in chosen)
         saved = sum(choice.tokens_saved(scale) for choice in chosen)
         rows.append(SavingsRow(name, len(chosen), round(before), round(before - saved)))
     return tuple(sorted(rows, key=lambda row: row.tokens_after - row.tokens_before))

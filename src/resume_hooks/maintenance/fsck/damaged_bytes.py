@@ -81,7 +81,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
         yield Defect(BYTE_ORDER_MARK, "The file begins with a byte order mark", line.number, uuid)
     if raw.endswith(b"\r\n"):
         yield Defect(CRLF_ENDING, "The line ends with CR LF", line.number, uuid)
-    if line.torn:
+    if line.is_torn:
         yield Defect(LINE_WITHOUT_END, "The last line has no line feed", line.number, uuid)
     if not raw.isascii() and raw.decode(errors="replace").encode() != raw:
         yield Defect(BAD_UTF8, "The line contains bytes that are not UTF-8", line.number, uuid)
@@ -128,7 +128,7 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
 def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> Defect:
     size_text = f"{len(line.body):,} bytes"
     if nodes:
-        if any(node.spoken and node.uuid not in known_ids for node in nodes):
+        if any(node.is_message and node.uuid not in known_ids for node in nodes):
             kind = GLUED_LINES
         else:
             kind = GLUED_COPIES
@@ -140,7 +140,7 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
         )
     if not line.raw.strip(b"\0\r\n\t "):
         return Defect(NUL_LINE, f"{size_text} of NULs", line.number)
-    if line.torn:
+    if line.is_torn:
         return Defect(TORN_LINE, f"The last line is cut off after {size_text}", line.number)
     return Defect(UNREADABLE_LINE, f"{size_text} that are not a JSON object", line.number)
 

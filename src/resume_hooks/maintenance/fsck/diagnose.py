@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
+from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
@@ -58,16 +58,16 @@ class DefectCollector:
             kind = records.kind(record)
             if kind == LAST_PROMPT and string(record, "leafUuid"):
                 self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
-            elif kind in SNAPSHOTS:
+            elif kind in SNAPSHOT_KINDS:
                 self.referenced_files.add_backups(record, line.number)
             return
         self.defects_of_live_records += damaged_bytes.defects_of_surrogates(line, node)
         if node.kind == records.ASSISTANT:
             self.defects_of_live_records += self.thinking_check.check_thinking(record, node)
-        if node.spoken:
+        if node.is_message:
             self.defects_of_any_record += messages.defects_of_broken(record, node)
             self.defects_of_live_records += messages.defects_of_content(record, node)
-        if node.boundary:
+        if node.is_boundary:
             self.hints.clear()  # the client forgets the earlier records at a compaction
         if node.results and b"<persisted-output>" in line.raw:
             self.referenced_files.add_outputs(record, line.number)

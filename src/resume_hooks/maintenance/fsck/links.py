@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.transcripts.chain import RecordGraph
-from resume_hooks.transcripts.nodes import KeptSegment, Node, walk_up
+from resume_hooks.transcripts.nodes import KeptSegment, Node, iterate_ancestors
 from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -78,7 +78,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     graph = RecordGraph(transcript.nodes, transcript.size)
     previous_node: Node | None = None
     for node in transcript.chain:
-        if previous_node is None and not node.boundary and not graph.is_root(node):
+        if previous_node is None and not node.is_boundary and not graph.is_root(node):
             yield _defect_of_start(transcript, node)
         elif (
             previous_node is not None
@@ -128,9 +128,9 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
     for node in transcript.nodes:
         first_node = first_by_uuid.setdefault(node.uuid, node)
         if first_node is not node:
-            is_same_message = transcript.read(first_node).get("message") == transcript.read(
-                node
-            ).get("message")
+            is_same_message = transcript.read_record(first_node).get(
+                "message"
+            ) == transcript.read_record(node).get("message")
             kind = REPEATED_RECORD if is_same_message else REPEATED_UUID
             yield kind.defect_in_node(node, f"Record {first_node.number} has the same uuid")
 
@@ -157,14 +157,15 @@ LOST_SEGMENT = DefectKind(
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     """Yield the defects of the main conversation's last compaction, which cuts off the earlier compactions."""
     last_boundary = next(
-        (node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None
+        (node for node in reversed(transcript.nodes) if node.is_boundary and not node.sidechain),
+        None,
     )
     if last_boundary is None:
         return
     if all(node.uuid != last_boundary.uuid for node in transcript.chain):
         yield from _defects_of_undone_compaction(transcript, last_boundary)
-    elif last_boundary.segment is not None:
-        missing = describe_missing_marks(last_boundary.segment, transcript.by_uuid)
+    elif last_boundary.kept_segment is not None:
+        missing = describe_missing_marks(last_boundary.kept_segment, transcript.by_uuid)
         if missing:
             yield LOST_SEGMENT.defect_in_node(
                 last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
@@ -190,7 +191,7 @@ def ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]
     The oldest comes first.
     """
     uuids: list[str] = []
-    for node in walk_up(
+    for node in iterate_ancestors(
         nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None
     ):
         uuids.append(node.uuid)
@@ -275,11 +276,11 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     records_before: dict[str, str] = {}
     last_message = ""
     for node in transcript.nodes:
-        if node.boundary:
+        if node.is_boundary:
             records_before[node.uuid] = (
-                node.logical if node.logical in transcript.by_uuid else last_message
+                node.logical_parent if node.logical_parent in transcript.by_uuid else last_message
             )
-        elif node.spoken and not node.sidechain:
+        elif node.is_message and not node.sidechain:
             last_message = node.uuid
     return records_before
 
@@ -294,7 +295,7 @@ def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> L
         parent = transcript.by_uuid.get(parent_id) if parent_id else None
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
-    path = list(walk_up(chain[-1] if chain else None, preceding_node))[::-1]
+    path = list(iterate_ancestors(chain[-1] if chain else None, preceding_node))[::-1]
     turns_by_id: dict[str, int] = {}
     count = 0
     for path_node in path:
@@ -311,7 +312,7 @@ def find_branches_off_live(
     depths = _BranchDepths(transcript.by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}
     for node in transcript.nodes:
-        if not node.spoken or node.sidechain or node.uuid in live.live_ids:
+        if not node.is_message or node.sidechain or node.uuid in live.live_ids:
             continue
         first_id, fork, turns = depths.measure_depth(node)
         shared_turns = live.turns_by_id.get(fork.uuid, 0) if fork else 0
@@ -359,7 +360,7 @@ class _BranchDepths:
         else:
             live_ancestors = (
                 pending_node
-                for pending_node in walk_up(ancestor, self._preceding_node)
+                for pending_node in iterate_ancestors(ancestor, self._preceding_node)
                 if pending_node.uuid in self._live.turns_by_id
             )
             first_id, fork, turns = "", next(live_ancestors, None), 0
@@ -378,7 +379,7 @@ class _BranchDepths:
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
     """Yield branches that are longer or newer than the live branch, and hints that point to another branch."""
-    messages = [node for node in transcript.chain if node.spoken]
+    messages = [node for node in transcript.chain if node.is_message]
     if not messages:
         return
     last_message = messages[-1]

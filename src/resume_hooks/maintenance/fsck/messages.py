@@ -127,10 +127,10 @@ class ThinkingCheck:
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
         """Yield the defects in the thinking of a record that belongs to an answer."""
         blocks = records.blocks(record)
-        if blocks and all(string(block, "type") in records.THOUGHTS for block in blocks):
+        if blocks and all(string(block, "type") in records.THINKING_TYPES for block in blocks):
             self.thinking_only_lines.add(node.number)
         for block in blocks:
-            if string(block, "type") in records.THOUGHTS:
+            if string(block, "type") in records.THINKING_TYPES:
                 yield from self._defects_of_block(block, node)
 
     def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
@@ -176,10 +176,10 @@ def remove_thinking(record: Record) -> Record | None:
     """Return the record without its thinking blocks, or None if it contains only thinking."""
     other_blocks = []
     for block in records.blocks(record):
-        if string(block, "type") not in records.THOUGHTS:
+        if string(block, "type") not in records.THINKING_TYPES:
             other_blocks.append(block)
     if other_blocks:
-        return records.with_content(record, other_blocks)
+        return records.replace_content(record, other_blocks)
     return None
 
 
@@ -220,7 +220,7 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
     """Walk the live chain once, and yield every call and result without its counterpart."""
     ledger = _CallLedger()
     for node in chain:
-        if node.spoken and not node.results:
+        if node.is_message and not node.results:
             ledger.record_message(node)
         for call in node.calls:
             yield from ledger.record_call(node, call)
@@ -330,7 +330,7 @@ FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
     """Yield the defects in the order of messages; ``session_id`` is the id in the file's name, or None."""
     chain = transcript.chain
-    spoken_messages = [node for node in chain if node.spoken]
+    spoken_messages = [node for node in chain if node.is_message]
     if not spoken_messages:
         if transcript.nodes or transcript.bad_lines:
             yield Defect(
@@ -374,7 +374,9 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
                 node, f"It is earlier than record {previous.number}"
             )
     candidates = (
-        node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken
+        node
+        for node in transcript.nodes
+        if node.is_message and not node.sidechain and not node.broken
     )
     latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:

@@ -36,8 +36,8 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.chain import RecordGraph, find_leaf, live_chain
-from resume_hooks.transcripts.context_size import size_of_chain
+from resume_hooks.transcripts.chain import RecordGraph, build_live_chain, find_last_message
+from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_exactly
@@ -45,7 +45,7 @@ from resume_hooks.transcripts.nodes import Checkpoint, KeptSegment, Node
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_strict
 from resume_hooks.transcripts.transcript import Transcript
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.write_scan import WriteObserver
 
 REPAIR_KIND: Final = "repair"
 
@@ -81,7 +81,7 @@ def build_repaired_chain(
             next(
                 position
                 for position in range(len(remaining) - 1, -1, -1)
-                if remaining[position].boundary
+                if remaining[position].is_boundary
             )
         ]
     positions = {id(node): position for position, node in enumerate(copies)}
@@ -107,8 +107,8 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
             parent = parents[parent]
         node.parent = parent
     for node in copies:
-        if node.boundary and node.segment is not None:
-            node.segment = _segment_in_file(node.segment, usable, node)
+        if node.is_boundary and node.kept_segment is not None:
+            node.kept_segment = _segment_in_file(node.kept_segment, usable, node)
     return copies
 
 
@@ -116,13 +116,13 @@ def _find_end_of_branch(
     transcript: Transcript, copies: Sequence[Node], branch: str | None
 ) -> Node | None:
     if branch is None:
-        return find_leaf(RecordGraph(copies, transcript.size), transcript.checkpoint)
+        return find_last_message(RecordGraph(copies, transcript.size), transcript.checkpoint)
     nodes_by_uuid = {node.uuid: node for node in copies}
     node = nodes_by_uuid.get(branch)
     if node is None:
         raise UsageError(f"No record {branch} is in this session", "Use a uuid that fsck names.")
     visited: set[str] = set()
-    while node is not None and not node.spoken and node.uuid not in visited:
+    while node is not None and not node.is_message and node.uuid not in visited:
         visited.add(node.uuid)
         node = nodes_by_uuid.get(node.parent or "")
     return node
@@ -131,16 +131,16 @@ def _find_end_of_branch(
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
     checkpoint = Checkpoint()
-    checkpoint.point(end.uuid, explicit=True)
+    checkpoint.set_leaf(end.uuid, explicit=True)
     chain: list[Node] = []
     while True:
-        longer_chain = live_chain(nodes, checkpoint, size)
+        longer_chain = build_live_chain(nodes, checkpoint, size)
         if len(longer_chain) <= len(chain):
             return chain or longer_chain
         chain = longer_chain
         graph, first_node = RecordGraph(nodes, size), chain[0]
         previous_node = _nearest_message_before(graph, first_node, chain)
-        if first_node.boundary or graph.is_root(first_node) or previous_node is None:
+        if first_node.is_boundary or graph.is_root(first_node) or previous_node is None:
             return chain
         first_node.parent = previous_node.uuid
 
@@ -153,7 +153,9 @@ def _nearest_message_before(
     earlier_nodes = (
         node
         for node in graph.nodes.values()
-        if node.number < first_node.number and (node.spoken or node.boundary) and not node.sidechain
+        if node.number < first_node.number
+        and (node.is_message or node.is_boundary)
+        and not node.sidechain
     )
     return max(
         (node for node in earlier_nodes if node.uuid not in chain_ids),
@@ -259,10 +261,10 @@ def plan_repair(
     session: SessionFile, where: Where, *, branch: str | None = None, output_dir: str | None = None
 ) -> RepairPlan:
     """Plan a repaired child. Raise UsageError for an unknown branch, ResumeHooksError if no message can be reached."""
-    write_scan = WriteScan()
+    write_scan = WriteObserver()
     transcript, report = diagnose_session(session, where, [write_scan])
     chain = build_repaired_chain(transcript, salvage_nodes(transcript), branch)
-    if not any(node.spoken for node in chain):
+    if not any(node.is_message for node in chain):
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
@@ -339,7 +341,7 @@ def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
     counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
     if not live_chain_nodes:
         return 0, counted_tokens or spoken_tokens
-    tokens_before = size_of_chain(path, live_chain_nodes)[0].tokens
+    tokens_before = measure_chain(path, live_chain_nodes)[0].tokens
     if counted_tokens:
         return tokens_before, counted_tokens + spoken_tokens
     return tokens_before, max(
@@ -347,7 +349,7 @@ def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
     )
 
 
-def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteScan) -> None:
+def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObserver) -> None:
     """Also pass the records found in bad lines to the survey, with their numbers in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
@@ -356,7 +358,7 @@ def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteSca
                 if parse_strict(raw) is None:
                     repaired_transcript.lenient_lines.add(node.number)
                 write_scan(
-                    Line(node.number, node.offset, raw), repaired_transcript.read(node), node
+                    Line(node.number, node.offset, raw), repaired_transcript.read_record(node), node
                 )
 
 
@@ -369,7 +371,7 @@ def _describe_losses(report: DefectReport, body: ChainRewrite, chain: Sequence[N
                 group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))
-    for number, calls in body.linear.dropped.items():
+    for number, calls in body.linear.dropped_calls.items():
         texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"

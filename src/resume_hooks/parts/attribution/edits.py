@@ -74,7 +74,7 @@ def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[F
         yield _change_by_write(inputs, details, updated=_UPDATE_NOTE in records.result_text(result))
     elif name in {"Edit", "MultiEdit"}:
         yield FileChange(records.file_from_input(inputs), tuple(_edit_hunks(inputs, details)))
-    elif name in records.READERS:
+    elif name in records.READING_TOOLS:
         yield FileChange(records.file_from_input(inputs), ())
 
 

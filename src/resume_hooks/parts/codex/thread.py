@@ -42,9 +42,9 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import TokenScale
-from resume_hooks.transcripts.context_size import UNCOUNTED
+from resume_hooks.transcripts.context_size import NEVER_COUNTED
 from resume_hooks.transcripts.placeholders import (
-    MIN_PLACEHOLDER,
+    MIN_PLACEHOLDER_CHARACTERS,
     TRIM_FIELDS,
     Origin,
     contains_placeholder,
@@ -55,11 +55,11 @@ from resume_hooks.transcripts.placeholders import (
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, MEASURED, ContextSize
 from resume_hooks.transcripts.trimmable_pieces import (
-    INPUT,
-    MEDIA,
-    PROMPT,
-    RESULT,
-    TEXT,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    PROMPT_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
     Piece,
     ToolCall,
 )
@@ -211,7 +211,7 @@ class CodexThread:
             edited[index] = {
                 **self.child_records[index],
                 "payload": payload,
-                **decision.origins.of(index).marks(0),
+                **decision.origins.of(index).trim_fields(0),
             }
         return self.child_body(child, head, edited)
 
@@ -249,26 +249,34 @@ def _call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     else:
         return
     for key, text in inputs.items():
-        if isinstance(text, str) and len(text) > MIN_PLACEHOLDER and not contains_placeholder(text):
-            yield Piece(index, (*address, key), INPUT, len(text), call=call_id)
+        if (
+            isinstance(text, str)
+            and len(text) > MIN_PLACEHOLDER_CHARACTERS
+            and not contains_placeholder(text)
+        ):
+            yield Piece(index, (*address, key), INPUT_PIECE, len(text), call=call_id)
 
 
 def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, str):
-        if len(output) > MIN_PLACEHOLDER and not was_trimmed(output):
-            yield Piece(index, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
+        if len(output) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(output):
+            yield Piece(
+                index, ("output",), RESULT_PIECE, len(output), call=call_id, digest=hash(output)
+            )
         return
     for part_index, content_part in enumerate(output if isinstance(output, list) else ()):
         if not isinstance(content_part, dict):
             continue
         if string(content_part, "type") == "input_image":
-            yield Piece(index, ("output", part_index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
-        elif len(text := string(content_part, "text")) > MIN_PLACEHOLDER and not was_trimmed(text):
+            yield Piece(index, ("output", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS, call=call_id)
+        elif len(
+            text := string(content_part, "text")
+        ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
             yield Piece(
                 index,
                 ("output", part_index, "text"),
-                RESULT,
+                RESULT_PIECE,
                 len(text),
                 call=call_id,
                 digest=hash(text),
@@ -282,21 +290,24 @@ def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
         if not isinstance(content_part, dict) or not (is_assistant or is_prompt):
             continue
         if string(content_part, "type") == "input_image":
-            yield Piece(index, ("content", part_index), MEDIA, 0, IMAGE_TOKENS)
+            yield Piece(index, ("content", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS)
         elif len(
             text := string(content_part, "text")
-        ) > MIN_PLACEHOLDER and not contains_placeholder(text):
+        ) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
             yield Piece(
-                index, ("content", part_index, "text"), TEXT if is_assistant else PROMPT, len(text)
+                index,
+                ("content", part_index, "text"),
+                TEXT_PIECE if is_assistant else PROMPT_PIECE,
+                len(text),
             )
 
 
 def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
     """Return ``value`` with the piece at ``path`` replaced; only the containers along the path are copied."""
     if not path:
-        if choice.piece.kind == MEDIA:
+        if choice.piece.kind == MEDIA_PIECE:
             return {"type": "input_text", "text": choice.placeholder}
-        if choice.piece.kind == PROMPT:
+        if choice.piece.kind == PROMPT_PIECE:
             return f"{value[:HEAD]}\n{choice.placeholder}\n{value[-TAIL:]}"
         return choice.placeholder
     key, *inner_path = path
@@ -391,7 +402,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             history.tokens,
             window_setting or history.window or DEFAULT_WINDOW_TOKENS,
             MEASURED if history.has_client_count else ESTIMATED,
-            reason="" if history.has_client_count else UNCOUNTED,
+            reason="" if history.has_client_count else NEVER_COUNTED,
         ),
         has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )

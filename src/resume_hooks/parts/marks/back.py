@@ -298,7 +298,7 @@ def plan_back(
     elif lost:
         child_plan = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
     else:
-        transcript_part = parent.transcript.ending(kept)
+        transcript_part = parent.transcript.with_chain(kept)
         body = plan_chain_rewrite(
             child,
             transcript_part,
@@ -352,7 +352,7 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | N
         parent, cut = forking.scan_and_cut(session, CutAtRecord(mark.uuid))
     except UsageError:
         return None
-    if cut is None or not any(node.spoken for node in cut.nodes):
+    if cut is None or not any(node.is_message for node in cut.nodes):
         return None
     later = []
     for node in parent.transcript.nodes:
@@ -366,7 +366,7 @@ def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node]
     linear = linearize_chain(transcript.chain)
     count = next((count for count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0)
     kept = linear.nodes[: largest_valid_count(linear, count)]
-    if not any(node.spoken for node in kept):
+    if not any(node.is_message for node in kept):
         lost = _why_lost(transcript, mark, count)
         return (
             (),
@@ -378,7 +378,7 @@ def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node]
                 )
             ],
         )
-    is_moved = any(node.spoken for node in linear.nodes[len(kept) : count])
+    is_moved = any(node.is_message for node in linear.nodes[len(kept) : count])
     return (
         kept,
         "",
@@ -393,7 +393,7 @@ def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
     marked_node = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
     is_compacted = (
         bool(chain)
-        and chain[0].boundary
+        and chain[0].is_boundary
         and (marked_node.number if marked_node else mark.record) < chain[0].number
     )
     if is_compacted and (marked_node is not None or not transcript.whole):
@@ -411,7 +411,7 @@ def _find_left_out(
     If a compaction removed the records after the mark from ``nodes``, ``after`` is the first of
     them.
     """
-    if not any(node.said for node in nodes):
+    if not any(node.is_in_conversation for node in nodes):
         return None
     numbers = [node.number for node in nodes]
     with_files = set()

@@ -51,7 +51,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     if not copied and (path := family.locate(parent, session.path)):
         parent_records = scan_transcript(readable_session(path, where).path).by_uuid
         copied = [node for node in nodes if node.uuid in parent_records]
-    last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
+    last = next((node for node in reversed(copied) if node.is_message and not node.sidechain), None)
     if last is None:
         raise NoMark(
             f"Nothing tells where this fork left its parent {parent.session_id}",

@@ -20,7 +20,7 @@ from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.records import USER
-from resume_hooks.transcripts.transcript import scan_live
+from resume_hooks.transcripts.transcript import scan_live_part
 
 NO_MARK = "No active mark."
 OTHER_BACK_RUNS = "Another prompt is going back in this session right now"
@@ -92,14 +92,14 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
             "Describe in one line what you want to try.",
         )
     check_not_subagent(session)
-    transcript, _ = scan_live(session.path, lambda: ())
+    transcript, _ = scan_live_part(session.path, lambda: ())
     linear = linearize_chain(transcript.chain)
-    spoken = [node for node in linear.nodes if node.spoken]
+    spoken = [node for node in linear.nodes if node.is_message]
     complete = []
     for node in linear.nodes[: largest_valid_count(linear, len(linear.nodes))]:
-        if node.spoken:
+        if node.is_message:
             complete.append(node)
-    messages = [node for node in spoken if node.said]
+    messages = [node for node in spoken if node.is_in_conversation]
     if not complete or not messages:
         raise NothingToMark(
             "There is nothing to mark: this session has no conversation yet",

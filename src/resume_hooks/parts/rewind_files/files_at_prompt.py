@@ -31,7 +31,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import has_project_key, home_folder
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.nodes import walk_up
+from resume_hooks.transcripts.nodes import iterate_ancestors
 
 FIRST_VERSION = 1
 """The version number of the backup that the client makes when it begins to track a file."""
@@ -225,7 +225,7 @@ class _OtherBranch:
     def _ancestor_ids(self, uuid: str) -> Iterator[str]:
         """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
         nodes = self._nodes
-        trail = walk_up(
+        trail = iterate_ancestors(
             nodes.get(uuid), lambda node: nodes.get(node.parent) if node.parent else None
         )
         return (node.uuid for node in trail)

@@ -18,7 +18,7 @@ from resume_hooks.errors import NoFileHistory
 from resume_hooks.reading.outline import OutlineScan, extract_first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.bookkeeping import DELTA, SNAPSHOT
+from resume_hooks.transcripts.bookkeeping import FILE_DELTA, FILE_SNAPSHOT
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import USER, Record, string
@@ -150,9 +150,9 @@ class _FileRecords:
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
-        elif kind == SNAPSHOT:
+        elif kind == FILE_SNAPSHOT:
             self._add_snapshot(record, line.number)
-        elif kind == DELTA:
+        elif kind == FILE_DELTA:
             message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
             backup = _backup_of_record(record.get("backup"))
             if message and path and backup:

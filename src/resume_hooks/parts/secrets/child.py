@@ -32,10 +32,10 @@ from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, with_content
-from resume_hooks.transcripts.transcript import scan_live, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import Pieces
-from resume_hooks.transcripts.write_scan import WriteScan
+from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, replace_content
+from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
+from resume_hooks.transcripts.trimmable_pieces import PieceCollector
+from resume_hooks.transcripts.write_scan import WriteObserver
 
 BACKUPS_WARNING = (
     "File backups with secrets were not copied, so rewind-files has none of them in "
@@ -110,11 +110,16 @@ def plan_scrubbed_child(
         return agents.load_foreign_writer(session.agent, where).cleaned(
             session, clean_bytes, SCRUB_KIND, output_dir
         )
-    transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live(
+    transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_part(
         session.path,
-        lambda: (WriteScan(), ChildObserver(), Pieces(), _ThinkingEditCollector(cleaner)),
+        lambda: (
+            WriteObserver(),
+            ChildObserver(),
+            PieceCollector(),
+            _ThinkingEditCollector(cleaner),
+        ),
     )
-    if not any(node.spoken for node in transcript.chain):
+    if not any(node.is_message for node in transcript.chain):
         raise NothingToFork(
             "There is nothing to copy: this session has no conversation",
             "To rewrite its file anyway: resume-hooks scrub --in-place",
@@ -194,5 +199,5 @@ class _ThinkingEditCollector:
             if not self._cleaner.is_secret_thinking(block, []):
                 remaining_blocks.append(block)
         if remaining_blocks:
-            return with_content(record, remaining_blocks)
+            return replace_content(record, remaining_blocks)
         return None

@@ -280,7 +280,7 @@ class Cleaner:
                 remaining_blocks.append(block)
         if record is None or len(remaining_blocks) == len(content_blocks):
             return body
-        return encode_record(records.with_content(record, remaining_blocks))
+        return encode_record(records.replace_content(record, remaining_blocks))
 
 
 def _find_tool_name_spans(body: bytes) -> dict[int, int]:

@@ -55,7 +55,7 @@ from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.backups import open_with_copy
 from resume_hooks.storage.state_file import MODE, remove_stale_temporaries, temporary_path
 from resume_hooks.transcripts import invariants
-from resume_hooks.transcripts.invariants import Check, check_same_shape
+from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_ROUNDS = 5
@@ -289,7 +289,7 @@ def _write_scrubbed(
             "no secret is found in it", not cleaner.has_secret_in_file(path, by_line=by_line)
         )
         if location.kind in RECORD_KINDS:
-            shape_checks = check_same_shape(scan_transcript(copy_path), scan_transcript(path))
+            shape_checks = check_same_structure(scan_transcript(copy_path), scan_transcript(path))
         else:
             shape_checks = []
         invariants.require_all_checks([secret_check, *shape_checks], location.path)

@@ -18,7 +18,13 @@ from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, model_verdict
 from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT_PIECE,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
+)
 
 MAX_PART_CHARACTERS = (
     # The maximum number of characters of contents in one call, about 17,000 tokens. Small models
@@ -37,11 +43,11 @@ TARGET_LENGTH = 160  # the maximum length of a content's file or command
 MESSAGES_BETWEEN = 3  # the maximum number of messages shown before a content
 
 _KIND_NAMES = {
-    RESULT: "output of",
-    INPUT: "input of",
-    MEDIA: "image or document",
-    ATTACHMENT: "attached by the client",
-    TEXT: "said by the assistant",
+    RESULT_PIECE: "output of",
+    INPUT_PIECE: "input of",
+    MEDIA_PIECE: "image or document",
+    ATTACHMENT_PIECE: "attached by the client",
+    TEXT_PIECE: "said by the assistant",
 }
 
 

@@ -21,7 +21,14 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import format_count, plain_text
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT_PIECE,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
+    Piece,
+)
 
 CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
 """Rules that only drop contents that are repeated elsewhere, were superseded, or are hardly ever sent.
@@ -47,7 +54,7 @@ HEAD_LENGTH, TAIL_LENGTH = (
     200,
 )  # the number of characters at each end of a content that the model sees
 
-_KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
+_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
 ContentKey = tuple[
     int, tuple[str | int, ...]
@@ -116,7 +123,7 @@ def make_offer(
     )
     if wanted_keys is None:
         wanted_keys = set()
-        for piece in sorted(offerable, key=scanned.scale.tokens, reverse=True)[:most]:
+        for piece in sorted(offerable, key=scanned.scale.tokens_of_piece, reverse=True)[:most]:
             wanted_keys.add(content_key(piece))
     candidates = tuple(
         _make_candidates(
@@ -155,7 +162,7 @@ def _offerable_pieces(
     # offered.
     texts = []
     for piece in material.pieces:
-        if piece.kind == TEXT:
+        if piece.kind == TEXT_PIECE:
             texts.append(piece)
     last_words = set(
         {material.turn(material.places[piece.number]): piece for piece in texts}.values()
@@ -169,7 +176,7 @@ def _offerable_pieces(
             or piece in last_words
         ):
             continue
-        if piece.kind == INPUT and (
+        if piece.kind == INPUT_PIECE and (
             piece.call not in material.answered or piece.call in material.restored
         ):
             continue
@@ -221,7 +228,7 @@ def _make_candidates(
             tool=material.tool(piece),
             target=target,
             turn=material.turn(position),
-            tokens=round(scanned.scale.tokens(piece)),
+            tokens=round(scanned.scale.tokens_of_piece(piece)),
             notes=tuple(note for note in (failed, outcome_note) if note),
             excerpt=excerpt,
             digest=content_digest(value),

@@ -11,14 +11,20 @@ from resume_hooks.parts.smart_trim.ask import ModelResult
 from resume_hooks.parts.smart_trim.offer import MODEL_RULE
 from resume_hooks.parts.smart_trim.plan import SmartPlan
 from resume_hooks.system.text import plain_line
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT_PIECE,
+    INPUT_PIECE,
+    MEDIA_PIECE,
+    RESULT_PIECE,
+    TEXT_PIECE,
+)
 
 _KIND_PREFIXES = {
-    RESULT: "",
-    INPUT: "input of ",
-    MEDIA: "image, ",
-    ATTACHMENT: "attached ",
-    TEXT: "answer ",
+    RESULT_PIECE: "",
+    INPUT_PIECE: "input of ",
+    MEDIA_PIECE: "image, ",
+    ATTACHMENT_PIECE: "attached ",
+    TEXT_PIECE: "answer ",
 }
 
 LARGEST_SHOWN = 3

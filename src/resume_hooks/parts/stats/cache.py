@@ -29,7 +29,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import replace_surrogates
-from resume_hooks.transcripts.context_size import size_from_last_records
+from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 
 CACHE_FILE = "stats.json"
@@ -128,7 +128,7 @@ def _add_parent_size(counts: Counts, file: TranscriptFile, family: Family) -> Co
         return counts
     with contextlib.suppress(SessionNotFound):
         rows = HeadTail(located).last_records
-        context = size_from_last_records(
+        context = measure_last_records(
             [row for row in rows if clock.normalize_timestamp(row.get("timestamp")) <= child.at]
         )
         if context is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from resume_hooks import clock
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR
+from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, string
@@ -124,7 +124,7 @@ class _TranscriptCounter:
             timestamp if _INSTANT.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
         )
         if (
-            self._copies.holds(record)
+            self._copies.is_copy(record)
             or not timestamp
             or "forkedFrom" in record
             or timestamp <= self._since
@@ -140,7 +140,7 @@ class _TranscriptCounter:
             if not agent and not record.get("isSidechain"):
                 for call in records.calls(record) if self._stretch else ():
                     self._calls.append(day)
-                    if string(call, "name") in records.WRITERS:
+                    if string(call, "name") in records.WRITING_TOOLS:
                         self._end_stretch(min(len(self._calls) - 1, MAX_CALLS))
                         break
         elif string(record, "subtype") == records.COMPACTION:
@@ -181,7 +181,7 @@ class _TranscriptCounter:
             cached=cached if cached <= sent else 0,
             answered=total - sent,
             written=written,
-            lifetime=HOUR if hourly else FIVE_MINUTES,
+            lifetime=LONG_CACHE_SECONDS if hourly else DEFAULT_CACHE_SECONDS,
             turn=sum(self._turns.values()),
             aside=record.get("isSidechain") is True,
         )

@@ -20,7 +20,7 @@ from resume_hooks.hooks.compaction import (
 )
 from resume_hooks.parts.stats.count import Request
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
-from resume_hooks.transcripts.tokens import USUAL_SHARED
+from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
 HANDOFF_SIZE = parse_tokens(DEFAULT_HANDOFF_SIZE)
 LINES = (200_000, 150_000, 100_000)
@@ -83,7 +83,7 @@ class _ReplayedSession:
     def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
         self.line, self.way, self.since = line, way, since
         self.base = self.floor = requests[0].sent
-        self.shared = min(requests[0].cached or USUAL_SHARED, self.base)
+        self.shared = min(requests[0].cached or USUAL_CACHED_TOKENS, self.base)
         self.removed, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
         self.begun = [self.base]
         self.lefts: list[int] = []

@@ -30,7 +30,7 @@ from resume_hooks.sessions.transcript_files import (
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
 INLINE_VERSIONS = "1."  # the client versions that stored sub-agents in the session's own file
@@ -127,7 +127,13 @@ def _make_row(
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
     return ListedSubagent(
-        locator, session.session_id, path, kind, collapse_line(task, TITLE_LENGTH), mtime, size
+        locator,
+        session.session_id,
+        path,
+        kind,
+        collapse_line(task, MAX_TITLE_CHARACTERS),
+        mtime,
+        size,
     )
 
 

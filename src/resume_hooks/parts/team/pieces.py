@@ -22,7 +22,7 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import index_words
 from resume_hooks.transcripts.lines import read_bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import MEDIA, parse
+from resume_hooks.transcripts.records import MEDIA_TYPES, parse
 from resume_hooks.transcripts.turns import opens_turn
 
 RedactedBytes = NewType("RedactedBytes", bytes)
@@ -89,7 +89,7 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
         starts_at_line = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
         stream.seek(offset)
         for line in read_lines(stream, offset):
-            if line.torn and parse(line.body) is None:
+            if line.is_torn and parse(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
                 continue  # the line feed after the last line that was sent
@@ -185,7 +185,7 @@ def _build_media_placeholder(key: object, inner_value: object, container: object
     """
     if (
         isinstance(inner_value, dict)
-        and inner_value.get("type") in MEDIA
+        and inner_value.get("type") in MEDIA_TYPES
         and isinstance(source := inner_value.get("source"), dict)
     ):
         data = source.get("data")

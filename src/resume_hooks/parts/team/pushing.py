@@ -188,7 +188,7 @@ def build_session_metadata(
         return collapse_line(plain_line(replace_surrogates(redactor.redact(text))), 1_000)
 
     return {
-        "title": clean(ends.title_by(redactor.redact)),
+        "title": clean(ends.make_title(redactor.redact)),
         "folder": clean(session_folder),
         "project": clean(read_project_name(session_folder)),
         "created": clean(ends.created),

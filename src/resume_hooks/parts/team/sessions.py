@@ -15,7 +15,7 @@ from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.locate import MIN_PREFIX_CHARACTERS
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
 VISIBILITY = {"m": "private", "p": "project", "t": "team"}
 """The audience of a session, by the kind of its scope. A session can also be shared with single members."""
@@ -94,7 +94,7 @@ _SESSION_FORMAT = RowFormat(
     TeamSession,
     (
         rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.parse_line(100),
-        rows.parse_line(TITLE_LENGTH), rows.parse_folder,
+        rows.parse_line(MAX_TITLE_CHARACTERS), rows.parse_folder,
         rows.parse_line(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
         rows.parse_line(40), rows.parse_keyword(VISIBILITY),
         rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,

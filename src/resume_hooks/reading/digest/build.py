@@ -53,10 +53,10 @@ from resume_hooks.sessions.transcript_files import (
 )
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import quote_name
-from resume_hooks.transcripts.bookkeeping import IMPORTED
+from resume_hooks.transcripts.bookkeeping import IMPORT_FIELD
 from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
-from resume_hooks.transcripts.transcript import pause_gc
+from resume_hooks.transcripts.transcript import pause_garbage_collection
 
 # the maximum bytes of ancestors that are read in addition to the session
 MAX_ANCESTOR_BYTES = 100_000_000
@@ -261,7 +261,7 @@ def _measure_entry_bytes(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
-_IMPORT_PREFIX = f'{{"{IMPORTED}":'.encode()
+_IMPORT_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
 """The start of an imported session's file."""
 
 UNVERIFIED_ENTRY = DigestEntry(
@@ -283,7 +283,7 @@ def build_digest(
     folder = home_folder(head_tail, where)
     with (
         GitQuery(folder, head_tail.created, where) as git_query,
-        pause_gc(),
+        pause_garbage_collection(),
         secrets_found() as secret_texts,
     ):
         if first_line:
@@ -420,7 +420,7 @@ def _process_lines(
         record = parse(raw if line_number else raw.removeprefix(BOM))
         if not line_number and raw.startswith(_IMPORT_PREFIX):
             facts.mark_file_imported(
-                clock.normalize_timestamp(mapping(record or {}, IMPORTED).get("imported_at"))
+                clock.normalize_timestamp(mapping(record or {}, IMPORT_FIELD).get("imported_at"))
             )
         if record is not None:
             facts.process_record(record, session_id, line_number)

@@ -194,7 +194,7 @@ def collect_latest_calls(
                     text = _format_call(block, answer.text, max_output_characters, request_words)
                     message = TalkMessage(Kind.CALL, f"{session.session_id}:{line_number}", text)
                     is_old = line_number < request_number and not answer.is_error
-                    is_read = string(block, "name") in records.READERS
+                    is_read = string(block, "name") in records.READING_TOOLS
                     key = later_calls.latest_call_key(block)
                     candidates.append(_CandidateCall(message, value, is_old and is_read, key))
                     is_likely = value not in {CallValue.LOW, CallValue.COMMITTED}
@@ -330,7 +330,7 @@ class _LaterCalls:
         A search, or the log of a passed check, is useful only if it is one of the latest calls.
         """
         tool = string(block, "name")
-        if tool in records.WRITERS:
+        if tool in records.WRITING_TOOLS:
             return CallValue.COMMITTED if self._is_committed else CallValue.EDIT
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
@@ -364,11 +364,11 @@ class _LaterCalls:
             return False  # a later call wrote the whole file
         if tool == "Write":
             self._whole_files.add(path)
-        if tool in records.WRITERS:
+        if tool in records.WRITING_TOOLS:
             self._edit_counts[path] += 1
             is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
             return (is_latest or self._is_committed) and _changes_more_than_imports(inputs)
-        if tool in records.READERS and path in self._edit_counts:
+        if tool in records.READING_TOOLS and path in self._edit_counts:
             return False
         key = tool, _repetition_key(tool, inputs)
         self._is_repeated = False
@@ -376,14 +376,14 @@ class _LaterCalls:
             return True
         is_repeated = self._is_repeated = key in self._call_counts
         self._call_counts[key] += 1
-        if tool == records.POLL:
+        if tool == records.POLL_TOOL:
             return not is_repeated
         return not is_repeated or answer.is_error or _FAILURE_WORD.search(answer.text) is not None
 
     def latest_call_key(self, block: Record) -> _CallKey:
         """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
         tool = string(block, "name")
-        if self._is_repeated or tool in records.WRITERS:
+        if self._is_repeated or tool in records.WRITING_TOOLS:
             return "", ""
         return tool, _repetition_key(tool, records.mapping(block, "input"))
 
@@ -414,9 +414,9 @@ def _repetition_key(tool: str, inputs: Record) -> str:
     """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
         return shell.command_core(string(inputs, "command"))
-    if tool == records.POLL:
-        return string(inputs, records.POLLED)
-    if tool in records.READERS and not inputs.get("offset"):
+    if tool == records.POLL_TOOL:
+        return string(inputs, records.POLLED_TASK_FIELD)
+    if tool in records.READING_TOOLS and not inputs.get("offset"):
         return records.file_from_input(inputs)
     return ""
 
@@ -441,7 +441,7 @@ def _read_results(record: Record) -> dict[str, _Answer]:
 
 def _is_useless(block: Record, answer: _Answer) -> bool:
     """Check whether a call is useless: a write that failed, or a search without a match."""
-    if string(block, "name") in records.WRITERS:
+    if string(block, "name") in records.WRITING_TOOLS:
         return answer.is_error
     if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True

@@ -34,10 +34,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
 from resume_hooks.transcripts import bookkeeping, records, script_calls
-from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts_of_record
+from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import REJECTION, Record, copied_from, string
+from resume_hooks.transcripts.records import REJECTION_BEGINNING, Record, copied_from, string
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MIN_PRESCAN_BYTES = 3_000  # the minimum bytes of a line for which a prescan is faster than parsing
@@ -64,7 +64,7 @@ _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseRes
 """The key of the record's own id after a result, or an earlier key that shows more than that the
 call succeeded."""
 
-_REJECTION = REJECTION.encode()
+_REJECTION = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
 """The start of a text after another block. The user may have typed the text together with a
 result."""
@@ -146,11 +146,11 @@ def _make_prescan(
 
 MAX_ANSWER_CHARACTERS = 8_000  # the maximum characters of a user's answers to questions
 
-_WRITERS = records.WRITERS | {"Update"}
+_WRITERS = records.WRITING_TOOLS | {"Update"}
 _FOLDER_INPUT = "workdir"  # the name of an agent's own input for a command's folder
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TOOLS_WITH_RELEVANT_RESULTS = (
-    frozenset({"Bash", records.POLL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
+    frozenset({"Bash", records.POLL_TOOL, "AskUserQuestion", "ExitPlanMode", "TaskCreate"})
     | _AGENT_TOOLS
 )
 _PLAN_MODE, _PLAN_MODE_EXIT = "plan", "plan_mode_exit"
@@ -403,7 +403,7 @@ class LineageFacts:
         if (record.get("isSidechain") is True) != self._sidechain:
             return
         self._order += 1
-        is_repeated = self._copy_detector.holds(record)
+        is_repeated = self._copy_detector.is_copy(record)
         if self._branches.is_copy(record, self._order) or is_repeated:
             return
         handler = _HANDLERS.get(string(record, "type"))
@@ -502,7 +502,7 @@ class LineageFacts:
 
     def _process_note(self, record: Record, place: RecordPlace) -> None:
         """Process a text that the client gave to the model: the project's instructions, or a skill."""
-        text, name = records.text(record), string(record, records.INSTRUCTIONS)
+        text, name = records.text(record), string(record, records.INSTRUCTIONS_FIELD)
         if name:
             self.instructions, self.instructions_of = Quote(text, place), name
         else:
@@ -580,8 +580,8 @@ class LineageFacts:
             self.plan_mode = kind != _PLAN_MODE_EXIT
             self.plan_file = string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
-            for text in hook_texts(record):
-                if text.startswith((AFTER_CLEAR, lineage_block.OPENING_MARKER)):
+            for text in hook_texts_of_record(record):
+                if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.OPENING_MARKER)):
                     self._process_typed_words(Quote(_extract_user_words(text), place, uuid))
 
     def _process_queue_record(self, record: Record, place: RecordPlace) -> None:
@@ -611,7 +611,7 @@ class LineageFacts:
                 self._process_typed_words(refusal.said._replace(correcting=True))
         elif call.tool == "Bash":
             self._process_run(call, record, block, text, place)
-        elif call.tool == records.POLL:
+        elif call.tool == records.POLL_TOOL:
             self._process_poll(call, block, text, place)
         elif records.is_error(block):
             if call.tool.startswith(facts.SERVER_TOOL):
@@ -634,11 +634,11 @@ class LineageFacts:
         self, call: PendingCall, block: Record, text: str, place: RecordPlace
     ) -> None:
         """Process a poll of a running command, which may continue as another task."""
-        run_index = self._background_runs.get(call.first_text(records.POLLED))
+        run_index = self._background_runs.get(call.first_text(records.POLLED_TASK_FIELD))
         if run_index is None:
             return
         self.runs[run_index] = facts.update_polled_run(self.runs[run_index], block, text, place)
-        if task := string(block, records.TASK):
+        if task := string(block, records.TASK_FIELD):
             self._background_runs[task] = run_index
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
@@ -679,7 +679,7 @@ class LineageFacts:
                 FileChange(path, call.folder, call.place, is_new) for path in call.paths()
             ]
             self.marks.take_call(call, is_new=is_new)
-        elif call.tool in records.READERS and not text.startswith(_EMPTY_READ_PREFIX):
+        elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_PREFIX):
             self.read_files.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._process_choices(

@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.prose import LONGEST, cut_line
 from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_line, plain_text
-from resume_hooks.transcripts.bookkeeping import DIGEST
+from resume_hooks.transcripts.bookkeeping import DIGEST_KIND
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
 
@@ -255,7 +255,7 @@ def digest_record_line(digest: Digest) -> bytes:
     rest["remarks"] = digest.remarks
     talk = [list(message) for message in digest.talk]
     return orjson.dumps(
-        {"type": DIGEST, "version": VERSION, **rest, "sections": sections, "talk": talk}
+        {"type": DIGEST_KIND, "version": VERSION, **rest, "sections": sections, "talk": talk}
     )
 
 
@@ -279,7 +279,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     found = (
         parse_digest(record)
         for raw in rows[1:]
-        if DIGEST.encode() in raw and (record := parse(raw))
+        if DIGEST_KIND.encode() in raw and (record := parse(raw))
     )
     return next(filter(None, found), None)
 
@@ -290,7 +290,7 @@ def parse_digest(record: Record) -> Digest | None:
     Malformed parts are skipped, and every entry is on one line.
     """
     version = record.get("version")
-    if kind(record) != DIGEST or version not in (VERSION, FORMER):
+    if kind(record) != DIGEST_KIND or version not in (VERSION, FORMER):
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {

@@ -43,8 +43,8 @@ _ANSWERED = (
 )
 _CHOSEN = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
 _REJECTED = (
-    f"{records.REJECTION} proceed with this tool use",
-    f"{records.REJECTION} take this action right now",
+    f"{records.REJECTION_BEGINNING} proceed with this tool use",
+    f"{records.REJECTION_BEGINNING} take this action right now",
 )
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
@@ -271,7 +271,7 @@ def refusal_in_answer(
     always comes from the client.
     """
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
-    is_clients = call.tool in records.WRITERS or (
+    is_clients = call.tool in records.WRITING_TOOLS or (
         records.is_error(block) and not call.tool.startswith(SERVER_TOOL)
     )
     if denied == "user-rejected" or (is_clients and text.startswith(_REJECTED)):
@@ -330,9 +330,9 @@ def make_run(
     failed = (
         records.is_error(block) or more.get("interrupted") is True or text.startswith(INTERRUPTION)
     )
-    background = records.TASK in block or _runs_in_background(more, text)
+    background = records.TASK_FIELD in block or _runs_in_background(more, text)
     match = _EXIT.match(text)
-    if records.EXIT_STATUS in block:
+    if records.EXIT_STATUS_FIELD in block:
         status = _recorded_status(block, failed=failed)
     elif match:
         status = int(match[1])
@@ -348,7 +348,7 @@ def make_run(
 
 def _recorded_status(block: Record, *, failed: bool) -> int | None:
     """Return the exit status on a converted result, or None if it is unknown."""
-    status = block[records.EXIT_STATUS]
+    status = block[records.EXIT_STATUS_FIELD]
     if status is None or (failed and not records.positive_count(status)):
         return None
     return records.positive_count(status) if failed else 0
@@ -360,14 +360,14 @@ def update_polled_run(run: ShellRun, block: Record, text: str, place: RecordPlac
     Some scripts print neither an exit status nor that the command still runs.
     """
     status: int | None = None
-    if block.get(records.EXIT_STATUS) is not None:
-        status = records.positive_count(block[records.EXIT_STATUS])
+    if block.get(records.EXIT_STATUS_FIELD) is not None:
+        status = records.positive_count(block[records.EXIT_STATUS_FIELD])
     return run._replace(
         answered=place,
         status=status,
         failed=records.is_error(block),
         output=_shorten_output("\n".join(filter(None, (run.output, text)))),
-        background=records.TASK in block,
+        background=records.TASK_FIELD in block,
     )
 
 
@@ -393,7 +393,7 @@ def _keep_output_ends(output: str) -> str:
 
 def find_task_id(record: Record, block: Record, text: str) -> str:
     """Return the task id of a background command, or ``""`` if it is unknown."""
-    if task := string(block, records.TASK):
+    if task := string(block, records.TASK_FIELD):
         return task
     more = records.tool_details(record)
     match = _TASK.search(text[:TELLING])

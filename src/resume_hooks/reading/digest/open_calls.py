@@ -13,10 +13,10 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace, Refusal
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import WRITERS, Record, objects, string
+from resume_hooks.transcripts.records import WRITING_TOOLS, Record, objects, string
 
 PLAN_TOOL = "ExitPlanMode"
-_SHOWN = WRITERS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
+_SHOWN = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
 """Tools whose arguments contain more than the line for a pending call."""
 
 RECENT = 2  # the number of prompts after which a refusal is no longer relevant
@@ -50,7 +50,7 @@ def _open_refusal(facts: LineageFacts) -> Refusal | None:
     refusals: Sequence[Refusal] = facts.refusals[::-1]
     for refusal in refusals:
         call = refusal.call
-        if not refusal.by_user or call.tool not in {*WRITERS, PLAN_TOOL}:
+        if not refusal.by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
         since = sum(said.place.order > refusal.said.place.order for said in facts.prompts.said)
         if since > RECENT or _is_replaced(call, facts):

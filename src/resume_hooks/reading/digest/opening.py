@@ -41,7 +41,7 @@ from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import format_bytes, remove_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
+from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 
 CHARACTERS = 4  # the characters of a token, for measuring space
 DEFAULT_TOKENS = 12_000
@@ -276,7 +276,7 @@ def _format_head(names: _Names, whole: str, read: str) -> str:
         parts.append(f":N is record {shown}:N, which `{read} {shown}:N` shows")
     if whole:
         parts.append(f"all of it: {read} {shorten_reference(whole)}")
-    return f"{DIGEST_HEAD}, quoted from its records ({'; '.join(parts)})"
+    return f"{DIGEST_BEGINNING}, quoted from its records ({'; '.join(parts)})"
 
 
 def _format_notes(digest: Digest) -> Iterator[str]:

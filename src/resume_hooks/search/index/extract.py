@@ -20,8 +20,8 @@ from resume_hooks.transcripts.attachments import (
     QUEUED,
     REPLACEABLE_KINDS,
     attachment_kind,
-    hook_texts,
-    sent_texts,
+    hook_texts_of_record,
+    iterate_sent_texts,
 )
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
@@ -44,7 +44,7 @@ _OWN_TEXT = re.compile(
 )
 # the explanation of placeholders in a trimmed child, after its lineage
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
-_DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
+_DIGEST = rf"^{re.escape(bookkeeping.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 """A child's quotes of its parent, which are indexed in the parent."""
 
 _BLOCK_CONTENT = (
@@ -103,7 +103,7 @@ class TextExtractor:
 
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
-        self._is_imported = self._is_imported or bookkeeping.IMPORTED in record
+        self._is_imported = self._is_imported or bookkeeping.IMPORT_FIELD in record
         kind = records.kind(record)
         if kind in bookkeeping.SILENT_KINDS:
             return None
@@ -127,7 +127,7 @@ class TextExtractor:
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
-                texts = self._extract_user_texts(script_calls.with_result(record))
+                texts = self._extract_user_texts(script_calls.add_result_text(record))
         elif kind in bookkeeping.TITLE_FIELDS:
             texts = self._extract_title(string(record, bookkeeping.TITLE_FIELDS[kind]))
         else:
@@ -240,10 +240,10 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         sent_kind = attachment_kind(record)
         if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
             return None
-        texts = [text for _, text in sent_texts(record)]
-        if any(bookkeeping.FURTHER_PART in text for text in texts):
+        texts = [text for _, text in iterate_sent_texts(record)]
+        if any(bookkeeping.FURTHER_PART_BEGINNING in text for text in texts):
             # the quotes are indexed in another part, with the text around them
-            texts = hook_texts(record)
+            texts = hook_texts_of_record(record)
         text = _join_own_texts(texts)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)

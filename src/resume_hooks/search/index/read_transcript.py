@@ -33,7 +33,7 @@ from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import index_words
 from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import SEARCHED_BYTES, Line, read_bytes_before, read_lines
+from resume_hooks.transcripts.lines import SEARCH_CHUNK_BYTES, Line, read_bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import opens_turn
@@ -95,7 +95,7 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
     Yield None if the file was deleted.
     """
     try:
-        with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
+        with open_regular(job.path, follow=False, buffering=SEARCH_CHUNK_BYTES) as stream:
             if _is_unchanged(stream, job):
                 place = job.start
             else:
@@ -118,7 +118,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         if is_full:
             break
         # complete JSON cannot be the beginning of a longer line
-        if line.torn and records.parse(line.body) is None:
+        if line.is_torn and records.parse(line.body) is None:
             is_torn = not is_settled
             break
         reader.add_line(line)
@@ -186,7 +186,7 @@ class _RecordReader:
     def add_line(self, line: Line) -> None:
         # copying each line would be slow
         record = records.parse(line.raw if line.offset else line.body)
-        if record is None or self.copy_detector.holds(record):
+        if record is None or self.copy_detector.is_copy(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
         self.cwd = self.cwd or string(record, "cwd")

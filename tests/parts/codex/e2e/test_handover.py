@@ -89,7 +89,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
     """As the other way; the client has a screen line and a title for it, and goes on."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
     found = [
-        path for path in sized if any(node.spoken for node in scan_transcript(str(path)).chain)
+        path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
     ][:COUNT]
     need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
@@ -113,6 +113,8 @@ def last_prompt(parent: SessionFile) -> str:
     """The beginning of what the user asked last in a session."""
     transcript = scan_transcript(parent.path)
     prompts = [
-        records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt
+        records.prompt_text(transcript.read_record(node))
+        for node in transcript.chain
+        if node.prompt
     ]
     return prompts[-1].strip().split("\n")[0][:60] if prompts else ""

@@ -21,7 +21,7 @@ from resume_hooks.parts.codex.transcripts.lines import RolloutLine, read_rollout
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import RolloutFinder, read_thread_lines
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.context_size import size_of_chain
+from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.parts.codex.rollouts import (
@@ -91,7 +91,7 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     """Live records hold every readable text of the history, every call with its answer, and the tokens counted last."""
     history = _history(rollout)
     transcript = converted(rollout, tmp_path / "a.jsonl")
-    live = [transcript.read(node) for node in transcript.chain]
+    live = [transcript.read_record(node) for node in transcript.chain]
     spoken = "\n".join(records.text(record) for record in live)
     thoughts = {block.get("thinking") for record in live for block in records.blocks(record)}
     for one in history.items:
@@ -106,15 +106,15 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
         elif items.item_type(one.payload) == items.REASONING_TYPE and items.item_text(one.payload):
             assert items.item_text(one.payload) in thoughts
     pairs = items.pair_calls([one.payload for one in history.items])
-    own = {name: answer for name, (_, answer) in transcript.pairs.items() if name in pairs}
+    own = {name: answer for name, (_, answer) in transcript.call_results.items() if name in pairs}
     assert own.keys() == pairs.keys()
     assert [name for name, pair in pairs.items() if pair.output < 0] == [
         n for n, answer in own.items() if not answer
     ]
     assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
-    context, _ = size_of_chain(transcript.path, transcript.chain)
+    context, _ = measure_chain(transcript.path, transcript.chain)
     assert not context.measured or context.tokens - context.added == history.tokens
-    assert context.measured or any(node.boundary for node in transcript.nodes)
+    assert context.measured or any(node.is_boundary for node in transcript.nodes)
     answers = [record["uuid"] for record in live if record["type"] == "assistant"]
     assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
     again = converted(rollout, tmp_path / "b.jsonl")
@@ -185,7 +185,7 @@ def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
     ]
     path = write(tmp_path, lines)
     transcript = converted(path, tmp_path / "a.jsonl")
-    live = [transcript.read(node) for node in transcript.chain]
+    live = [transcript.read_record(node) for node in transcript.chain]
     assert texts(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
     assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
     assert sum(node.prompt for node in transcript.nodes) == 3
@@ -372,7 +372,7 @@ def test_damage_is_converted_or_told(tmp_path: Path) -> None:
         )
         assert not transcript.bad_lines
         assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
-        assert all(transcript.read(node)["uuid"] == node.uuid for node in transcript.chain)
+        assert all(transcript.read_record(node)["uuid"] == node.uuid for node in transcript.chain)
 
 
 GROWTH = 200 * 1024 * 1024  # bytes: a line of 64 MB, and what reading it takes

@@ -60,7 +60,9 @@ def child_of(
 def prompts(parent: Path) -> list[str]:
     """The uuids of a session's prompts."""
     transcript = scan_transcript(str(parent))
-    return [node.uuid for node in transcript.chain if records.is_prompt(transcript.read(node))]
+    return [
+        node.uuid for node in transcript.chain if records.is_prompt(transcript.read_record(node))
+    ]
 
 
 def forget(parent: Path, home: ClientHome) -> None:

@@ -26,7 +26,12 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_first_li
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
-from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail, find_first_prompt
+from resume_hooks.transcripts.head_tail import (
+    END_BYTES,
+    WIDE_END_BYTES,
+    HeadTail,
+    find_first_prompt,
+)
 from resume_hooks.transcripts.records import Record, positive_count, string
 
 _WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
@@ -51,11 +56,11 @@ class RolloutEnds(HeadTail):
                 f"{path} can't be read: {error.strerror}", "Check the path."
             ) from error
         with open_rollout(path) as stream:
-            self.head = stream.read(REACH)
+            self.head = stream.read(END_BYTES)
             if b"\n" not in self.head:  # the first line contains long instructions
-                self.head += stream.readline(WIDE_REACH)
+                self.head += stream.readline(WIDE_END_BYTES)
             is_compressed = path.endswith(COMPRESSED_SUFFIX)
-            tail_start = max(len(self.head), status.st_size - REACH)
+            tail_start = max(len(self.head), status.st_size - END_BYTES)
             tail = b""
             if not is_compressed and tail_start < status.st_size:
                 stream.seek(tail_start)
@@ -96,7 +101,7 @@ class RolloutEnds(HeadTail):
             first_fields["context_window"] = self.window
         return [first_fields, *self._convert_region(self.head)]
 
-    def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
+    def _iterate_head(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
         return iter(self.first_records)
 
     @cached_property
@@ -108,7 +113,7 @@ class RolloutEnds(HeadTail):
         return self._convert_region(self.tail)
 
     @property
-    def whole(self) -> list[Record] | None:
+    def all_records(self) -> list[Record] | None:
         """All records if the head contains the whole file, or None otherwise."""
         if self.small:
             return self.first_records
@@ -120,7 +125,7 @@ class RolloutEnds(HeadTail):
         return bool(self.meta.spawning_thread_id)
 
     @property
-    def started_by(self) -> str:
+    def starting_session_id(self) -> str:
         """The id of the thread that started this sub-agent."""
         return self.meta.spawning_thread_id
 
@@ -151,7 +156,7 @@ class RolloutEnds(HeadTail):
             return positive_count(int(windows[-1]))
         return 0
 
-    def holds(self, wanted: Callable[[Record], bool]) -> bool:
+    def has_record(self, wanted: Callable[[Record], bool]) -> bool:
         """Check whether any record of the newest file matches ``wanted``."""
         if any(wanted(record) for record in self._records_within_reach):
             return True
@@ -174,7 +179,7 @@ class RolloutEnds(HeadTail):
     def early_records(self) -> Iterator[Record]:
         """The records in the first megabyte."""
         with open_rollout(self.path) as stream:
-            region = stream.read(WIDE_REACH)
+            region = stream.read(WIDE_END_BYTES)
         return self._convert_lines(_parse_lines(region, self.path))
 
     def _last_value(self, kind: str) -> str:

@@ -269,8 +269,8 @@ class RecordConverter:
         for index, tool_use in enumerate(tool_uses):
             use_id = _format_use_id(call_id, index)
             arguments = tool_use.arguments
-            if tool_use.name == records.POLL and (
-                command := self._tasks.get(string(arguments, records.POLLED))
+            if tool_use.name == records.POLL_TOOL and (
+                command := self._tasks.get(string(arguments, records.POLLED_TASK_FIELD))
             ):
                 arguments = {**arguments, "command": command}
             if command := string(arguments, "command"):
@@ -295,7 +295,7 @@ class RecordConverter:
         for index, output in enumerate(outputs):
             use_id = _format_use_id(call_id, index)
             command = self._commands.pop(use_id, "")
-            if task := string(output.extra_fields, records.TASK):
+            if task := string(output.extra_fields, records.TASK_FIELD):
                 self._tasks[task] = command
             results.append(
                 {
@@ -438,7 +438,7 @@ def _was_rejected(item: Record) -> bool:
 def _flags_of_note(item: Record) -> dict[str, bool | str]:
     """Return the flags of a message from the harness."""
     if name := codex_items.instructions_name(item):
-        return {"isMeta": True, records.INSTRUCTIONS: name}
+        return {"isMeta": True, records.INSTRUCTIONS_FIELD: name}
     return {"isMeta": True}
 
 
@@ -593,7 +593,7 @@ def read_output(item: Record) -> ToolOutput:
         text = string(inner_output, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
         if status := positive_count(mapping(inner_output, "metadata").get("exit_code")):
-            extra_fields[records.EXIT_STATUS] = status
+            extra_fields[records.EXIT_STATUS_FIELD] = status
     is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_PATCH_FAILURES, *_REJECTIONS))
     extra_fields |= _parse_output_fields(text, string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
@@ -601,8 +601,8 @@ def read_output(item: Record) -> ToolOutput:
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
     if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
-        extra_fields[records.EXIT_STATUS] = None  # the script did not print it
-    status = extra_fields.get(records.EXIT_STATUS) or 0
+        extra_fields[records.EXIT_STATUS_FIELD] = None  # the script did not print it
+    status = extra_fields.get(records.EXIT_STATUS_FIELD) or 0
     if text:
         blocks = _remove_output_head(blocks, status)
     is_failure = is_failure or status != 0
@@ -631,18 +631,20 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
 def _parse_output_fields(first_text: str, last_text: str) -> Record:
     """Return the marks in an output, given the texts of its first and last parts."""
     if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
-        return {records.EXIT_STATUS: int(match[1])}
+        return {records.EXIT_STATUS_FIELD: int(match[1])}
     if _ABORTED.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
-        return {records.EXIT_STATUS: INTERRUPTED_STATUS}
+        return {records.EXIT_STATUS_FIELD: INTERRUPTED_STATUS}
     if match := _TRUNCATED_RESULT.match(last_text):
-        return {records.EXIT_STATUS: int(match[1])}
+        return {records.EXIT_STATUS_FIELD: int(match[1])}
     if match := _RUNNING_SESSION.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
-        return {records.TASK: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")}
+        return {
+            records.TASK_FIELD: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")
+        }
     ending = last_text[-EXIT_CODE_SEARCH_CHARACTERS:]
     if match := _PRINTED_SESSION.search(ending):
-        return {records.TASK: match[1]}
+        return {records.TASK_FIELD: match[1]}
     if first_text.startswith(_SCRIPT) and (match := _PRINTED_EXIT_CODE.search(ending)):
-        return {records.EXIT_STATUS: int(match[1])}
+        return {records.EXIT_STATUS_FIELD: int(match[1])}
     return {}
 
 
@@ -653,7 +655,7 @@ def _unwrap_command_output(text: str) -> tuple[str, Record]:
         return text, {}
     extra_fields: Record = {}
     if "exit_code" in inner_output:
-        extra_fields[records.EXIT_STATUS] = positive_count(inner_output["exit_code"])
+        extra_fields[records.EXIT_STATUS_FIELD] = positive_count(inner_output["exit_code"])
     elif session := positive_count(inner_output.get("session_id")):
-        extra_fields[records.TASK] = str(session)
+        extra_fields[records.TASK_FIELD] = str(session)
     return string(inner_output, "output"), extra_fields

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.parts.codex.transcripts.items import HOSTED_CALL_TYPES, call_arguments, item_type
-from resume_hooks.transcripts.records import POLL, POLLED, Record, objects, string
+from resume_hooks.transcripts.records import POLL_TOOL, POLLED_TASK_FIELD, Record, objects, string
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 SCRIPT_TOOL = "exec"  # the tool that runs a script which calls other tools
@@ -80,10 +80,10 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
         for row in objects(arguments.get("plan")):
             rows.append({"content": string(row, "step"), "status": string(row, "status")})
         return [ToolUse("TodoWrite", {"todos": rows})]
-    if name == POLL and isinstance(session := arguments.get("session_id"), int):
-        return [ToolUse(POLL, {**arguments, POLLED: str(session)})]
+    if name == POLL_TOOL and isinstance(session := arguments.get("session_id"), int):
+        return [ToolUse(POLL_TOOL, {**arguments, POLLED_TASK_FIELD: str(session)})]
     if name == "wait" and (cell_id := string(arguments, "cell_id")):
-        return [ToolUse(POLL, {POLLED: f"cell {cell_id}"})]
+        return [ToolUse(POLL_TOOL, {POLLED_TASK_FIELD: f"cell {cell_id}"})]
     if name == "view_image":
         return [ToolUse("Read", {"file_path": string(arguments, "path")})]
     if name == "request_user_input":
@@ -101,7 +101,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
     literal_counts = Counter(
         {
             "exec_command": len(commands),
-            POLL: len(polls),
+            POLL_TOOL: len(polls),
             "apply_patch": len(patches),
             PLAN_TOOL: 1 if plan else 0,
         }
@@ -114,7 +114,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
         uses += _convert_tool_uses("exec_command", command)
     for patch in patches:
         uses += _convert_tool_uses("apply_patch", {"input": patch})
-    uses += [ToolUse(POLL, {POLLED: session}) for session in polls]
+    uses += [ToolUse(POLL_TOOL, {POLLED_TASK_FIELD: session}) for session in polls]
     if plan:
         uses += _convert_tool_uses(PLAN_TOOL, {"plan": plan})
     return uses
@@ -138,7 +138,7 @@ def _parse_commands(code: str) -> list[Record]:
 
 def _parse_polled_sessions(code: str) -> list[str]:
     """Return the sessions of running commands that a script polls, or [] if one is not a literal."""
-    matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL}")[1:]]
+    matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL_TOOL}")[1:]]
     sessions = [match[1] for match in matches if match is not None]
     if len(sessions) < len(matches):
         return []

@@ -194,7 +194,7 @@ class _ConversationBuilder:
             elif kind == records.TEXT:
                 if string(block, "text").strip():
                     yield self._build_text_part(ASSISTANT, string(block, "text"), record)
-            elif kind in records.THOUGHTS:
+            elif kind in records.THINKING_TYPES:
                 thinking = string(block, "thinking").strip()
                 if thinking and self._builder.thoughts:
                     yield ThinkingPart(self._redactor.export_text(thinking))
@@ -208,7 +208,7 @@ class _ConversationBuilder:
             if kind == records.RESULT:
                 if string(block, "tool_use_id") not in self._call_ids:
                     yield CallPart("", "", {}, self._build_result_part(block), None)
-            elif kind in records.MEDIA:
+            elif kind in records.MEDIA_TYPES:
                 yield self._build_picture_part(block)
             elif is_prompt:
                 is_command = records.text(record).lstrip().startswith("<command-")
@@ -265,7 +265,7 @@ class _ConversationBuilder:
     def _build_result_part(self, block: Record) -> ResultPart:
         parts: list[str | MediaPart] = []
         for inner_block in records.result_blocks(block):
-            if string(inner_block, "type") in records.MEDIA:
+            if string(inner_block, "type") in records.MEDIA_TYPES:
                 parts.append(self._build_picture_part(inner_block))
             elif text := remove_reminders(block_text(inner_block)):
                 parts.append(self._redactor.export_text(text))
@@ -297,5 +297,5 @@ class _ConversationBuilder:
 
     def _read_record(self, node: Node) -> Record:
         if self._last[0] != node.number:
-            self._last = node.number, script_calls.with_result(read_record(self._stream, node))
+            self._last = node.number, script_calls.add_result_text(read_record(self._stream, node))
         return self._last[1]

@@ -126,7 +126,7 @@ class Document:
 
     def _clean_title(self, ends: HeadTail) -> str:
         """Return a session's title, redacted before and after it is shortened."""
-        return self._redactor.export_line(plain_line(ends.title_by(self._redactor.export_line)))
+        return self._redactor.export_line(plain_line(ends.make_title(self._redactor.export_line)))
 
     @property
     def removed_secrets(self) -> dict[str, int] | None:

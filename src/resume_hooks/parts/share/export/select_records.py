@@ -14,7 +14,7 @@ from resume_hooks.reading.passages import has_content
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.chain import chain_ending_at
+from resume_hooks.transcripts.chain import build_chain_to
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -159,11 +159,11 @@ def _find_dropped_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
         if (
             first_node is None
             or first_node.parent is not None
-            or not (first_node.boundary or first_node.summary)
+            or not (first_node.is_boundary or first_node.summary)
         ):
             return
-        last_node = transcript.before(first_node)
+        last_node = transcript.node_before_boundary(first_node)
         if last_node is None or last_node.number >= first_node.number:
             return
-        chain = chain_ending_at(transcript.nodes, last_node)
+        chain = build_chain_to(transcript.nodes, last_node)
         yield linearize_chain(chain).nodes
