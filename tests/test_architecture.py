@@ -77,9 +77,9 @@ def test_every_verb_has_its_body() -> None:
     for verb in VERBS:
         load_command(verb)
     bodies = [
-        options._body.split(":")
+        options._function_path.split(":")
         for options in _below(VerbOptions)
-        if options._body and options.__module__ in sys.modules
+        if options._function_path and options.__module__ in sys.modules
     ]
     assert len(bodies) > len(VERBS)
     assert all(callable(getattr(import_module(module), function)) for module, function in bodies)

@@ -120,7 +120,7 @@ class Measured:
         for place, authors in truth.items():
             found = find_writer(lines, place + 1, edits).record
             named = (
-                {sources.session_id_of_record(copy) for copy in sources.copies(found)}
+                {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
                 if found
                 else set()
             )

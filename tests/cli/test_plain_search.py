@@ -78,7 +78,9 @@ def test_the_parts_of_a_plain_search() -> None:
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
-    assert asked == PlainSearch(("why", "-x"), ("--json",), everywhere=True, as_json=False, limit=3)
+    assert asked == PlainSearch(
+        ("why", "-x"), ("--json",), in_all_projects=True, as_json=False, max_hits=3
+    )
 
 
 def test_a_failure(cli: Cli) -> None:

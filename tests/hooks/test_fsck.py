@@ -127,6 +127,6 @@ def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.Monke
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "run_lane", broken)
+    monkeypatch.setattr(prompt, "run_trigger_module", broken)
     assert ask(UNSIGNED) == {}
     assert "RuntimeError: boom" in ask("yes")["text"]

@@ -64,7 +64,7 @@ def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -
     """Whatever it copies: only an outcome that carries a session opens one."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
-    monkeypatch.setattr(prompt, "run_lane", lambda *_: report)
+    monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
     assert ask("recall") == {"text": "facts"}
 
 
@@ -367,7 +367,7 @@ def test_a_bug_is_told_and_a_switched_off_verb_says_so(
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "run_lane", broken)
+    monkeypatch.setattr(prompt, "run_trigger_module", broken)
     assert "RuntimeError: boom" in ask("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert "switched off" in ask("handoff")["text"]

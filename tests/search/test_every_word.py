@@ -60,7 +60,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     with opened_index(where) as index:
         records = index.words.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
-        drawn = [sources.text(record) for record in random.Random(3).sample(records, RECORDS)]
+        drawn = [sources.read_text(record) for record in random.Random(3).sample(records, RECORDS)]
     words = [text.displayed[: MAX_SEARCHED_CHARACTERS // 2].split() for text in drawn if text]
     assert len(words) > RECORDS // 2
     return Said(where, [found for found in words if found])

@@ -111,7 +111,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
         data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
-        options.emit(data, lambda: f"{_count_outcomes(outcomes)}\n\nNothing was written.")
+        options.emit(data, lambda: f"{_describe_counts(outcomes)}\n\nNothing was written.")
         return 0
     with work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
@@ -198,10 +198,10 @@ def _describe_report(report: ArchiveReport) -> str:
         earlier_text = f"{path} as an earlier state of\n" if is_other_state else ""
         result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
         return f"{result_word}: {earlier_text}{archived_text(archived, Where())}\n   in {archived.folder}"
-    return _count_outcomes(report.outcomes)
+    return _describe_counts(report.outcomes)
 
 
-def _count_outcomes(outcomes: Sequence[ArchiveOutcome]) -> str:
+def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {}
     for result in ("kept", "renewed", "unchanged"):
         counts[result] = sum(outcome.result == result for outcome in outcomes)

@@ -176,10 +176,11 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
         default_way = recommended_way or (FORK if is_fork_smaller else GO_ON)
     descriptions = _describe_ways(comparison, is_fork_smaller=is_fork_smaller)
     answers = []
-    for way in WAYS:
+    for strategy in WAYS:
         answers.append(
             AnswerChoice(
-                way, f"{descriptions[way]}{'  <- fits best' if way == recommended_way else ''}"
+                strategy,
+                f"{descriptions[strategy]}{'  <- fits best' if strategy == recommended_way else ''}",
             )
         )
     return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(default_way))]

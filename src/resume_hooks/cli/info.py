@@ -182,15 +182,15 @@ def rename_session(options: RenameOptions) -> None:
         change = rename.plan_title(
             options.locate_session(), options.title, options.where, force=options.force
         )
-    written = bool(change.records) and not options.dry_run
-    if written:
+    is_written = bool(change.records) and not options.dry_run
+    if is_written:
         rename.write_label(change)
     data = {
         "session_id": change.session.session_id,
         "file": change.session.path,
         "old": change.old,
         "new": change.new,
-        "written": written,
+        "written": is_written,
     }
 
     def text() -> str:
@@ -198,6 +198,6 @@ def rename_session(options: RenameOptions) -> None:
             return f"Its {label} is {change.new or 'none'} already. Nothing was written."
         facts = [(f"new {label}", change.new or "none"), (f"old {label}", change.old or "none")]
         facts += [("id", change.session.session_id), ("file", change.session.path)]
-        return facts_table(facts) + ("" if written else "\n\nNothing was written.")
+        return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 
     options.emit(data, text, change.warnings)

@@ -111,8 +111,8 @@ class VerbOptions:
     """
 
     verb: ClassVar[str]
-    _body: ClassVar[str]
-    _acts: ClassVar[tuple[type[VerbOptions], ...]]
+    _function_path: ClassVar[str]
+    _subcommands: ClassVar[tuple[type[VerbOptions], ...]]
     _settings: ClassVar[dict[str, Any]]
     where: Where
     locator: str | None = None
@@ -123,10 +123,13 @@ class VerbOptions:
     as_json: bool = flag("--json", help="Print one JSON document (docs/schema).")
 
     def __init_subclass__(
-        cls, body: str = "", acts: tuple[type[VerbOptions], ...] = (), **settings: Any
+        cls,
+        body: str = "",
+        acts: tuple[type[VerbOptions], ...] = (),
+        **settings: Any,
     ) -> None:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
-        cls._body, cls._acts, cls._settings = body, acts, settings
+        cls._function_path, cls._subcommands, cls._settings = body, acts, settings
 
     def __init__(self, **values: Any) -> None:
         self.where = Where()
@@ -135,22 +138,22 @@ class VerbOptions:
     @classmethod
     def command(cls) -> click.Command:
         """Return click's command for the declaration."""
-        if cls._acts:
+        if cls._subcommands:
             return click.Group(
-                cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__
+                cls.verb, commands=[act.command() for act in cls._subcommands], help=cls.__doc__
             )
         parameters = list(cls._parameters())
         return click.Command(
             cls.verb,
-            callback=cls._run_verb_body,
+            callback=cls._run_function,
             params=parameters,
             help=cls.__doc__,
             **cls._settings,
         )
 
     @classmethod
-    def _run_verb_body(cls, **values: Any) -> object:
-        module, _, function = cls._body.partition(":")
+    def _run_function(cls, **values: Any) -> object:
+        module, _, function = cls._function_path.partition(":")
         return getattr(importlib.import_module(module), function)(cls(**values))
 
     @classmethod
@@ -338,20 +341,20 @@ def _unused_child(default_session: SessionFile, folder: str, where: Where) -> Un
     from resume_hooks.transcripts.head_tail import HeadTail
     from resume_hooks.transcripts.provenance import read_parent
 
-    newest = next(iter(locate.sessions_of(folder, where)), default_session)
+    newest_session = next(iter(locate.sessions_of(folder, where)), default_session)
     if (
-        newest.session_id == default_session.session_id
+        newest_session.session_id == default_session.session_id
         or default_session.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID")
     ):
         return None
-    parent = read_parent(newest.path)
+    parent = read_parent(newest_session.path)
     if (
         parent is None
         or parent.session_id != default_session.session_id
-        or HeadTail(newest.path).was_continued
+        or HeadTail(newest_session.path).was_continued
     ):
         return None
-    return UnusedChild(newest, parent.kind)
+    return UnusedChild(newest_session, parent.kind)
 
 
 def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
@@ -400,7 +403,9 @@ def refuse_unknown_options(words: tuple[str, ...]) -> None:
 
             option = word.partition("=")[0]
             option_names = (
-                name for each in click.get_current_context().command.params for name in each.opts
+                name
+                for parameter in click.get_current_context().command.params
+                for name in parameter.opts
             )
             suggestions = "".join(
                 f"Did you mean {name}? "

@@ -66,9 +66,10 @@ def emit(
 
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text. Line feeds, tabs and our styles are the only control characters that reach the terminal."""
-    pieces = enumerate(_STYLE_SEQUENCE.split(text))  # every second piece is a style
+    segments = enumerate(_STYLE_SEQUENCE.split(text))  # every second piece is a style
     _print_or_fail(
-        "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
+        "".join(segment if number % 2 else plain_text(segment) for number, segment in segments),
+        err=err,
     )
 
 

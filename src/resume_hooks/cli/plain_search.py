@@ -28,13 +28,16 @@ SEARCH_VERB = "search"
 
 
 class PlainSearch(NamedTuple):
-    """A parsed command line: the ``words``, ``also`` with further wordings, and whether to search ``everywhere``."""
+    """A parsed command line.
+
+    ``words`` are the words of the question, and ``other_wordings`` are further wordings.
+    """
 
     words: tuple[str, ...]
-    also: tuple[str, ...]
-    everywhere: bool
+    other_wordings: tuple[str, ...]
+    in_all_projects: bool
     as_json: bool
-    limit: int
+    max_hits: int
 
 
 def answer_plain_search(arguments: Sequence[str]) -> bool:
@@ -56,7 +59,12 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
     """Return the parsed command line, or None if it is not a plain search."""
     if arguments[:1] != [SEARCH_VERB]:
         return None
-    words, wordings, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_SEARCH_HITS)
+    words, wordings, flags, max_hits = (
+        list[str](),
+        list[str](),
+        set[str](),
+        str(DEFAULT_SEARCH_HITS),
+    )
     remaining_words = iter(arguments[1:])
     for word in remaining_words:
         if word == "--":
@@ -66,23 +74,23 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
         elif word == "--or":
             wordings.append(next(remaining_words, ""))
         elif word == "--limit":
-            limit = next(remaining_words, "")
+            max_hits = next(remaining_words, "")
         elif word.startswith("-"):
             return None
         else:
             words.append(word)
     is_option = any(word.startswith("--") for word in words)
-    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MAX_SEARCH_HITS
+    is_number = max_hits.isascii() and max_hits.isdigit() and 1 <= int(max_hits) <= MAX_SEARCH_HITS
     if is_option or not is_number or not all(wordings):
         return None
     return PlainSearch(
-        tuple(words), tuple(wordings), "--all" in flags, "--json" in flags, int(limit)
+        tuple(words), tuple(wordings), "--all" in flags, "--json" in flags, int(max_hits)
     )
 
 
 def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
     where = Where()
-    if request.everywhere:
+    if request.in_all_projects:
         scope, scope_name = Scope(), "all"
     else:
         scope_name = canonical_path(os.getcwd())
@@ -93,8 +101,8 @@ def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
             request.words,
             scope,
             where,
-            other_wordings=request.also,
-            max_hits=request.limit,
+            other_wordings=request.other_wordings,
+            max_hits=request.max_hits,
             max_seconds=UPDATE_SECONDS,
             progress=progress,
         )

@@ -370,10 +370,10 @@ def passages_text(
             )
         )
 
-    def gap_between_runs(first: int, last: int) -> str:
-        start = sum(len(run) for run in passage_runs[:first])
+    def gap_between_runs(first_run: int, last_run: int) -> str:
+        start = sum(len(run) for run in passage_runs[:first_run])
         return describe_gap(
-            start, start + sum(len(run) for run in passage_runs[first : last + 1]) - 1
+            start, start + sum(len(run) for run in passage_runs[first_run : last_run + 1]) - 1
         )
 
     return fit_pieces(
@@ -399,21 +399,28 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text that describes a gap: whole turns by their numbers, records by the first record."""
 
-    def gap(first: int, last: int) -> str:
-        count = last - first + 1
-        starts_turn = first == 0 or passages[first - 1].turn != passages[first].turn
-        ends_turn = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
+    def gap(first_index: int, last_index: int) -> str:
+        count = last_index - first_index + 1
+        starts_turn = (
+            first_index == 0 or passages[first_index - 1].turn != passages[first_index].turn
+        )
+        ends_turn = (
+            last_index + 1 == len(passages)
+            or passages[last_index + 1].turn != passages[last_index].turn
+        )
         if (
             starts_turn
             and ends_turn
-            and passages[first].turn >= 0
-            and passages[first].turn != passages[last].turn
+            and passages[first_index].turn >= 0
+            and passages[first_index].turn != passages[last_index].turn
         ):
-            span = format_span(passages[first].turn, passages[last].turn)
+            span = format_span(passages[first_index].turn, passages[last_index].turn)
             command = shell_command(f"read {names.quoted_name} --turns {span}")
             return f"… {count:,} records left out, turns {span}: {command}"
-        reference = names.reference(passages[first].entry.record_part)
-        following_count = sum(not passage.added for passage in passages[first + 1 : last + 1])
+        reference = names.reference(passages[first_index].entry.record_part)
+        following_count = sum(
+            not passage.added for passage in passages[first_index + 1 : last_index + 1]
+        )
         after_option = f" --after {following_count}" if following_count else ""
         return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after_option}')}"
 
@@ -423,10 +430,10 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
 def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return the text that describes a gap between errors."""
 
-    def gap(first: int, last: int) -> str:
-        span = format_span(passages[first].turn, passages[last].turn)
+    def gap(first_index: int, last_index: int) -> str:
+        span = format_span(passages[first_index].turn, passages[last_index].turn)
         command = shell_command(f"read {names.quoted_name} --errors --turns {span}")
-        return f"… {format_count(last - first + 1, 'error')} left out: {command}"
+        return f"… {format_count(last_index - first_index + 1, 'error')} left out: {command}"
 
     return gap
 
@@ -465,10 +472,10 @@ def commands_text(
         if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break
 
-    def gap(first: int, last: int) -> str:
-        span = format_span(commands[first].turn, commands[last].turn)
+    def gap(first_index: int, last_index: int) -> str:
+        span = format_span(commands[first_index].turn, commands[last_index].turn)
         command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
-        return f"… {format_count(last - first + 1, 'command')} left out: {command}"
+        return f"… {format_count(last_index - first_index + 1, 'command')} left out: {command}"
 
     return fit_both_ends(first_output_line("read", heading), lines, max_characters, gap)
 

@@ -47,8 +47,8 @@ def resume(options: ResumeOptions) -> None:
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Give only one of them.")
     options.refuse_combination("copy", "show")
-    way = FORK if options.forks else options.way
-    if options.as_json and (way is not None or options.copy or options.show):
+    strategy = FORK if options.forks else options.way
+    if options.as_json and (strategy is not None or options.copy or options.show):
         raise UsageError(
             "--json only compares the ways", "The verbs that make a child print their own receipt."
         )
@@ -57,33 +57,33 @@ def resume(options: ResumeOptions) -> None:
             raise UsageError(
                 "--all belongs to the list on a terminal", "Name a session, or leave --all out."
             )
-        _print_comparison(way, options)
+        _print_comparison(strategy, options)
         return
     session_by_name = _import_session_page(options) or _find_session_by_name(options.locator)
     while True:
         session = session_by_name or _choose_session(options)
         try:
-            _continue_session(session, way, options)
+            _continue_session(session, strategy, options)
             break
         except question.BackRequested:
             if session_by_name:
                 raise
 
 
-def _continue_session(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
+def _continue_session(session: SessionFile, strategy: str | None, options: ResumeOptions) -> None:
     """Ask how to continue a session, unless a way is given, and start the client.
 
     Raise Back if the user presses Esc.
     """
     require_complete(session)
     # An archived copy can also have children.
-    if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
+    if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
     for note in notes_on_session(session.session_id, options.where):
         print_text(f"note: {note}")
     mode = StartMode(options.show, options.copy)
-    if way is not None:
-        if not continue_by_strategy(session, way, mode):
+    if strategy is not None:
+        if not continue_by_strategy(session, strategy, mode):
             raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(session, Where(), clock.now(), limit=MAX_QUICK_BYTES)
@@ -152,7 +152,7 @@ def _choose_session(options: ResumeOptions) -> SessionFile:
     )
 
 
-def _print_comparison(way: str | None, options: ResumeOptions) -> None:
+def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     """Print the comparison of the ways, or continue in the requested way, without a terminal.
 
     The command is printed last.
@@ -165,11 +165,11 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
         session = locate_session(options.locator, Where(), foreign=True)
     require_complete(session)
     loss = relocate.find_session_loss(session, options.where)
-    if way is not None or options.show or options.copy:
-        if loss is not None and not (loss.is_archived and way not in {None, GO_ON}):
+    if strategy is not None or options.show or options.copy:
+        if loss is not None and not (loss.is_archived and strategy not in {None, GO_ON}):
             raise loss.make_refusal(session)
         if not continue_by_strategy(
-            session, way or GO_ON, StartMode(not options.copy, options.copy)
+            session, strategy or GO_ON, StartMode(not options.copy, options.copy)
         ):
             raise _make_no_child_error()
         return
@@ -206,8 +206,8 @@ def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
                 ),
             ),
             *(
-                (way, shell_command(f"{way} {short_id}"))
-                for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)
+                (strategy, shell_command(f"{strategy} {short_id}"))
+                for strategy in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)
             ),
         ]
     )

@@ -97,8 +97,8 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     now = time.time()
     ids = listing.short_ids(page.rows, options.where)
     rows_of_cells = []
-    for short, row in zip(ids, page.rows, strict=True):
-        rows_of_cells.append((short, *_format_cells(row, now)))
+    for short_id, row in zip(ids, page.rows, strict=True):
+        rows_of_cells.append((short_id, *_format_cells(row, now)))
     marks = []
     for row in page.rows:
         marks.append(_format_marks(row, folder, with_expiry=options.expiring))

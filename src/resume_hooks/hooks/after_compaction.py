@@ -73,8 +73,8 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
         cleared_ids.add(row.session_id)
     max_digest = max_characters - len(_FACTS_HEADING) - len(lineage_text) - len("\n\n") * 2
     opening = Opening("")
-    for reach in (FIRST_READ_BYTES, None):
-        full_digest = build_digest(session, Where(), max_read_bytes=reach)
+    for max_bytes in (FIRST_READ_BYTES, None):
+        full_digest = build_digest(session, Where(), max_read_bytes=max_bytes)
         digest = remove_summary(_remove_sessions(full_digest, cleared_ids))
         # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:

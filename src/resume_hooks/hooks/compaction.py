@@ -208,13 +208,13 @@ def line_reply() -> dict[str, Any]:
 
     Return ``{}`` if the setting has no line.
     """
-    chosen, _, tokens = _compaction_setting()
+    setting, _, tokens = _compaction_setting()
     if tokens:
         return {
             "line": {
                 "from": tokens,
                 "trigger": LINE_TRIGGER,
-                "compact": LINE_TITLE.format(chosen=chosen),
+                "compact": LINE_TITLE.format(chosen=setting),
             }
         }
     return {}

@@ -100,7 +100,7 @@ def offer_clear(receipt: Receipt) -> bool:
     try:
         opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)
-        shorten = functools.partial(_shorter_opening, receipt)
+        shorten = functools.partial(_shorten_opening, receipt)
         if not isinstance(opening, str) or not (
             text := shorten_opening(opening, MAX_OPENING_CHARACTERS, reference, shorten)
         ):
@@ -114,10 +114,13 @@ def offer_clear(receipt: Receipt) -> bool:
     return not reply.is_headless()  # ``-p`` ends before the user can clear
 
 
-def _shorter_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
+def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:
     """Return the child's text between its lineage and its next step, with a smaller digest."""
-    digest, (summary, head, _) = read_digest(receipt.file), middle_text.partition(DIGEST_BEGINNING)
+    digest, (summary, digest_head, _) = (
+        read_digest(receipt.file),
+        middle_text.partition(DIGEST_BEGINNING),
+    )
     max_digest = max_characters - len(summary)
-    if digest is None or not head or max_digest < MIN_DIGEST_CHARACTERS:
+    if digest is None or not digest_head or max_digest < MIN_DIGEST_CHARACTERS:
         return ""
     return f"{summary}{digest_opening(digest, max_digest, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"

@@ -212,7 +212,7 @@ def _run_trigger(
         if has_screen and verb == "help":
             trigger = trigger._replace(sign=BARE)
         return _text_reply(prompt.answer_trigger(trigger, event))
-    outcome = prompt.run_lane(trigger, reply.text_field(event, "session_id"), event)
+    outcome = prompt.run_trigger_module(trigger, reply.text_field(event, "session_id"), event)
     return _draw_instruction(outcome, trigger, event, has_screen=has_screen)
 
 

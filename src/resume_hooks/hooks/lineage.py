@@ -70,7 +70,7 @@ def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[st
     if any(facts):
         marks += f"  {' · '.join(filter(None, facts))}"
     title = cut_title(name, CARD_COLUMNS - len(marks) - 5 - len(str(number)))
-    second = f"     {row.session_id or '(id unknown)'}"
+    second_line = f"     {row.session_id or '(id unknown)'}"
     if row.created:
-        second += f" · {format_minute(row.created)} · {format_bytes(row.size)}"
-    return f"  {number} · {title}{marks}", second
+        second_line += f" · {format_minute(row.created)} · {format_bytes(row.size)}"
+    return f"  {number} · {title}{marks}", second_line

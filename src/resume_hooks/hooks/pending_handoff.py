@@ -65,14 +65,14 @@ class PendingHandoff(NamedTuple):
     def is_pending(self) -> bool:
         """Whether the handoff has not expired and nobody has opened the child."""
         try:
-            untouched = (
+            is_untouched = (
                 is_session_file(self.child_file)
                 and os.path.getsize(self.child_file) == self.child_size
             )
         except OSError:
             return False
         return (
-            untouched
+            is_untouched
             and -CLOCK_TOLERANCE_SECONDS <= time.time() - self.at <= hook_state.NOTE_SECONDS
         )
 

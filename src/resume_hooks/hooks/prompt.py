@@ -106,8 +106,8 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
 
 def is_trigger_off(verb: str) -> bool:
     """Check whether the user switched a trigger off."""
-    disabled = settings.load_settings()["triggers_off"].value
-    return isinstance(disabled, tuple) and verb in map(trigger_named, disabled)
+    disabled_triggers = settings.load_settings()["triggers_off"].value
+    return isinstance(disabled_triggers, tuple) and verb in map(trigger_named, disabled_triggers)
 
 
 def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -124,11 +124,11 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     _require_session_id(session_id)
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
-    outcome = run_lane(trigger, session_id, event)
+    outcome = run_trigger_module(trigger, session_id, event)
     return draw_card(outcome, copy_by_setting, is_slash=trigger.is_slash)
 
 
-def run_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
+def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
     """Return the outcome of a trigger whose module reads a transcript. Raise ResumeHooksError."""
     from resume_hooks.derive.outcome import report_on_text
     from resume_hooks.hooks.request import Request

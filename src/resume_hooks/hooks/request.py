@@ -108,8 +108,8 @@ class Request:
         """Return the terms on which a verb creates a child within the time limit; ``command`` has no limit."""
         from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
-        limit = partial(time_limit, command or self.command)
-        return Caller(self.where, reuses=True, time_limit=limit)
+        limit_time = partial(time_limit, command or self.command)
+        return Caller(self.where, reuses=True, time_limit=limit_time)
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:

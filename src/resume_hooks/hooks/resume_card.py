@@ -224,9 +224,9 @@ def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], st
         TRIM: "continue without old tool output",
     }
     ways = []
-    for way, description in descriptions.items():
-        if comparison.tokens_after_strategy(way):
-            ways.append(f"{command(way)}: {description}")
+    for strategy, description in descriptions.items():
+        if comparison.tokens_after_strategy(strategy):
+            ways.append(f"{command(strategy)}: {description}")
     return ways
 
 

@@ -67,9 +67,9 @@ def answer(request: Request) -> Outcome:
     parent, own_model = request.session, ForkedModel(request.own_model_report or {})
     if not own_model.asked:
         with time_limit(request.command, PLANNING_SECONDS):
-            existing = _find_existing_rollover(parent, request)
-        if existing is not None:
-            return existing
+            existing_rollover = _find_existing_rollover(parent, request)
+        if existing_rollover is not None:
+            return existing_rollover
     cached_tokens = 0 if own_model.asked else own_model.cached(parent.path)
     costs: list[str] = []
 

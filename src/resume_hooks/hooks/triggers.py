@@ -164,7 +164,7 @@ class Trigger(NamedTuple):
 
     def replace_names(self, words: str) -> str:
         """Return our text with the names of triggers in the user's notation."""
-        return _NAMED_TRIGGER.sub(lambda found: self.name(found[1]), words)
+        return _NAMED_TRIGGER.sub(lambda match: self.name(match[1]), words)
 
 
 def trigger_named(word: str) -> str:
@@ -192,9 +192,9 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not one and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
     # typed after a bare trigger that the client restored to the input box
-    stacked = _STACKED_TRIGGERS.match(prompt)
-    if stacked:
-        prompt = prompt[stacked.end() :]
+    stacked_triggers = _STACKED_TRIGGERS.match(prompt)
+    if stacked_triggers:
+        prompt = prompt[stacked_triggers.end() :]
         command_after = _COMMAND_AT_START.match(prompt)
         if command_after:
             prompt = f"{TYPED}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
@@ -254,7 +254,9 @@ def _last_of_retyped(prompt: str) -> str:
     if match is None:
         return prompt
     verb = _canonical_word(match.group(1))
-    names = "|".join((verb, *(alias for alias, meant in ALIASES.items() if meant == verb)))
+    names = "|".join(
+        (verb, *(alias for alias, verb_of_alias in ALIASES.items() if verb_of_alias == verb))
+    )
     repeats = re.finditer(rf"{_SIGN_PATTERN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     positions = [repeat.start() for repeat in repeats]
     if verb != "trim":

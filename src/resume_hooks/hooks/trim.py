@@ -239,10 +239,10 @@ def _answer_without_question(
     """Answer a yes without an open question, either with the child of the last question or with advice."""
     if question is not None and question.child:
         with time_limit(request.command):
-            existing = find_existing_trim(parent, question.child, request.where)
-        if existing is not None:
-            remark = first_line_in_new_session(existing)
-            outcome = OpenedSession(existing, None, "already trimmed", remark=remark)
+            existing_child = find_existing_trim(parent, question.child, request.where)
+        if existing_child is not None:
+            remark = first_line_in_new_session(existing_child)
+            outcome = OpenedSession(existing_child, None, "already trimmed", remark=remark)
             return add_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):

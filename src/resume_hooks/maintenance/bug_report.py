@@ -192,7 +192,12 @@ class Anonymizer:
         # The longest names come first. A home that is the root folder is skipped, because every
         # path begins with it.
         self._replacements = sorted(
-            ((p, n) for p, n in names_by_path.items() if len(p) > 1), key=lambda pair: -len(pair[0])
+            (
+                (path_prefix, placeholder)
+                for path_prefix, placeholder in names_by_path.items()
+                if len(path_prefix) > 1
+            ),
+            key=lambda pair: -len(pair[0]),
         )
         words = sorted((re.escape(name) for name in _find_user_names(where)), key=len, reverse=True)
         self._user_pattern: re.Pattern[str] | None = None

@@ -139,9 +139,9 @@ def _check_client(_: str) -> Finding:
         )
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST_CLIENT:
-        oldest = ".".join(map(str, claude_cli.OLDEST_CLIENT))
+        oldest_text = ".".join(map(str, claude_cli.OLDEST_CLIENT))
         return problem_finding(
-            f"Claude Code {text} is older than {oldest}", "Run: claude update", "old"
+            f"Claude Code {text} is older than {oldest_text}", "Run: claude update", "old"
         )
     return ok_finding(f"Claude Code {text}")
 
@@ -547,9 +547,11 @@ def _check_trash(_: str) -> Finding:
 
 def _check_vault(_: str) -> Finding:
     is_allowed, reason = permission.check_archiving_allowed(Where())
-    archived, damaged = kept_sessions(Where()), find_unreadable(Where())
-    if damaged:
-        damage_text = f"{len(damaged):,} unreadable, such as: {damaged[0].message}"
+    archived, damaged_sessions = kept_sessions(Where()), find_unreadable(Where())
+    if damaged_sessions:
+        damage_text = (
+            f"{len(damaged_sessions):,} unreadable, such as: {damaged_sessions[0].message}"
+        )
         return problem_finding(
             damage_text, "See what is wrong: resume-hooks archive --verify", "odd"
         )

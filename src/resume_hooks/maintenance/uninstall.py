@@ -73,14 +73,16 @@ class RemainingFile(NamedTuple):
 
 
 def remaining_files(
-    where: Where, removed: Collection[str] | None, commands: Collection[Collection[str]]
+    where: Where, removed_paths: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[RemainingFile]:
-    """Return the files that are kept after the client's ``commands`` and the removal of ``removed`` (None: no purge).
+    """Return the files that are kept after the client's ``commands`` and a purge of ``removed_paths``.
+
+    ``removed_paths`` is None if there is no purge.
 
     The result includes only existing files, so a later call returns the files that were actually
     kept.
     """
-    rows = [*_remaining_own_files(where, removed), *_remaining_client_files(where, commands)]
+    rows = [*_remaining_own_files(where, removed_paths), *_remaining_client_files(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
         rows.append(
             RemainingFile(
@@ -100,15 +102,15 @@ def notes_on_written_files(where: Where) -> str:
     return " ".join(filter(None, notes))
 
 
-def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
-    """Return the paths in the state folder that are kept after the removal of ``removed``.
+def remaining_paths(state: str, removed_paths: Collection[str]) -> list[str]:
+    """Return the paths in the state folder that are kept after the removal of ``removed_paths``.
 
     If the folder cannot be listed, return the folder itself.
     """
 
     def list_other_paths(folder: str) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
-        return [path for path in paths if path not in removed]
+        return [path for path in paths if path not in removed_paths]
 
     def is_remaining(path: str) -> bool:
         return (
@@ -125,10 +127,12 @@ def remaining_paths(state: str, removed: Collection[str]) -> list[str]:
         return [state]
 
 
-def _remaining_own_files(where: Where, removed: Collection[str] | None) -> list[RemainingFile]:
+def _remaining_own_files(
+    where: Where, removed_paths: Collection[str] | None
+) -> list[RemainingFile]:
     state, purge_command = where.state, shell_command("install --remove --purge")
-    remaining = remaining_paths(state, removed or _find_copy_folders())
-    if removed is None:
+    remaining = remaining_paths(state, removed_paths or _find_copy_folders())
+    if removed_paths is None:
         if os.path.isdir(state):
             state_row = [RemainingFile(state, "links, settings, index, notes", purge_command)]
         else:

@@ -70,20 +70,22 @@ class Searcher:
         for query in queries:
             terms.extend(query.terms)
         unindexed_terms = _terms_in_files(unread_files, terms)
-        best, interpretation = self._search_all_files(queries, max_hits, max_reads, unindexed_terms)
+        best_hits, interpretation = self._search_all_files(
+            queries, max_hits, max_reads, unindexed_terms
+        )
         notes = [*self._index.notes]
-        if not best.hits:
+        if not best_hits.hits:
             notes += notes_on_unknown_values(self._index.words, self._scope)
         files = len(self._files_in_scope.files) + len(self._index.unread)
         notes += notes_on_unsearched_folders(files, self._unlistable_folders)
         result = SearchResult(
             queries=tuple(queries),
-            hits=best.hits,
-            total=best.total,
-            more=best.more,
+            hits=best_hits.hits,
+            total=best_hits.total,
+            more=best_hits.more,
             how=interpretation,
             notes=notes,
-            helpers=len(best.omitted_runs),
+            helpers=len(best_hits.omitted_runs),
             provisional=list(
                 islice(_provisional_sessions(unread_files, terms), MAX_PROVISIONAL_SESSIONS)
             ),
@@ -105,21 +107,23 @@ class Searcher:
         If headless runs hide other hits, the search is repeated without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
-        best, interpretation = self._search_files(
+        best_hits, interpretation = self._search_files(
             queries,
             max_hits,
             max_reads,
             ordinary_files | self._files_in_scope.headless,
             unindexed_terms,
         )
-        if best.omitted_runs and len(best.hits) < max_hits:
-            ordinary, _ = self._search_files(
+        if best_hits.omitted_runs and len(best_hits.hits) < max_hits:
+            ordinary_hits, _ = self._search_files(
                 queries, max_hits, max_reads, ordinary_files, unindexed_terms
             )
-            hits = ordinary.hits + [hit for hit in best.hits if hit.headless]
+            hits = ordinary_hits.hits + [hit for hit in best_hits.hits if hit.headless]
             hits.sort(key=lambda hit: -hit.score)
-            best = ordinary._replace(hits=hits[:max_hits], omitted_runs=best.omitted_runs)
-        return best, interpretation
+            best_hits = ordinary_hits._replace(
+                hits=hits[:max_hits], omitted_runs=best_hits.omitted_runs
+            )
+        return best_hits, interpretation
 
     def _count_unchecked_files(
         self,
@@ -204,13 +208,13 @@ class Searcher:
             wordings.append(Wording(query, lookups))
             rankings.append(turns)
             is_capped = is_capped or ranking.has_unread_records
-        best = HitMaker(sources, wordings, max_reads, self._files_in_scope.headless).best_hits(
+        best_hits = HitMaker(sources, wordings, max_reads, self._files_in_scope.headless).best_hits(
             combine_rankings(rankings), max_hits
         )
         notes: dict[str, None] = {}
         for wording in wordings:
-            notes.update(dict.fromkeys(_interpretation_notes(wording, best, unindexed_terms)))
-        return best._replace(more=best.more or is_capped), "; ".join(notes)
+            notes.update(dict.fromkeys(_interpretation_notes(wording, best_hits, unindexed_terms)))
+        return best_hits._replace(more=best_hits.more or is_capped), "; ".join(notes)
 
 
 def search_index(
@@ -325,12 +329,12 @@ def _provisional_sessions(
 
 
 def _interpretation_notes(
-    wording: Wording, best: BestHits, unindexed_terms: Collection[Term]
+    wording: Wording, best_hits: BestHits, unindexed_terms: Collection[Term]
 ) -> Iterator[str]:
     """Yield notes on how a query was interpreted: replacements for missing words, and omitted words."""
     for lookup in wording.lookups:
         # words that occur only in other projects do not help
-        if lookup.kind == "nowhere" or (not best.hits and lookup.kind != "word"):
+        if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"
         elif lookup.kind != "word":
@@ -339,7 +343,7 @@ def _interpretation_notes(
         yield f"turns of {wording.query.period.text} first"
     if wording.query.excluded:
         yield f"without {_quote_words([term.name for term in wording.query.excluded])}"
-    if best.more and not best.hits:
+    if best_hits.more and not best_hits.hits:
         yield "not all records could be read, so there may be matches"
 
 

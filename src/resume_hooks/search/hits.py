@@ -220,12 +220,13 @@ class HitMaker:
                     text_key = (self._sources.session_id_of_record(original), text.snippet.text)
                     texts.setdefault(text_key, text)
                     copies[text_key] += 1
-        best = sorted(texts, key=lambda text_key: -texts[text_key].score)
+        best_keys = sorted(texts, key=lambda text_key: -texts[text_key].score)
         unread_turns = len(turns) - seen_turns
         total = len(texts) + (0 if needs_texts else unread_turns)
         is_capped = any(wording.may_have_unread_records for wording in self._wordings)
         hits = [
-            self._make_hit(texts[text_key], copies[text_key] - 1) for text_key in best[:max_hits]
+            self._make_hit(texts[text_key], copies[text_key] - 1)
+            for text_key in best_keys[:max_hits]
         ]
         return BestHits(
             hits, total, is_capped or (needs_texts and unread_turns > 0), frozenset(omitted_runs)
@@ -233,18 +234,18 @@ class HitMaker:
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
         """Return a turn's text for the best wording that the text confirms, or None if it confirms no wording."""
-        displayed: tuple[Posting, Text, int] | None = None
+        displayed_record: tuple[Posting, Text, int] | None = None
         wording_turns = []
         for wording_turn in turn:
-            if displayed is None or self._wordings[wording_turn.wording].needs_texts:
+            if displayed_record is None or self._wordings[wording_turn.wording].needs_texts:
                 candidate = self._first_readable_record(wording_turn)
                 if candidate is None:
                     continue
-                displayed = displayed or candidate
+                displayed_record = displayed_record or candidate
             wording_turns.append(wording_turn)
-        if displayed is None:
+        if displayed_record is None:
             return None
-        record, text, position = displayed
+        record, text, position = displayed_record
         wording = self._wordings[wording_turns[0].wording]
         snippet = make_snippet(text, wording.marker, SNIPPET_CHARACTERS, position)
         score = (
@@ -252,21 +253,21 @@ class HitMaker:
             * (1 + NEARNESS_BONUS * snippet.nearness)
             * (1 + TYPED_FORM_BONUS * wording.typed_fraction(text))
         )
-        return _HitText(wording_turns, record, snippet, score, self._sources.copies(record))
+        return _HitText(wording_turns, record, snippet, score, self._sources.find_copies(record))
 
     def _first_readable_record(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
         """Return a turn's first readable record, the record's text, and the position of a phrase in the text.
 
         The record contains at least one of the phrases, and the turn contains all of them.
         """
-        best: tuple[Posting, Text, int] | None = None
+        best_record: tuple[Posting, Text, int] | None = None
         wording = self._wordings[wording_turn.wording]
         missing = set(wording.phrases)
         for record in (
             wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
         ):
             self._remaining_reads -= 1
-            text = self._sources.text(record)
+            text = self._sources.read_text(record)
             folded_text = text.folded if text else ""
             if text is None or any(
                 phrase.find_in(folded_text) >= 0 for phrase in wording.excluded_phrases
@@ -278,20 +279,20 @@ class HitMaker:
                     positions[term] = position
             if wording.phrases and not positions:
                 continue
-            best = best or (record, text, min(positions.values(), default=0))
+            best_record = best_record or (record, text, min(positions.values(), default=0))
             missing -= positions.keys()
             if not missing:
                 break
         if missing:
             return None
-        return best
+        return best_record
 
     def _redact_snippet(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
         """Return a record's snippet without secrets. Secrets are removed before the text is cut.
 
         If a record is too large to check, only secrets in the snippet itself are removed.
         """
-        record_words = self._sources.words(record) or ""
+        record_words = self._sources.read_words(record) or ""
         redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_CHARACTERS else [])
         if redactor.redact(snippet.text) is snippet.text:
             return snippet
@@ -303,15 +304,15 @@ class HitMaker:
 
     def _make_hit(self, text: _HitText, repetition_count: int) -> Hit:
         """Return the hit for a text; ``repetition_count`` is the number of the session's other turns with this text."""
-        first = self._sources.preferred_original(text.copies)
-        file = self._sources.file(first)
+        original = self._sources.preferred_original(text.copies)
+        file = self._sources.indexed_file(original)
         if file is None:
             raise IndexDamaged("The index names a file that it does not know")
-        path = self._sources.path(file)
-        session = self._sources.session(file.session_id, path)
-        displayed = text.wording_turns[0]
-        wording = self._wordings[displayed.wording]
-        terms = displayed.turn.terms | text.snippet.terms
+        path = self._sources.original_path(file)
+        session = self._sources.find_hit_session(file.session_id, path)
+        displayed_turn = text.wording_turns[0]
+        wording = self._wordings[displayed_turn.wording]
+        terms = displayed_turn.turn.terms | text.snippet.terms
         found_names, missing_names = [], []
         for position, lookup in enumerate(wording.lookups):
             if position in terms:
@@ -321,11 +322,11 @@ class HitMaker:
         clean_snippet = self._redact_snippet(text.record, text.snippet, wording)
         confidence = self._estimate_confidence(text, session.title)
         if file.agent and session.file == path:  # the sub-agent's file has no session
-            reference = short = f"{path}:{first.line}"
+            reference = short = f"{path}:{original.line}"
         else:
             agent = f"/{file.agent}" if file.agent else ""
-            reference = f"{file.session_id}{agent}:{first.line}"
-            short = f"{session.short}{agent}:{first.line}"
+            reference = f"{file.session_id}{agent}:{original.line}"
+            short = f"{session.short}{agent}:{original.line}"
         found_by: list[int] = []
         if len(self._wordings) > 1:
             found_by = sorted(turn.wording + 1 for turn in text.wording_turns)
@@ -339,10 +340,10 @@ class HitMaker:
             folder=session.folder,
             resume=session.resume,
             title=session.title,
-            turn=first.turn,
-            role=ROLES[first.role],
-            tool=self._sources.tools(text.record),
-            time=clock.from_epoch(first.time) if first.time else "",
+            turn=original.turn,
+            role=ROLES[original.role],
+            tool=self._sources.tool_names(text.record),
+            time=clock.from_epoch(original.time) if original.time else "",
             snippet=clean_snippet.text,
             marks=tuple(clean_snippet.marks),
             words=tuple(found_names),
@@ -353,15 +354,15 @@ class HitMaker:
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
             found_by=tuple(found_by),
-            headless=first.file in self._headless,
+            headless=original.file in self._headless,
         )
 
     def _estimate_confidence(self, text: _HitText, title: str) -> float:
         """Return the probability, 0 to 1, that a text of a session with this title answers the question."""
-        displayed = text.wording_turns[0]
-        wording = self._wordings[displayed.wording]
+        displayed_turn = text.wording_turns[0]
+        wording = self._wordings[displayed_turn.wording]
         record_fraction = wording.weight_fraction(text.snippet.terms)
-        if any(record.role == TITLE_ROLE for record in displayed.turn.records):
+        if any(record.role == TITLE_ROLE for record in displayed_turn.turn.records):
             of_title = make_snippet(display_text(title), wording.marker, SNIPPET_CHARACTERS)
             record_fraction = max(record_fraction, wording.weight_fraction(of_title.terms))
         if wording.phrases:
@@ -369,7 +370,7 @@ class HitMaker:
         else:
             score, wording_count = combined_score(text.wording_turns), len(text.wording_turns)
         return answer_probability(
-            wording.weight_fraction(displayed.turn.terms | text.snippet.terms),
+            wording.weight_fraction(displayed_turn.turn.terms | text.snippet.terms),
             record_fraction,
             text.snippet.nearness,
             len(wording.lookups),

@@ -121,12 +121,12 @@ class Period(NamedTuple):
         """The days of the period, as shown in an answer."""
         if not self.start:
             return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
-        first, last = (
+        first_day, last_day = (
             datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1)
         )
-        if first == last:
-            return str(first)
-        return f"{first} to {last}"
+        if first_day == last_day:
+            return str(first_day)
+        return f"{first_day} to {last_day}"
 
 
 def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
@@ -205,8 +205,8 @@ def _parse_counted_period(groups: dict[str, str], today: datetime) -> Period:
             today - timedelta(days=(_NUMBER_WORDS.get(count) or int(count)) * days + days / 2),
             days + 1,
         )
-    if last := groups.get("last"):
-        days = _UNIT_DAYS[groups["span"]] * (1 if last.startswith(("this", "dies")) else 2)
+    if time_word := groups.get("last"):
+        days = _UNIT_DAYS[groups["span"]] * (1 if time_word.startswith(("this", "dies")) else 2)
         return _period_of_days(today - timedelta(days=days), days + 1)
     return _period_of_days(today - timedelta(days=groups["near"] in {"yesterday", "gestern"}), 1)
 
@@ -230,10 +230,10 @@ class Term(NamedTuple):
     @property
     def name(self) -> str:
         """The term as shown in an answer, in quotes if it is a phrase."""
-        short = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
+        short_text = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
         if self.is_phrase:
-            return f'"{short}"'
-        return short
+            return f'"{short_text}"'
+        return short_text
 
 
 class Query(NamedTuple):
@@ -253,7 +253,8 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     A single word with spaces is a whole question. Raise UsageError if no word can be looked up.
     """
     text = " ".join(
-        _quote_shell_word(word.translate(_PLAIN_QUOTES), alone=len(words) == 1) for word in words
+        _quote_shell_word(word.translate(_PLAIN_QUOTES), is_whole_question=len(words) == 1)
+        for word in words
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
     included_terms, excluded_terms = _parse_terms(question)
@@ -275,13 +276,13 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     return Query(text, tuple(topic_terms), tuple(excluded_terms[:MAX_TERMS]), period)
 
 
-def _quote_shell_word(word: str, *, alone: bool) -> str:
+def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
     """Return a word of the command line.
 
     Put a word with spaces in quotes, because it was quoted in the shell, unless it is the whole
     question.
     """
-    if alone or '"' in word or len(word.split()) < 2:
+    if is_whole_question or '"' in word or len(word.split()) < 2:
         return word
     if re.match(r"-(?!-)", word):
         return f'-"{word[1:]}"'

@@ -175,12 +175,12 @@ class TermLookups:
     def _count_records(self, name: str) -> int:
         return self._words.count_records_with(WORDS_FIELD, name)
 
-    def _words_with_prefix(self, start: str) -> list[tuple[str, int]]:
+    def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix, or else the longest word that the prefix begins with."""
-        words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, start, 500))
-        for length in range(len(start) - 1, MIN_PREFIX_LETTERS - 1, -1):
-            if not words and (rows := self._count_records(start[:length])):
-                words = [(start[:length], rows)]
+        words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, prefix, 500))
+        for length in range(len(prefix) - 1, MIN_PREFIX_LETTERS - 1, -1):
+            if not words and (rows := self._count_records(prefix[:length])):
+                words = [(prefix[:length], rows)]
         return words
 
     @functools.cached_property
@@ -259,24 +259,24 @@ class WordingTurn(NamedTuple):
 class Ranking:
     """The ranking of turns that fulfil some conditions, for looked-up terms.
 
-    ``when`` is the time that the question hints at.
+    ``period`` is the time that the question hints at.
     """
 
     def __init__(
         self,
         words: Postings,
-        limits: ScopeConditions,
+        conditions: ScopeConditions,
         excluded: Sequence[Lookup],
-        when: Period | None,
+        period: Period | None,
     ) -> None:
         self._words = words
-        self._limits = limits
+        self._conditions = conditions
         self._exclusions = [
             (Occur.MustNot, _query_for_all_words(lookup))
             for lookup in excluded
             if lookup.is_in_index
         ]
-        self._period = when
+        self._period = period
         self.has_unread_records = False
         """Whether more records contain the words than were read."""
 
@@ -297,7 +297,7 @@ class Ranking:
             )
         by_turn = _group_by_turn(postings)
         turn_query = Query.boolean_query(
-            [(Occur.Must, _query_for_any_term(known_lookups)), *self._limits.turns]
+            [(Occur.Must, _query_for_any_term(known_lookups)), *self._conditions.turns]
         )
         windows = self._words.find_turns(turn_query, MAX_RANKED_RECORDS)
         scores = self._combined_scores(by_turn, windows)
@@ -349,7 +349,7 @@ class Ranking:
         self, occur: Occur, query: Query, max_records: int, order_by: str | None = None
     ) -> list[Posting]:
         postings = self._words.find_records(
-            Query.boolean_query([(occur, query), *self._limits.records, *self._exclusions]),
+            Query.boolean_query([(occur, query), *self._conditions.records, *self._exclusions]),
             max_records,
             order_by,
         )

@@ -96,13 +96,13 @@ def read_record_words(
     """
     if record.length > MAX_RECORD_BYTES:
         return f"(a record of {format_bytes(record.length)}, too large to be shown here)", 0
-    raw = _read_line(path, inode, record.offset, record.length)
-    parsed = records.parse(Line(0, 0, raw).body)
-    if parsed is not None:
-        texts = TextExtractor(subagent=subagent, omits_own_output=False).extract_texts(parsed)
+    line = _read_line(path, inode, record.offset, record.length)
+    record_data = records.parse(Line(0, 0, line).body)
+    if record_data is not None:
+        texts = TextExtractor(subagent=subagent, omits_own_output=False).extract_texts(record_data)
     else:
         texts = None
-    return None if texts is None else join_record_texts(texts), len(raw)
+    return None if texts is None else join_record_texts(texts), len(line)
 
 
 def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
@@ -213,9 +213,9 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
     start, end = _sentences_around(excerpt, first_mark, last_mark) or _cut_around(
         excerpt, first_mark, last_mark, width
     )
-    before = "… " if start or excerpt_start else ""
-    after = " …" if end < len(excerpt) else ""
-    snippet = f"{before}{excerpt[start:end].rstrip()}{after}"
+    leading_mark = "… " if start or excerpt_start else ""
+    trailing_mark = " …" if end < len(excerpt) else ""
+    snippet = f"{leading_mark}{excerpt[start:end].rstrip()}{trailing_mark}"
     shift = start - (2 if start or excerpt_start else 0)
     spans = []
     for mark_start, mark_end, _ in marks:
@@ -270,15 +270,15 @@ def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple
 
 def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
     """Return the start and end of the ``width`` characters with the most different terms, and their number."""
-    best = (0, 0, 0)
+    best_span = (0, 0, 0)
     first_index = 0
     for last_index in range(len(marks)):
         while marks[last_index][1] - marks[first_index][0] > width and first_index < last_index:
             first_index += 1
         term_count = len({kind for *_, kind in marks[first_index : last_index + 1]})
-        if term_count > best[2]:
-            best = (marks[first_index][0], marks[last_index][1], term_count)
-    return best
+        if term_count > best_span[2]:
+            best_span = (marks[first_index][0], marks[last_index][1], term_count)
+    return best_span
 
 
 def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> Iterator[Mark]:

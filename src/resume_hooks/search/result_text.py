@@ -84,7 +84,7 @@ def result_text(
     shown_count = _count_fitting_hits([heading, *plain_texts], notes_for, max_characters)
     if not shown_count:
         return _best_hit_line(heading, notes_for(1), hit_rows[0][0], max_characters)
-    styled = (
+    styled_texts = (
         _hit_text(
             hit,
             is_first_of_session=top,
@@ -94,7 +94,7 @@ def result_text(
         )
         for hit, top in hit_rows[:shown_count]
     )
-    return "\n".join([heading, *styled, *notes_for(shown_count)])
+    return "\n".join([heading, *styled_texts, *notes_for(shown_count)])
 
 
 def _question_text(result: SearchResult) -> str:

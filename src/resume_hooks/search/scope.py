@@ -30,8 +30,8 @@ class Scope(NamedTuple):
     ``sessions`` are ids, and ``agent`` is the name of one of their sub-agents. ``folders`` are
     working directories; ``root_folders`` adds sessions that started below a folder, and
     ``projects`` adds project folders by name. ``start_time`` and ``end_time`` are in seconds since
-    the epoch. ``calling_session_id`` is a session whose last turn is omitted, because it contains the
-    question. ``agent_names`` are the agents whose sessions are searched.
+    the epoch. ``asking_session`` is a session whose last turn is omitted, because it contains
+    the question. ``agent_names`` are the agents whose sessions are searched.
     """
 
     sessions: frozenset[str] | None = None
@@ -52,8 +52,8 @@ class Scope(NamedTuple):
     @property
     def selects_records(self) -> bool:
         """Whether the scope selects a kind of record, so that no words are needed."""
-        timed = self.start_time is not None or self.end_time is not None
-        return timed or bool(self.branch or self.tool or self.file or self.role)
+        has_period = self.start_time is not None or self.end_time is not None
+        return has_period or bool(self.branch or self.tool or self.file or self.role)
 
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:

@@ -67,16 +67,16 @@ class Sources:
         self._sessions: dict[str, HitSession] = {}
         self._copies: dict[int, list[Posting]] = {}
 
-    def text(self, record: Posting) -> Text | None:
+    def read_text(self, record: Posting) -> Text | None:
         """Return the text of a record, or None if the record changed since it was indexed."""
-        words = self.words(record)
+        words = self.read_words(record)
         if words is None:
             return None
         return display_text(words)
 
-    def words(self, record: Posting) -> str | None:
+    def read_words(self, record: Posting) -> str | None:
         """Return the words of a record as written, or None if the record changed since it was indexed."""
-        if (file := self.file(record)) is None:
+        if (file := self.indexed_file(record)) is None:
             return None
         words, size = read_record_words(
             self.readable_path(file), file.inode, record, subagent=bool(file.agent)
@@ -84,7 +84,7 @@ class Sources:
         self.read_bytes += size
         return words
 
-    def file(self, record: Posting) -> IndexedFile | None:
+    def indexed_file(self, record: Posting) -> IndexedFile | None:
         """Return the file that contains a record, or None if it is no longer in the index."""
         if record.file not in self._files:
             query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
@@ -96,11 +96,11 @@ class Sources:
         """Return the path at which a file's records can be read in Claude Code's format."""
         return self._transcript_paths.readable_path(file.path, file.session_id)
 
-    def path(self, file: IndexedFile) -> str:
+    def original_path(self, file: IndexedFile) -> str:
         """Return the path of a file. For another agent's file, this is the original path."""
         return original_path(self.readable_path(file), self._where)
 
-    def tools(self, record: Posting) -> str:
+    def tool_names(self, record: Posting) -> str:
         """Return the tools that a record calls or answers, as text."""
         return self._words.tool_names(record)
 
@@ -110,7 +110,7 @@ class Sources:
         if keys:
             self._copies.update(self._words.find_copies(keys))
 
-    def copies(self, record: Posting) -> list[Posting]:
+    def find_copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the original first.
 
         The client's forks name the copied ids, and our children name their parents. Otherwise the
@@ -126,7 +126,7 @@ class Sources:
             for posting in self._copies[record.key]
             if not record.digest or posting.digest in digests
         ]
-        files = {posting.file: self.file(posting) for posting in copies}
+        files = {posting.file: self.indexed_file(posting) for posting in copies}
         parents = {file.session_id: file.parent for file in files.values() if file}
 
         def age_key(posting: Posting) -> tuple[bool, bool, int, int, int]:
@@ -148,7 +148,7 @@ class Sources:
 
     def session_id_of_record(self, record: Posting) -> str:
         """Return the id of a record's session."""
-        file = self.file(record)
+        file = self.indexed_file(record)
         if file:
             return file.session_id
         return ""
@@ -160,13 +160,13 @@ class Sources:
         """
 
         def source(posting: Posting) -> tuple[str, str]:
-            file = self.file(posting)
+            file = self.indexed_file(posting)
             if file:
                 return (file.session_id, file.agent)
             return ("", "")
 
         def preference(posting: Posting) -> tuple[bool, int]:
-            file = self.file(posting)
+            file = self.indexed_file(posting)
             return posting.file in self._files_in_scope, file.mtime if file else 0
 
         same_source = (
@@ -174,7 +174,7 @@ class Sources:
         )
         return max(same_source, key=preference, default=copies[0])
 
-    def session(self, session_id: str, path: str) -> HitSession:
+    def find_hit_session(self, session_id: str, path: str) -> HitSession:
         """Return a session, given the path of one of its files."""
         if session_id not in self._sessions:
             rows = self._db.execute(
@@ -188,7 +188,7 @@ class Sources:
                 "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
                 (start, f"{start}~"),
             )
-            short = ShortIds(other_id for (other_id,) in similar_ids).shorten(session_id)
+            short_id = ShortIds(other_id for (other_id,) in similar_ids).shorten(session_id)
             if session_row:
                 file = self._transcript_paths.readable_path(str(session_row[0]), session_id)
             else:
@@ -201,7 +201,7 @@ class Sources:
                 title, folder = "(file gone)", os.path.dirname(file)
             resume = agent.resume_commands(session_id, folder).shell
             self._sessions[session_id] = HitSession(
-                agent.original_path(file), short, title, folder, agent.name, resume
+                agent.original_path(file), short_id, title, folder, agent.name, resume
             )
         return self._sessions[session_id]
 

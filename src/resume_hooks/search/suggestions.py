@@ -35,17 +35,23 @@ def suggest_words(
             by_stem[stem(fold_letters(word))] = word
         word_by_stem = {**by_stem, **word_by_stem}
         counts.update(by_stem.keys() - known_stems)
-    new_stems = [root for root in counts if word_by_stem[root].lower() not in COMMON_WORDS]
-    weights = {root: counts[root] ** 2 * _word_weight(root, words) for root in new_stems}
+    new_stems = [
+        word_stem for word_stem in counts if word_by_stem[word_stem].lower() not in COMMON_WORDS
+    ]
+    weights = {
+        word_stem: counts[word_stem] ** 2 * _word_weight(word_stem, words)
+        for word_stem in new_stems
+    }
     best_stems = sorted(
-        (root for root in weights if weights[root]), key=lambda root: (-weights[root], root)
+        (word_stem for word_stem in weights if weights[word_stem]),
+        key=lambda word_stem: (-weights[word_stem], word_stem),
     )
-    return tuple(word_by_stem[root].lower() for root in best_stems[:MAX_SUGGESTED_WORDS])
+    return tuple(word_by_stem[word_stem].lower() for word_stem in best_stems[:MAX_SUGGESTED_WORDS])
 
 
-def _word_weight(root: str, words: Postings) -> float:
+def _word_weight(word_stem: str, words: Postings) -> float:
     """Return a word's weight, which is higher for rarer words, or 0 for a typo or a filler."""
-    record_count = words.count_records_with(WORDS_FIELD, root)
+    record_count = words.count_records_with(WORDS_FIELD, word_stem)
     max_records = max(MIN_FILLER_RECORDS, SMALL_RECORD_FRACTION * words.record_count)
     if MAX_TYPO_RECORDS <= record_count <= max_records:
         return math.log(words.record_count / record_count)

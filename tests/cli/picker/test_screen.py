@@ -127,7 +127,7 @@ def test_a_paste_is_text() -> None:
 def test_what_is_listed_is_told() -> None:
     """Where, how many of how many, and whether more come; the command is copied on request."""
     told: list[str] = []
-    with typed(three, typed="2") as (chooser, pipe):
+    with typed(three, typed_text="2") as (chooser, pipe):
 
         def look() -> None:
             told.append(chooser.describe_list())

@@ -17,7 +17,7 @@ import pytest
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.database import TABLE_FILE, VERSION
+from resume_hooks.search.index.database import INDEX_VERSION, TABLE_FILE
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in
@@ -39,7 +39,7 @@ def test_a_newer_index_is_left_alone_and_an_older_one_made_anew(config_home: Con
     """A newer engine shares the folder: its index isn't touched."""
     written(config_home, said("alpha"))
     held(config_home)
-    for version, ours in ((VERSION + 1, False), (VERSION - 1, True)):
+    for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
         with contextlib.closing(sqlite3.connect(index_of(config_home))) as db, db:
             db.execute("UPDATE about SET version=?", (version,))
         holding = held(config_home)

@@ -238,7 +238,7 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
     def look(postings: Postings) -> None:
         if not begun:
             connect.forget_index(config_home.where)
-            begun.append(connect._open_table_and_words(config_home.where, writing=True))
+            begun.append(connect._open_table_and_words(config_home.where, is_writing=True))
             real(begun[0].words)
         real(postings)
 

@@ -27,7 +27,7 @@ MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in a numbered list
 MAX_SEARCHED_SESSIONS = 2_000
 
 
-def choose_session(typed: str = "", *, in_all_projects: bool = False) -> SessionFile:
+def choose_session(typed_text: str = "", *, in_all_projects: bool = False) -> SessionFile:
     """Return the session that the user chooses. Raise click.Abort if they leave, SessionNotFound for an empty list."""
     folder = current_folder()
 
@@ -35,7 +35,7 @@ def choose_session(typed: str = "", *, in_all_projects: bool = False) -> Session
         return list_entries(folder, Where(), all_projects=in_all_projects, all_agents=True)
 
     if is_dumb_terminal():
-        row: ListedSession | None = _choose_by_number(list_sessions(in_all_projects), typed)
+        row: ListedSession | None = _choose_by_number(list_sessions(in_all_projects), typed_text)
     else:
         # These imports take 100 ms, and a session that was named does not need them.
         from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
@@ -47,7 +47,9 @@ def choose_session(typed: str = "", *, in_all_projects: bool = False) -> Session
             KEY_ACTIONS,
             lambda on_answer: ContentSearch(folder, Where(), on_answer),
         )
-        row = Chooser(offered_sessions, Where(), typed=typed, in_all_projects=in_all_projects).run()
+        row = Chooser(
+            offered_sessions, Where(), typed_text=typed_text, in_all_projects=in_all_projects
+        ).run()
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
@@ -55,13 +57,15 @@ def choose_session(typed: str = "", *, in_all_projects: bool = False) -> Session
     return session
 
 
-def _choose_by_number(sessions: Iterator[ListEntry], typed: str) -> ListedSession:
-    choices = Choices(typed)
+def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedSession:
+    choices = Choices(typed_text)
     choices.add_entries(islice(sessions, MAX_SEARCHED_SESSIONS))
     rows = choices.matches[:MAX_LISTED_SESSIONS]
     if not rows:
         raise SessionNotFound(
-            f"No session here contains all of '{typed}'" if typed else "No session of this folder",
+            f"No session here contains all of '{typed_text}'"
+            if typed_text
+            else "No session of this folder",
             "List them all: resume-hooks sessions --all",
         )
     now = time.time()

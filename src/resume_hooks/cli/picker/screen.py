@@ -130,10 +130,10 @@ class Chooser:
         offered_sessions: OfferedSessions,
         where: Where,
         *,
-        typed: str = "",
+        typed_text: str = "",
         in_all_projects: bool = False,
     ) -> None:
-        self.choices = Choices(typed)
+        self.choices = Choices(typed_text)
         self.preview_kind = KINDS[0]
         self.message = ""
         self.shows_help = False
@@ -151,8 +151,8 @@ class Chooser:
         self._unindexed_files = 0
         """The number of files that are not indexed yet."""
         self._input_buffer = Buffer(multiline=False, on_text_changed=self._filter_sessions)
-        self._input_buffer.text = typed
-        self._input_buffer.cursor_position = len(typed)
+        self._input_buffer.text = typed_text
+        self._input_buffer.cursor_position = len(typed_text)
         self._loader: SessionLoader | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
@@ -177,13 +177,13 @@ class Chooser:
         former_hook = threading.excepthook
         threading.excepthook = self._handle_thread_failure
         try:
-            chosen = self.app.run(pre_run=self._start, set_exception_handler=False)
+            chosen_session = self.app.run(pre_run=self._start, set_exception_handler=False)
         except (EOFError, OSError) as error:
             if _is_terminal_open():
                 if isinstance(error, OSError):
                     raise
                 return None
-            chosen, self._ending_signal = None, self._ending_signal or ENDING_SIGNALS[-1]
+            chosen_session, self._ending_signal = None, self._ending_signal or ENDING_SIGNALS[-1]
         finally:
             threading.excepthook = former_hook
             if self._loader is not None:
@@ -193,7 +193,7 @@ class Chooser:
         if self._ending_signal is not None:
             # after the terminal is restored, end as if the signal had not been caught
             os.kill(os.getpid(), self._ending_signal)
-        return chosen
+        return chosen_session
 
     def describe_list(self) -> str:
         """Return a description of the listed sessions, and their number."""
@@ -290,9 +290,9 @@ class Chooser:
     def _toggle_help(self) -> None:
         self.shows_help = not self.shows_help
 
-    def _close(self, chosen: ListedSession | None) -> None:
+    def _close(self, chosen_session: ListedSession | None) -> None:
         if not self.app.is_done:  # two keys may arrive at once
-            self.app.exit(result=chosen)
+            self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
         """Close the screen because of a bug, which ``main`` reports like any other bug."""
@@ -320,11 +320,11 @@ class Chooser:
         listing = self._offered_sessions.list_sessions(self.in_all_projects)
         self._loader = SessionLoader(
             listing,
-            lambda source, piece: self._call_in_loop(lambda: self._add_sessions(source, piece)),
+            lambda loader, entries: self._call_in_loop(lambda: self._add_sessions(loader, entries)),
         )
 
-    def _add_sessions(self, source: SessionLoader, entries: list[ListEntry]) -> None:
-        if source is self._loader:
+    def _add_sessions(self, loader: SessionLoader, entries: list[ListEntry]) -> None:
+        if loader is self._loader:
             self.choices.add_entries(entries)
             self.app.invalidate()
 
@@ -392,9 +392,9 @@ class PreviewPlace(NamedTuple):
 
 def find_preview_place(columns: int, rows: int) -> PreviewPlace:
     """Return the position that has space for a preview."""
-    beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
+    is_beside = columns >= MIN_COLUMNS_BESIDE and rows >= 8
     return PreviewPlace(
-        beside, not beside and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW
+        is_beside, not is_beside and rows >= MIN_ROWS_BELOW and columns >= MIN_COLUMNS_BELOW
     )
 
 
@@ -420,11 +420,11 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=1,
         dont_extend_height=True,
     )
-    beside = _show_if(
+    preview_beside = _show_if(
         lambda: find_preview_place(*chooser.terminal_size()).is_beside,
         _make_preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
-    below = _show_if(
+    preview_below = _show_if(
         lambda: find_preview_place(*chooser.terminal_size()).is_below,
         _make_preview_window(
             chooser, height=lambda: Dimension.exact(chooser.terminal_size()[1] // 2)
@@ -457,8 +457,8 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
                     _make_line_window(chooser.describe_list, "class:head"),
                 ),
                 input_window,
-                VSplit([list_window, divider, beside]),
-                below,
+                VSplit([list_window, divider, preview_beside]),
+                preview_below,
                 _show_if(lambda: bool(chooser.message), message_window),
                 _show_if(
                     lambda: chooser.shows_help and chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP,

@@ -68,13 +68,13 @@ class KeyParser(Vt100Parser):
 
     def flush(self) -> None:
         """End the input. One or two stored Escapes are the key Esc; the beginning of another sequence is dropped."""
-        stored, self._unfinished_sequence = self._unfinished_sequence, ""
-        if stored in {"\x1b", DOUBLE_ESCAPE}:
+        stored_sequence, self._unfinished_sequence = self._unfinished_sequence, ""
+        if stored_sequence in {"\x1b", DOUBLE_ESCAPE}:
             super().feed("\x1b")
         super().flush()
 
 
-def filter_keys(source: Input) -> None:
+def filter_keys(terminal_input: Input) -> None:
     """Pass only keys through to the input of a terminal."""
-    if isinstance(source, Vt100Input):
-        source.vt100_parser = KeyParser(source.vt100_parser.feed_key_callback)
+    if isinstance(terminal_input, Vt100Input):
+        terminal_input.vt100_parser = KeyParser(terminal_input.vt100_parser.feed_key_callback)

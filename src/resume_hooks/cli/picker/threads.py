@@ -225,13 +225,13 @@ class Previews:
         while True:
             time.sleep(PREVIEW_DELAY_SECONDS)
             with self._lock:
-                requested = self._requested
-                if requested is None or (requested[0], requested[1].path) in self._cache:
+                request = self._requested
+                if request is None or (request[0], request[1].path) in self._cache:
                     self.thread = None
                     return
-            lines = make_preview(*requested, self._where)
+            lines = make_preview(*request, self._where)
             with self._lock:
                 if len(self._cache) >= MAX_CACHED_PREVIEWS:
                     self._cache.clear()
-                self._cache[requested[0], requested[1].path] = lines
+                self._cache[request[0], request[1].path] = lines
             self._on_change()

@@ -384,17 +384,17 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     session.
     """
     row = _find_marked_session(pane.marked_id, where)
-    offered = []
+    offered_actions = []
     for action in ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
-            offered.append(action)
+            offered_actions.append(action)
     height = pane.lines - FIELD_LINES
-    height -= _count_name_rows([name for _, name, _ in offered], pane.columns)
+    height -= _count_name_rows([name for _, name, _ in offered_actions], pane.columns)
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
     actions = []
-    for word, name, effect in offered:
+    for word, name, effect in offered_actions:
         shown_effect = effect
         if is_elsewhere:
             shown_effect = _describe_effect_elsewhere(word, shown_effect, row)

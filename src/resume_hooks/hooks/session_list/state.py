@@ -110,8 +110,8 @@ class Choices:
     ``-word`` excludes the sessions whose titles contain the word.
     """
 
-    def __init__(self, typed: str = "") -> None:
-        self._words, self._excluded_words = _split_words(typed)
+    def __init__(self, typed_text: str = "") -> None:
+        self._words, self._excluded_words = _split_words(typed_text)
         self._entries: list[_SearchableEntry] = []
         self._by_id: dict[str, _SearchableEntry] = {}
         self._title_matches: list[ListedSession] = []
@@ -157,7 +157,7 @@ class Choices:
         self._other_matches += other_matches
         self._update_matches()
 
-    def filter_by_words(self, typed: str) -> None:
+    def filter_by_words(self, typed_text: str) -> None:
         """Show the sessions that match the typed words.
 
         The chosen session stays if no other session matches better. Otherwise the first match is
@@ -165,7 +165,7 @@ class Choices:
 
         The hits of the previous words stay until those of the new words arrive.
         """
-        words, excluded_words = _split_words(typed)
+        words, excluded_words = _split_words(typed_text)
         if (words, excluded_words) == (self._words, self._excluded_words):
             return
         self._words, self._excluded_words, self._has_moved = words, excluded_words, False
@@ -266,9 +266,9 @@ class Choices:
         return title_matches, other_matches
 
 
-def _split_words(typed: str) -> tuple[list[str], list[str]]:
+def _split_words(typed_text: str) -> tuple[list[str], list[str]]:
     """Return the required words and the excluded words (``-word``), as in a search."""
-    words = typed.casefold().split()
+    words = typed_text.casefold().split()
     excluded_words = []
     for word in words:
         if re.match(r"-[^-]", word):

@@ -93,14 +93,14 @@ def build_repaired_chain(
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
     """Link nodes past progress and broken records, and keep only those marks of kept messages that can be found."""
-    usable = {node.uuid: node for node in copies}
+    usable_nodes = {node.uuid: node for node in copies}
     for node in copies:
         visited: set[str] = set()
         parent = node.parent
         while (
             parent is not None
             and parent in parents
-            and parent not in usable
+            and parent not in usable_nodes
             and parent not in visited
         ):
             visited.add(parent)
@@ -108,7 +108,7 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
         node.parent = parent
     for node in copies:
         if node.is_boundary and node.kept_segment is not None:
-            node.kept_segment = _segment_in_file(node.kept_segment, usable, node)
+            node.kept_segment = _segment_in_file(node.kept_segment, usable_nodes, node)
     return copies
 
 
@@ -284,7 +284,7 @@ def plan_repair(
     child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
     tokens_before, tokens_after = _token_counts(session.path, transcript.chain, chain)
     stated_size = tokens.read_stated_size(session.path)
-    body = plan_chain_rewrite(
+    rewrite = plan_chain_rewrite(
         child,
         repaired_transcript,
         write_scan,
@@ -300,10 +300,10 @@ def plan_repair(
         books=copy_lines_after_chain(repaired_transcript, write_scan, ends, child.session_id),
         shrunk=False,
     )
-    losses = tuple(_describe_losses(report, body, chain))
+    losses = tuple(_describe_losses(report, rewrite, chain))
     return RepairPlan(
         draft=child,
-        body=body,
+        body=rewrite,
         sizes=Sizes(tokens_before, tokens_after),
         report=report,
         losses=losses,
@@ -321,8 +321,10 @@ def _records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
 class _RecordsWatcher:
     """A watcher that checks that every record without an edit was written."""
 
-    def __init__(self, body: ChainRewrite) -> None:
-        self._missing = {node.uuid for node in body.linear.nodes if node.number not in body.edits}
+    def __init__(self, rewrite: ChainRewrite) -> None:
+        self._missing = {
+            node.uuid for node in rewrite.linear.nodes if node.number not in rewrite.edits
+        }
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         if node is not None:
@@ -362,7 +364,9 @@ def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObs
                 )
 
 
-def _describe_losses(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
+def _describe_losses(
+    report: DefectReport, rewrite: ChainRewrite, chain: Sequence[Node]
+) -> list[str]:
     kept_ids = {node.uuid for node in chain}
     texts = []
     for group in report.groups:
@@ -371,7 +375,7 @@ def _describe_losses(report: DefectReport, body: ChainRewrite, chain: Sequence[N
                 group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))
-    for number, calls in body.linear.dropped_calls.items():
+    for number, calls in rewrite.linear.dropped_calls.items():
         texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"

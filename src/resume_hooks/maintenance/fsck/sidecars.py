@@ -61,17 +61,17 @@ class ReferencedFiles:
 
 
 def defects_of_sidecars(
-    referenced: ReferencedFiles, session_id: str, where: Where
+    referenced_files: ReferencedFiles, session_id: str, where: Where
 ) -> Iterator[Defect]:
     """Yield the named files that do not exist."""
-    for path, number in referenced.outputs.items():
+    for path, number in referenced_files.outputs.items():
         is_inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)
         if not is_inside or not os.path.exists(path):
             yield Defect(MISSING_OUTPUT, f"{path} is gone", number)
     folder = os.path.join(where.file_history, session_id)
-    existing = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-    for name, number in referenced.backups.items():
-        if name not in existing:
+    existing_names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    for name, number in referenced_files.backups.items():
+        if name not in existing_names:
             yield Defect(MISSING_BACKUP, f"{os.path.join(folder, name)} is gone", number)
 
 
@@ -105,12 +105,14 @@ class TrimmedRecords:
             )
 
 
-def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> Iterator[Defect]:
+def defects_of_originals(
+    trimmed_records: TrimmedRecords, path: str, where: Where
+) -> Iterator[Defect]:
     """Yield the trimmed records of the session at ``path`` whose originals can no longer be found."""
-    if not trimmed.by_origin:
+    if not trimmed_records.by_origin:
         return
     originals = Originals(where)
-    for numbered_records in list(trimmed.by_origin.values())[:MAX_ORIGIN_FILES]:
+    for numbered_records in list(trimmed_records.by_origin.values())[:MAX_ORIGIN_FILES]:
         if _has_original(originals, numbered_records[0][1], path):
             continue
         for number, record_fields in numbered_records:

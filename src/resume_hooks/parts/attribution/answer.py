@@ -102,9 +102,8 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
-    if is_model_shell() and not _is_worked_in(
-        path, where
-    ):  # a model may run a search without permission, but it must not read arbitrary files
+    # a model may run a search without permission, but it must not read arbitrary files
+    if is_model_shell() and not _is_worked_in(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
             f"Name a file of a project. {_WITHOUT_LINE}",
@@ -275,7 +274,7 @@ class EditFinder:
         for call in calls:
             by_file[call.file][call.offset] = call
         for postings in by_file.values():
-            file = self._sources.file(next(iter(postings.values())))
+            file = self._sources.indexed_file(next(iter(postings.values())))
             if file is None:
                 continue
             for posting, record, change in _read_changes(
@@ -311,10 +310,8 @@ def _read_changes(
     """Yield a transcript's changes by answered calls, with posting and record; ``postings`` are keyed by offset."""
     open_calls: dict[str, tuple[Posting, Record, Record]] = {}
     last = max(postings)
-    with (
-        contextlib.suppress(OSError),
-        open_regular(path, follow=False) as stream,
-    ):  # the file may have been deleted
+    # the file may have been deleted
+    with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:
         for line in read_lines(stream, stream.seek(min(postings))):
             posting = postings.get(line.offset)
             if posting or any(call_id.encode() in line.raw for call_id in open_calls):

@@ -62,7 +62,7 @@ class ArchivedSessions:
             if archived is None or archived.project not in folders:
                 del self.states[session_id]
 
-    def files(self, session_id: str) -> list[TranscriptFile]:
+    def files_of_session(self, session_id: str) -> list[TranscriptFile]:
         """Return the transcripts of a vaulted session and of its sub-agents."""
         archived = find_archived(session_id, self._where)
         state = self.states[session_id]

@@ -159,7 +159,7 @@ def _work_on_vaulted(
             for path in session_paths:
                 del missing_files[path]
             continue
-        for file in archived_sessions.files(session_id):
+        for file in archived_sessions.files_of_session(session_id):
             yield from _work_on_file(file, missing_files.pop(file.path, None))
 
 
@@ -200,10 +200,10 @@ def _parse_read_position(text: str) -> ReadPosition:
     try:
         *numbers, calls, copied = json.loads(text)
         offset, lines, turns, part, seconds = map(int, numbers)
-        open_calls = tuple((str(a), str(b)) for a, b in calls)
-        until, latest = map(str, copied)
+        open_calls = tuple((str(call_id), str(tool)) for call_id, tool in calls)
+        copied_until, latest_time = map(str, copied)
         return ReadPosition(
-            max(0, offset), lines, turns, part, seconds, open_calls, (until, latest)
+            max(0, offset), lines, turns, part, seconds, open_calls, (copied_until, latest_time)
         )
     except (TypeError, ValueError) as error:
         raise IndexDamaged(f"The index contains an invalid position: {error}") from error

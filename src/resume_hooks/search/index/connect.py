@@ -28,7 +28,7 @@ from resume_hooks.search.index.changes import (
     find_changes,
 )
 from resume_hooks.search.index.database import (
-    VERSION,
+    INDEX_VERSION,
     index_file,
     open_index,
     open_index_read_only,
@@ -132,9 +132,9 @@ def update_stored_index(where: Where, is_over: IsOver) -> UpdateOutcome:
     task = _UpdateTask(where, is_over)
     if task.has_no_files:
         return UpdateOutcome()
-    opened = _open_stored_index(task)
-    opened.db.close()
-    return opened.outcome
+    index = _open_stored_index(task)
+    index.db.close()
+    return index.outcome
 
 
 def index_in_background(index: OpenIndex, where: Where) -> None:
@@ -269,10 +269,10 @@ class _UpdateTask:
             remaining_work = find_changes(index.db, self.files, self.archived_sessions)[0]
         else:
             remaining_work = work
-        unread = (
+        unread_files = (
             tuple(self._unread_files(remaining_work, words_by_path)) if self.file_search else ()
         )
-        return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
+        return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread_files)
 
     def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
         """Return the sought words that each searchable file contains, by the file's path."""
@@ -355,7 +355,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     would belong to a newer index.
     """
     identity = _file_identity(task.path)
-    index = _open_table_and_words(task.where, writing=False)
+    index = _open_table_and_words(task.where, is_writing=False)
     with _close_on_error(index):
         # there is nothing to update, so do not wait for the lock
         if not any(find_changes(index.db, task.files, task.archived_sessions)):
@@ -366,7 +366,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     with _exclusive_lock(task.path, task.lock_seconds) as has_lock:
         while True:
             identity = _file_identity(task.path)
-            index = _open_table_and_words(task.where, writing=has_lock)
+            index = _open_table_and_words(task.where, is_writing=has_lock)
             with _close_on_error(index):
                 index = task.update_index(index, is_writable=has_lock)
                 index.words.load_latest_commit()
@@ -375,11 +375,11 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
             index.db.close()
 
 
-def _open_table_and_words(where: Where, *, writing: bool) -> OpenIndex:
+def _open_table_and_words(where: Where, *, is_writing: bool) -> OpenIndex:
     """Return the table and the indexed words. A table without files has no words.
 
-    Only a command that is ``writing`` creates the words. If the table was deleted in the meantime,
-    the words belong to a newer index, so both are opened again.
+    Only a command that is ``is_writing`` creates the words. If the table was deleted in the
+    meantime, the words belong to a newer index, so both are opened again.
     """
     while True:
         identity = _file_identity(index_file(where))
@@ -387,9 +387,9 @@ def _open_table_and_words(where: Where, *, writing: bool) -> OpenIndex:
         index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
         with _close_on_error(index):
             has_files = db.execute("SELECT 1 FROM files").fetchone() is not None
-            if has_files or writing:
+            if has_files or is_writing:
                 index = index._replace(words=_open_postings(where, is_new=not has_files))
-        if writing or identity in (None, _file_identity(index_file(where))):
+        if is_writing or identity in (None, _file_identity(index_file(where))):
             return index
         db.close()
 
@@ -520,9 +520,9 @@ def index_status(where: Where) -> IndexStatus:
         db = open_index_read_only(path)
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
-            if version != VERSION:
+            if version != INDEX_VERSION:
                 return missing_status._replace(
-                    state="newer" if version > VERSION else "missing", size=index_size(where)
+                    state="newer" if version > INDEX_VERSION else "missing", size=index_size(where)
                 )
             counts = []
             for query in _COUNT_QUERIES:

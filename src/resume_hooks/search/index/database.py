@@ -19,7 +19,8 @@ from resume_hooks.paths import Where, is_own_file, is_private_folder, make_priva
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE
 
-VERSION = 9  # the version of the table and of the words; an index with another version is rebuilt
+# the version of the table and of the words; an index with another version is rebuilt
+INDEX_VERSION = 9
 TABLE_FILE = "index.db"
 WORDS_FOLDER = "index"  # the subfolder with the words
 # the suffixes of SQLite's own files in the same folder
@@ -35,7 +36,7 @@ CREATE TABLE files(
   parent TEXT NOT NULL, cwd TEXT NOT NULL, entrypoint TEXT NOT NULL, hidden INTEGER NOT NULL,
   doubt INTEGER NOT NULL);
 CREATE INDEX files_by_session ON files(session);
-INSERT INTO about VALUES({VERSION})
+INSERT INTO about VALUES({INDEX_VERSION})
 """
 
 
@@ -144,9 +145,9 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
         if not isinstance(version, int):
             raise IndexDamaged("The index has no version")
-        if version > VERSION:
+        if version > INDEX_VERSION:
             raise IndexUnusable("The index was written by a newer resume-hooks", "Update this one.")
-        if version < VERSION:
+        if version < INDEX_VERSION:
             raise IndexDamaged(f"The index has version {version}")
         cleanup.pop_all()
     return db
@@ -173,7 +174,7 @@ def turns_by_file(where: Where) -> dict[tuple[str, int, int], int]:
         return {}
     try:
         with contextlib.closing(open_index_read_only(path, timeout=0)) as db:
-            rows = db.execute(_TURNS_QUERY, (VERSION,)).fetchall()
+            rows = db.execute(_TURNS_QUERY, (INDEX_VERSION,)).fetchall()
     except sqlite3.Error:
         return {}
     return {

@@ -415,7 +415,7 @@ class Postings:
         searcher = self._searcher(WINDOWS)
         with tantivy_errors():
             hits = searcher.search(query, limit=max_windows, count=False).hits
-            keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
+            keys = searcher.fast_field_values("turn_key", [address for _, address in hits])
         scores: dict[int, float] = {}
         for (score, _), key in zip(hits, keys, strict=True):
             scores.setdefault(int(key or 0), float(score))

@@ -97,12 +97,12 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
     try:
         with open_regular(job.path, follow=False, buffering=SEARCH_CHUNK_BYTES) as stream:
             if _is_unchanged(stream, job):
-                place = job.start
+                start_position = job.start
             else:
-                place = ReadPosition()
+                start_position = ReadPosition()
             part = None
             while part is None or part.has_more:
-                part = _read_part(stream, job, part.next_position if part else place)
+                part = _read_part(stream, job, part.next_position if part else start_position)
                 yield part
     except OSError:
         yield None

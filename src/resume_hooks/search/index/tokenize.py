@@ -77,9 +77,9 @@ _stemmer = (
 )
 
 
-def stem(form: str) -> str:
+def stem(word: str) -> str:
     """Return a word without its English ending, as it is indexed."""
-    return next(iter(_stemmer.analyze(form)), form)
+    return next(iter(_stemmer.analyze(word)), word)
 
 
 def remove_line_numbers(text: str) -> str:
@@ -137,9 +137,9 @@ def _forms_of_token(token: bytes) -> list[bytes]:
                 forms.append(word.encode())
             return forms
         return []
-    lower = token.lower()
-    stripped_token = lower.strip(b"_")
-    if stripped_token.isalnum() and lower == token:
+    lower_token = token.lower()
+    stripped_token = lower_token.strip(b"_")
+    if stripped_token.isalnum() and lower_token == token:
         if len(stripped_token) <= MAX_TOKEN_BYTES:
             return [stripped_token]
         return []

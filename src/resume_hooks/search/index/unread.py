@@ -1,6 +1,6 @@
 """Search the bytes of files that are not indexed yet for the words of a query.
 
-Searching 400 MB takes about two seconds, far less than indexing them. A file's worth is that of its
+Searching 400 MB takes about two seconds, far less than indexing them. A file is as relevant as its
 best lines: a short record that contains many of the words, above all rare words. The whole file
 does not count, because a large file contains most words somewhere.
 
@@ -64,10 +64,10 @@ _IRREGULAR_FORMS = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
 PLAIN_LINE_BYTES = 1024
-"""The length in bytes up to which a line's worth is not reduced."""
+"""The maximum length in bytes of a line whose relevance is not reduced."""
 
 _LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _MAX_COUNTED_LINES = 0.2, 0.1, 5
-"""How much each doubling of the length reduces a line's worth.
+"""How much each doubling of the length reduces a line's relevance.
 
 Also the weight of the lines after the best line, and the number of lines that count.
 """
@@ -207,7 +207,7 @@ def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> se
 
 
 def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
-    """Return the worth of files, computed from their best lines.
+    """Return the relevance of files, computed from their best lines.
 
     A word counts more if few other files contain it.
     """
@@ -221,7 +221,7 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return a file's worth. A term that no line contains in plain letters counts as much as one of the other lines."""
+    """Return a file's relevance. A term outside plain letters counts as much as one of the other lines."""
     line_relevances = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
@@ -249,9 +249,9 @@ def _needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
 
 def _needle(word: str) -> bytes:
     """Return the prefix that all words with the same stem share."""
-    root = stem(word)
+    word_stem = stem(word)
     shared_prefix = next(
-        (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
+        (word[:end] for end in range(len(word), 0, -1) if word_stem.startswith(word[:end])), word
     )
     return (
         shared_prefix[:-1]

@@ -221,13 +221,13 @@ class _FileUpdate:
         if not file.agent:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
-        hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
+        is_hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
         # Both values may become known only after a sub-agent's first record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
-            (session_id, int(hidden), item.file_id),
+            (session_id, int(is_hidden), item.file_id),
         )
-        if hidden or not session_id:
+        if is_hidden or not session_id:
             self._dropped_ids.append(item.file_id)
             values = (file.inode, file.size, file.mtime, item.file_id)
             self._db.execute(
