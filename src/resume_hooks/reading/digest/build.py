@@ -292,13 +292,11 @@ def build_digest(
         else:
             files, ancestor_digest, unread_count = _files_to_read(session)
         facts = LineageFacts()
-        skipped_bytes = 0
-        for file in files[:-1]:
-            try:
-                skipped_bytes += _read_file(file, facts, max_read_bytes or MAX_READ_BYTES)
-            except SessionNotFound:  # the file was deleted in the meantime
-                unread_count += 1
+        skipped_bytes, deleted_count = _read_ancestors(
+            files[:-1], facts, max_read_bytes or MAX_READ_BYTES
+        )
         skipped_bytes += _read_file(files[-1], facts, max_read_bytes or MAX_READ_BYTES, first_line)
+        unread_count += deleted_count
         subagent_changes = _collect_subagent_changes(files, facts)
         facts.has_unseen_agents = (
             bool(facts.reports) and facts.agents_may_write and not subagent_changes.transcript_count
@@ -313,25 +311,20 @@ def build_digest(
         merged_sections, omitted_counts = _join_sections(
             own_sections, ancestor_digest, facts, work.Paths(folder, git)
         )
-        unread_count += subagent_changes.unread_count + (
-            ancestor_digest.unread if ancestor_digest else 0
-        )
+        unread_count += subagent_changes.unread_count
+        has_imported = facts.has_imported_file
         if ancestor_digest is not None:
-            joined_messages = talk.join_talk(ancestor_digest.talk, messages)
-            remark_count += (
-                ancestor_digest.remarks
-                + len(ancestor_digest.talk)
-                + len(messages)
-                - len(joined_messages)
-            )
-            messages = joined_messages
-        all_entries = {
-            **merged_sections,
-            "constraints": _drop_demands_revoked_in_talk(merged_sections["constraints"], messages),
-        }
-        if facts.has_imported_file or (
-            ancestor_digest is not None and UNVERIFIED_ENTRY in ancestor_digest.entries_of("now")
-        ):
+            unread_count += ancestor_digest.unread
+            remark_count += ancestor_digest.remarks
+            message_count = len(ancestor_digest.talk) + len(messages)
+            messages = talk.join_talk(ancestor_digest.talk, messages)
+            remark_count += message_count - len(messages)
+            has_imported = has_imported or UNVERIFIED_ENTRY in ancestor_digest.entries_of("now")
+        all_entries = dict(merged_sections)
+        all_entries["constraints"] = _drop_demands_revoked_in_talk(
+            merged_sections["constraints"], messages
+        )
+        if has_imported:
             all_entries["now"] = (UNVERIFIED_ENTRY, *all_entries["now"])
         if session.agent != CLAUDE_NAME:  # the path of a Claude Code transcript shows the folder
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
@@ -348,6 +341,19 @@ def build_digest(
             read_to=facts.read_end,
         )
         return without_secrets(digest, secret_texts)
+
+
+def _read_ancestors(
+    files: Sequence[SessionFile], facts: LineageFacts, max_read_bytes: int
+) -> tuple[int, int]:
+    """Read the files of ancestors. Return the number of skipped bytes, and of files deleted in the meantime."""
+    skipped_bytes = deleted_count = 0
+    for file in files:
+        try:
+            skipped_bytes += _read_file(file, facts, max_read_bytes)
+        except SessionNotFound:
+            deleted_count += 1
+    return skipped_bytes, deleted_count
 
 
 def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
