@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resume_hooks.parts.team import cursor, pieces, pushing, sharing
+from resume_hooks.parts.team import chunks, cursor, pushing, sharing
 from resume_hooks.parts.team.connect import connect_to_team
 from tests.builders import SESSION, session_bytes, user
 from tests.parts.team.conftest import Machine
@@ -151,7 +151,7 @@ def test_any_interleaving(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
     """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
-    monkeypatch.setattr(pieces, "MAX_CHUNK_BYTES", 700)
+    monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path
     server.services(Machines.database, tmp_path / "services.conf")

@@ -241,9 +241,13 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         yield Location(VAULT_COPY, path, _parse_session_id_below(vault_folder(where), path))
 
 
-def _list_state_files(folder: str, skipped: Container[str]) -> Iterator[str]:
+def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[str]:
     """Yield the files in a folder of the state folder, without locks. If the folder is a link, yield the link."""
-    paths = [folder] if os.path.islink(folder) else list_regular_files(folder, skipped.__contains__)
+    paths = (
+        [folder]
+        if os.path.islink(folder)
+        else list_regular_files(folder, skipped_folders.__contains__)
+    )
     return (path for path in paths if os.path.basename(path) != locks.LOCK_NAME)
 
 

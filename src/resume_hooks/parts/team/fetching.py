@@ -26,7 +26,7 @@ from resume_hooks.parts.team.connect import TeamFailed
 from resume_hooks.parts.team.cursor import Cursor, measure_progress, write_cursor
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
-from resume_hooks.parts.team.stored_pieces import (
+from resume_hooks.parts.team.stored_chunks import (
     STORED_CHUNK_FORMAT,
     StoredChunk,
     batch_chunks,

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
+from resume_hooks.parts.team.chunks import quote_word
 from resume_hooks.parts.team.connect import suppress_late_answers
-from resume_hooks.parts.team.pieces import quote_word
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.turn_reading import (
     HITS_PER_READ,
@@ -89,10 +89,10 @@ def search_team(
     search = _Search(query, db, scope, max_hits)
     result = search.run(queries)
     has_enough_hits = len(result.hits) >= max_hits and not any(hit.mine for hit in result.hits)
-    if scope.only_own or not (search.is_used_up or has_enough_hits) or db.has_passed_deadline():
+    if scope.only_own or not (search.stopped_early or has_enough_hits) or db.has_passed_deadline():
         return result
     own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
-        queries[: search.asked]
+        queries[: search.query_count]
     )  # the hits of others displaced your own hits
     return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
@@ -100,7 +100,7 @@ def search_team(
 class _Search:
     """Requests turns until there are enough hits from several members.
 
-    ``asked`` is the number of queries. ``is_used_up`` is true if the search stopped although there
+    ``query_count`` is the number of queries. ``stopped_early`` is true if the search stopped although there
     may be more turns.
     """
 
@@ -115,8 +115,8 @@ class _Search:
         self._known: set[tuple[int, int]] = set()
         self._before = db.refused_row_count
         self._more = False
-        self.asked = 0
-        self.is_used_up = False
+        self.query_count = 0
+        self.stopped_early = False
 
     def run(self, queries: list[str]) -> SearchResult:
         """Return the best hits of all queries. Hits of stricter queries come first."""
@@ -124,7 +124,7 @@ class _Search:
         for query in queries:
             if self._db.has_passed_deadline():
                 break
-            self.asked += 1
+            self.query_count += 1
             query_hits: list[TeamHit] = []
             with suppress_late_answers(self._db):
                 self._add_hits(query, query_hits)
@@ -175,7 +175,7 @@ class _Search:
             )
             is_last_page = not (is_full_page and turns_before)
             has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
-            self.is_used_up = self.is_used_up or (has_read_enough and not is_last_page)
+            self.stopped_early = self.stopped_early or (has_read_enough and not is_last_page)
             self._more = self._has_phrases and not is_last_page and has_read_enough
             if is_last_page or has_read_enough:
                 break
@@ -262,9 +262,9 @@ def build_queries(query: Query) -> list[str]:
     return [f"({variant}){exclusions}" for variant in dict.fromkeys(variants)]
 
 
-def quote_stem(form: str) -> str:
+def quote_stem(word: str) -> str:
     """Return the stem of a word as the server stores it."""
-    return quote_word(stem(form))
+    return quote_word(stem(word))
 
 
 def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:

@@ -20,6 +20,7 @@ from resume_hooks.archive import data_rules
 from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
+from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, LineChunk, clean_records, cut_chunks
 from resume_hooks.parts.team.connect import (
     EXPIRED_STATE,
     FORGOTTEN_STATE,
@@ -39,9 +40,8 @@ from resume_hooks.parts.team.cursor import (
     write_cursor,
 )
 from resume_hooks.parts.team.membership import read_project_name
-from resume_hooks.parts.team.pieces import MAX_CHUNK_BYTES, LineChunk, clean_records, cut_chunks
 from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.stored_pieces import MAX_STORED_BYTES, fetch_slices
+from resume_hooks.parts.team.stored_chunks import MAX_STORED_BYTES, fetch_slices
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import list_bundled_files

@@ -16,7 +16,7 @@ from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_row
-from resume_hooks.parts.team.stored_pieces import (
+from resume_hooks.parts.team.stored_chunks import (
     SLICE_BYTES,
     batch_chunks,
     fetch_slices,

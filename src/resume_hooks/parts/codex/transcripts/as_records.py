@@ -612,7 +612,7 @@ def read_output(item: Record) -> ToolOutput:
 
 
 def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
-    """Return an output without the client's rows before it; one with a nonzero status begins with that."""
+    """Return an output without the client's rows before it. A nonzero status becomes its first line."""
     text = string(blocks[0], "text")
     head = _OUTPUT_HEAD.match(text)
     if head is not None:
@@ -629,7 +629,7 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
 
 
 def _parse_output_fields(first_text: str, last_text: str) -> Record:
-    """Return the marks in an output, given the texts of its first and last parts."""
+    """Return the extra fields of an output, given the texts of its first and last parts."""
     if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
     if _ABORTED.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):

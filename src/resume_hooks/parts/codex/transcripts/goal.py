@@ -79,9 +79,9 @@ def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
     return "", "clear" if _GOAL_CLEARED_TEXT in text else ""
 
 
-def _parse_quoted_text(word: str) -> str:
+def _parse_quoted_text(quoted_text: str) -> str:
     try:
-        value = orjson.loads(word)
+        value = orjson.loads(quoted_text)
     except orjson.JSONDecodeError:
-        value = word[1:-1]
+        value = quoted_text[1:-1]
     return str(value)

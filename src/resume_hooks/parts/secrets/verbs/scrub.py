@@ -304,15 +304,17 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
         rows.append(f"and {len(audit_result.leaks) - MAX_LISTED_SECRETS:,} more; --json lists all")
     kinds = Counter(leak.kind for leak in audit_result.leaks)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    session = next((leak.session_id for leak in audit_result.leaks if leak.session_id), "SESSION")
+    session_id = next(
+        (leak.session_id for leak in audit_result.leaks if leak.session_id), "SESSION"
+    )
     rows += [
         f"{format_count(len(audit_result.leaks), 'place')} with secrets in {searched_phrase}: {counts}.",
         "Revoke and replace each secret: anyone who could read these files may have it.",
         (
             "Then remove it from the session and all copies: "
-            f"{shell_command(f'scrub {session} --in-place')}"
+            f"{shell_command(f'scrub {session_id} --in-place')}"
         ),
-        f"Or continue in a child without it (the session still has it): {shell_command(f'scrub {session}')}",
+        f"Or continue in a child without it (the session still has it): {shell_command(f'scrub {session_id}')}",
         "Exports leave secrets out automatically.",
     ]
     if any(leak.place == FOLDER_NAME for leak in audit_result.leaks):

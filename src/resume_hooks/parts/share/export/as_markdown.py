@@ -180,8 +180,12 @@ def restrict_markdown(text: str) -> str:
         if token.type != "fence" or token.level or token.map is None:
             continue
         start_line, end_line = token.map
-        closing = _CLOSING_FENCE.fullmatch(lines[end_line - 1])
-        if end_line - start_line < 2 or closing is None or not closing[1].startswith(token.markup):
+        closing_fence = _CLOSING_FENCE.fullmatch(lines[end_line - 1])
+        if (
+            end_line - start_line < 2
+            or closing_fence is None
+            or not closing_fence[1].startswith(token.markup)
+        ):
             end_line, open_fence = len(lines), token.markup
         if original_lines[start_line].startswith(token.markup):
             lines[start_line + 1 : end_line] = original_lines[start_line + 1 : end_line]

@@ -254,7 +254,7 @@ class _WordCollector:
                     positions.append(position + speaker_weight)
 
     def pop_turn_words(self) -> list[TurnWords]:
-        """Return the passages since the last call. If a turn is unfinished, a new passage starts in it."""
+        """Return the words of turns since the last call. The rest of an unfinished turn follows in a later call."""
         self._finish_turn()
         finished_turns, self._finished_turns = self._finished_turns, []
         return finished_turns

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.pieces import MAX_CHUNK_BYTES, MAX_LINE_BYTES
+from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, MAX_LINE_BYTES
 from resume_hooks.parts.team.rows import Database, RowFormat
 
 SLICE_BYTES = 1024 * 1024
