@@ -24,6 +24,9 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
         ("I prefer imperative mood for the commit messages.", "For the commit messages use past tense instead."),
         ("Never run the purge job outside host-19.", "Actually, never run the purge job outside host-23."),
         ("The retry budget of the importer is 7 attempts.", "You get 9 attempts as the retry budget of the importer."),
+        ("Let's use Docker for the sandbox of the agent.", "ok. use podman instead of docker, it works the same."),
+        ("We go with Ruby 31 for the scripts.", "Then we should use ruby 30, as the server does."),
+        ("Node 22 seems good.", "Let's stay on node 20."),
         ("The log of the nightly job is a.txt.", "New rule for the log of the nightly job: b.txt."),
     ],
 )  # fmt: skip
@@ -44,6 +47,10 @@ def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
             "158.5 npm error This is an error with npm itself.",
             "166.9 npm error This is an error with npm itself.",
         ),
+        ("Test it on docker, too, and use its log.", "Use podman instead of docker for it."),
+        ("Go with option 2 for the names.", "Use option 3 for the dates."),
+        ("Use ruby 31 and ruby 30 in the tests.", "Use ruby 32 on the server."),
+        ("Is it worth the work, and should we use ruby 31 here?", "Use ruby 30."),
         (
             "The port of the staging database is 6543.",
             "The port of the test database of the mailer is 7001.",

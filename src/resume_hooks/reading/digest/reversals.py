@@ -52,6 +52,35 @@ _TOPIC = compile_lazily(
 )
 """The object of a choice."""
 
+_REPLACED = compile_lazily(
+    r"\b(?:instead of|rather than|replacing|replace|(?:switch|move|migrate)(?:d|ed)? (?:away )?from)\s+"
+    r"(?:the |our |my |an? )?[`\"']?([a-z][\w.+#/-]{2,})"
+)
+"""The name of a thing that a statement replaces by another one."""
+
+_CHOOSES = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
+"""Words before the name of a chosen thing."""
+
+_REFUSES = compile_lazily(r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z")
+"""Words of a statement that chooses nothing, or more than one thing."""
+
+_NUMBERED = compile_lazily(r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)")
+"""A name with the number of its version."""
+
+_CHOOSES_VERSION = compile_lazily(
+    r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
+    r"(?:seems?|looks?|is) (?:sensible|good|right|fine|ok|best|better))\b"
+)
+_COUNTERS = frozenset({
+    "step", "phase", "option", "issue", "line", "lines", "task", "item", "part", "section", "round", "day", "page",
+    "record", "row", "test", "tests", "job", "number", "level", "case", "chapter", "figure", "table", "stage", "top",
+    "last", "first", "next", "than", "least", "most", "about", "for", "and", "from", "with", "only", "over", "under",
+    "group", "sprint", "milestone", "finding", "question", "point", "sample", "batch", "port", "the", "exit", "code",
+    "these", "those", "are", "all", "use", "using", "take", "after", "before", "into", "per", "version", "approach",
+    "choice", "variant", "priority", "pull", "request", "commit", "size", "within", "wait", "every", "each", "another",
+})  # fmt: skip
+"""Words before a number that is not a version."""
+
 _EMPTY = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
     "be", "was", "were", "it", "its", "this", "that", "these", "those", "we", "i", "you", "they", "he", "she", "our",
@@ -85,7 +114,7 @@ def superseded_places(statements: Sequence[str]) -> dict[int, int]:
         words[at] = _statement_words(statements[at])
     weights = _weigh_words(words.values())
     by_word: dict[str, list[int]] = {}
-    found: dict[int, int] = {}
+    found = _places_of_other_versions(statements, first)
     for at in range(len(statements) - 1, first - 1, -1):
         telling, values = words[at]
         shared: dict[int, int] = {}
@@ -175,7 +204,7 @@ def _takes_back(
     (older, old_values), (newer, new_values) = (words[place] for place in places)
     likeness = _measure_likeness(older, newer, weights)
     said, again = (statements[place] for place in places)
-    if likeness < CLOSE and not is_change(again):
+    if likeness < CLOSE and not is_change(again) and _REPLACED.search(again.lower()) is None:
         return False
     if _STATES.search(said.lower()) or _BINDS.search(said.lower()):
         if likeness >= CLOSE and _is_measured_anew(said, again):
@@ -183,6 +212,8 @@ def _takes_back(
         is_alike = likeness >= CLOSE or _is_same_choice(said, again)
         if is_alike and is_change(again) and words[places[0]] != words[places[1]]:
             return True
+    if _is_thing_replaced(said, again):
+        return True
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
     return has_other_value and likeness >= SAME and _STATES.search(again.lower()) is not None
 
@@ -195,6 +226,37 @@ def _is_measured_anew(said: str, again: str) -> bool:
     return any(
         unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY
     )
+
+
+def _is_thing_replaced(said: str, again: str) -> bool:
+    """Check whether the later statement replaces, by its name, the thing that the earlier one chooses."""
+    replaced = _REPLACED.search(again.lower())
+    if replaced is None or replaced[1] in _EMPTY or replaced[1].endswith("ing"):
+        return False
+    chosen = re.search(rf"{_CHOOSES}{re.escape(replaced[1])}\b", said.lower())
+    return chosen is not None and _REFUSES.search(said.lower()) is None
+
+
+def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int, int]:
+    """Return the statements that choose a version, each with the later one that chooses another version of the same."""
+    latest: dict[str, tuple[int, str]] = {}
+    found: dict[int, int] = {}
+    for at in range(len(statements) - 1, first - 1, -1):
+        said = statements[at].lower()
+        if _CHOOSES_VERSION.search(said) is None or _REFUSES.search(said) or _LOGGED.match(said):
+            continue
+        numbers: dict[str, set[str]] = {}
+        for name, number in _NUMBERED.findall(said):
+            if name not in _COUNTERS:
+                numbers.setdefault(name, set()).add(number)
+        for name, choices in numbers.items():
+            if len(choices) > 1:
+                continue  # a comparison, or a move from one to the other
+            (number,) = choices
+            later, newest = latest.setdefault(name, (at, number))
+            if newest != number:
+                found[at] = later
+    return found
 
 
 def _is_same_choice(said: str, again: str) -> bool:
