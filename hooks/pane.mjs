@@ -7,20 +7,20 @@ import { ask, quietly } from './asking.mjs'
 import { closeCard } from './card.mjs'
 import { openSoon } from './opening.mjs'
 
-const PAUSE = 60 // milliseconds without a key after which is looked: each look is a process
-const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
-const REST = 30 // of these after which no key is waited for
-const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
-const SOON = 3000 // milliseconds after the opening in which the client sends a prompt that it had queued behind the command
-const SIDE = 28, LOW = 16, WIDE = 70 // the columns beside a list with the field, in a pane of fewer lines and at least so many columns
-const SPACE = '\u00a0' // ends a word, and is drawn
-let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
-const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the stops beside it
-let pane // what was typed there, what the engine said of it, the session that is marked, and the ways once it is open
+const PAUSE_MS = 60 // milliseconds without a key before the list is updated: each update starts a process
+const MAX_TRIES = 200, TICK_MS = 10 // the number of reads, and the milliseconds between them, for text typed before the pane had the keys
+const TRIES_PER_READ = 30 // the number of these reads after which the text is used even without a new key
+const MAX_TYPED_CHARACTERS = 200 // a longer text, or one with line feeds, is a draft that the client restored
+const QUEUED_PROMPT_MS = 3000 // milliseconds after the opening in which the client may send a prompt that was queued behind the command
+const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // the columns beside a list with the field, in a pane of fewer lines and at least so many columns
+const SPACE = '\u00a0' // ends a word, and is visible
+let opened = 0 // the number of openings: under the same id the client would draw the previous content
+const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops beside it
+let pane // the typed words, the engine's answer, the marked session, and its actions once it is open
 
 export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + SOON }
-  closeCard($) // else the client draws the names of both, in a line of the list
+  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
+  closeCard($) // otherwise the client draws the names of both in a line of the list
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
 }
@@ -29,11 +29,11 @@ function raise($, { id, tall, wide }) {
   return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
 
-export async function holds($, { text, turnId }) { // whether a prompt is what an open list is to look for
+export async function isForPane($, { text, turnId }) { // checks whether a prompt is text for the open list's search
   const mine = pane
   if (!mine || Date.now() >= mine.until || turnId !== undefined || isDraft(text)) return false
   if (!await isOpen($, mine)) return false
-  mine.until = Date.now() + SOON // the client puts the words back into the box, from which they are taken
+  mine.until = Date.now() + QUEUED_PROMPT_MS // the client restores the words to the input box, where they are read
   return true
 }
 
@@ -43,18 +43,18 @@ async function isOpen($, { id }) {
 }
 
 function isDraft(text) {
-  return text.length > LONGEST || text.includes('\n')
+  return text.length > MAX_TYPED_CHARACTERS || text.includes('\n')
 }
 
-async function gather($) { // the client gives a pane no keys while something stands in the box
+async function gather($) { // the client sends a pane no keys while the input box contains text
   const mine = pane
   let { text: before } = await $.prompt.read()
-  const isWaiting = tries => Date.now() < mine.until || (tries < TRIES && !mine.isFocused)
+  const isWaiting = tries => Date.now() < mine.until || (tries < MAX_TRIES && !mine.isFocused)
   for (let tries = 1; mine === pane && isWaiting(tries); tries++) {
-    await $.clock.sleep(mine.isFocused ? PAUSE : TICK)
+    await $.clock.sleep(mine.isFocused ? PAUSE_MS : TICK_MS)
     const { text } = await $.prompt.read()
     if (isDraft(text)) return
-    if (text && (text !== before || tries % REST === 0)) { // right behind a key: one that comes before the box is empty is lost
+    if (text && (text !== before || tries % TRIES_PER_READ === 0)) { // directly after a key: a key pressed before the box is empty is lost
       if (!await isOpen($, mine)) return // the next prompt is being typed
       await $.prompt.fill({ text: '' })
       type($, mine.words + text)
@@ -64,22 +64,22 @@ async function gather($) { // the client gives a pane no keys while something st
   }
 }
 
-function look($, step, at) {
-  pane.listed = looking($, step, at)
+function startListing($, step, at) {
+  pane.listed = listRows($, step, at)
 }
 
-function asked({ words, columns, lines, side, rows }, at) { // what each question names, with the place of the words that were found
+function describePane({ words, columns, lines, side, rows }, at) { // the fields of each question, with the position of the matching words
   return { command: 'pane', args: words, columns, lines, side, at, ...rows.find(([id]) => id === at)?.[3] }
 }
 
-async function looking($, step, at) { // until all is told, or something else is asked for
+async function listRows($, step, at) { // until the list is complete, or another question replaces this one
   const mine = pane, turn = ++mine.turn
   mine.next = step
-  await $.clock.sleep(PAUSE)
+  await $.clock.sleep(PAUSE_MS)
   while (mine.next && turn === mine.turn) {
     let reply
     try {
-      reply = await ask($, { ...asked(mine, at ?? mine.at), step: mine.next })
+      reply = await ask($, { ...describePane(mine, at ?? mine.at), step: mine.next })
     } catch (error) { reply = { head: error.message, next: '' } }
     if (turn !== mine.turn) return
     at = undefined
@@ -91,30 +91,30 @@ async function looking($, step, at) { // until all is told, or something else is
 
 function type($, words) {
   Object.assign(pane, { words, owed: 0, ways: undefined, said: undefined })
-  look($, NAMES, '')
+  startListing($, NAMES, '')
 }
 
-function enter($) { // apart from the press: when that has been answered the client empties the field
+function enter($) { // outside the key's handler, because the client empties the field after it
   const mine = pane
   if (mine.isEntered) return
-  mine.isEntered = true // until then no key moves the mark
+  mine.isEntered = true // until this is done, no key moves the mark
   $.clock.after(0, async () => {
     refill($)
-    await quietly($, () => taken($))
+    await quietly($, () => runEntered($))
     mine.isEntered = false
   })
 }
 
-function refill($) { // the client fills the field again only with words other than before
+function refill($) { // the client fills the field again only if the words differ
   const { words } = pane
   pane.words = words.endsWith(SPACE) ? words.slice(0, -1) : words + SPACE
   $.ui.invalidate('ui.render')
 }
 
-async function taken($) {
+async function runEntered($) {
   const mine = pane
-  await $.clock.sleep(PAUSE) // a press can overtake the keys that were before it
-  const waits = mine.next === NAMES || mine.owed || !mine.at // else the session is meant that is marked by now
+  await $.clock.sleep(PAUSE_MS) // Enter can overtake the keys that were pressed before it
+  const waits = mine.next === NAMES || mine.owed || !mine.at // otherwise Enter means the session that is marked now
   if (waits) {
     mine.said = mine.busy
     $.ui.invalidate('ui.render')
@@ -130,16 +130,16 @@ async function taken($) {
   $.ui.invalidate('ui.render')
 }
 
-async function read($, page) { // opens the session that is marked, at the hit, or another page of it
+async function read($, page) { // opens the marked session at its hit, or another page of it
   const { turn } = pane
-  const reply = await answered($, { step: 'page', page })
+  const reply = await askEngine($, { step: 'page', page })
   if (turn === pane.turn || pane.ways) Object.assign(pane, reply)
 }
 
 async function act($, key) {
   Object.assign(pane, { said: pane.busy })
   $.ui.invalidate('ui.render')
-  const reply = await answered($, { key })
+  const reply = await askEngine($, { key })
   if (reply.said) {
     pane.said = reply.said // until the next key
     return $.ui.invalidate('ui.render')
@@ -149,13 +149,13 @@ async function act($, key) {
   else $.ui.log(reply.text)
 }
 
-async function answered($, what) {
+async function askEngine($, what) {
   let reply
-  try { reply = await ask($, { ...asked(pane, pane.at), ...what }) } catch (error) { reply = { head: error.message } }
+  try { reply = await ask($, { ...describePane(pane, pane.at), ...what }) } catch (error) { reply = { head: error.message } }
   return reply.head ? { said: reply.head } : { ...reply, said: undefined }
 }
 
-function shift($, steps) { // moves the mark; steps beyond the rows that are known wait for more of them
+function shift($, steps) { // moves the mark; steps beyond the loaded rows wait for more rows
   pane.said = undefined
   $.ui.invalidate('ui.render')
   if (pane.ways) return pane.way = Math.max(0, Math.min(pane.ways.length - 1, pane.way + steps))
@@ -164,7 +164,7 @@ function shift($, steps) { // moves the mark; steps beyond the rows that are kno
   pane.at = pane.rows[to]?.[0] ?? ''
   const edge = pane.edges.includes(pane.at)
   pane.owed = edge ? from + steps - to : 0
-  look($, edge ? pane.again : pane.next || 'preview')
+  startListing($, edge ? pane.again : pane.next || 'preview')
 }
 
 export async function move($, e, next) {
@@ -173,7 +173,7 @@ export async function move($, e, next) {
   return { deny: 'kept' }
 }
 
-function shown() { // the rows that are drawn: as many as there is room for, the marked one among them
+function visibleRows() { // the rows that fit, including the marked row
   const { rows, most } = pane, place = rows.findIndex(([id]) => id === pane.at)
   const top = Math.min(Math.max(pane.top, place - most + 1), place < 0 ? 0 : place)
   pane.top = Math.max(0, Math.min(top, rows.length - most))
@@ -186,20 +186,20 @@ export function drawPane($, e, next) {
   const columns = e.props.bodyColumns, lines = e.props.scroll.bodyRows
   pane.isFocused = e.props.isFocused
   if (pane.columns !== columns || pane.lines !== lines) {
-    Object.assign(pane, { columns, lines, side: lines < LOW && columns >= WIDE ? SIDE : 0 })
+    Object.assign(pane, { columns, lines, side: lines < MIN_TALL_LINES && columns >= MIN_WIDE_COLUMNS ? SIDE_COLUMNS : 0 })
     $.clock.after(0, () => type($, pane.words))
   }
   const { words, placeholder, ways, said, rows } = pane
   const way = ways?.[pane.way]
   const told = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
-  const bare = said || !(ways || rows.length) // then there is room for all of it
+  const bare = said || !(ways || rows.length) // then the whole text fits
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
   const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
   const isBeside = pane.side && !ways
   const field = h(Input, {
     key: WORDS, value: words, placeholder: isBeside ? placeholder.split(',')[0] : placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
   })
-  const list = () => [...shown().flatMap(([id, plain, marked]) => (id === pane.at ? marked : plain).map((line, below) =>
+  const list = () => [...visibleRows().flatMap(([id, plain, marked]) => (id === pane.at ? marked : plain).map((line, below) =>
     h(Text, { wrap: 'truncate-end', dimColor: below > 0 && id !== pane.at, bold: id === pane.at }, line))), ...pane.preview.map(line => aside(line))]
   const page = () => [...pane.lines_read.map(line => h(Text, { wrap: 'truncate-end' }, line)),
     h(Box, { columnGap: 2, flexWrap: 'wrap' }, ...ways.map(each => h(Text, { inverse: each === way }, each[1])))]

@@ -10,7 +10,7 @@ import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
 import { hearChange, hearEdit } from './draft.mjs'
 import { open, openSoon, start, submit } from './opening.mjs'
-import { drawPane, holds, move, show } from './pane.mjs'
+import { drawPane, isForPane, move, show } from './pane.mjs'
 import { WAITING_MS } from './shared_values.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -23,7 +23,7 @@ const answer = async ($, command, args) => {
         $.ui.status(reply.wait)
         if (reply.fork) {
           Object.assign(forked, await fork($, reply.fork))
-          $.ui.status(usual) // where that gave no answer another one is asked
+          $.ui.status(usual) // without an answer, another model is asked
         }
         reply = await ask($, { command, args: words, waiting: true, forked }, 'engine', WAITING_MS)
       }
@@ -42,8 +42,8 @@ const answer = async ($, command, args) => {
   return {}
 }
 
-const refused = new Set() // the sessions whose refusal by the API was spoken of: once each
-const offer = async ($, told) => {
+const refused = new Set() // the sessions whose refusal by the API was reported, once each
+const offerRepair = async ($, told) => {
   const id = await $.session.id()
   if (refused.has(id)) return
   refused.add(id)
@@ -53,24 +53,24 @@ const offer = async ($, told) => {
   else refused.delete(id)
 }
 
-const rest = async $ => {
+const finishTurn = async $ => {
   const now = await measure($)
   await tellChoice($, now)
   await keepBelow($, now)
 }
 
-const LARGE = 100000 // tokens, as hooks/session-start has it
+const LARGE_TOKENS = 100000 // tokens, as hooks/session-start has it
 const tellCost = async ($, { session_id, transcript_path, context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => {
   const known = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
-  const told = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // and the classic hook is silent
+  const told = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // the classic hook is then silent
   $.clock.after(0, () => quietly($, () => sayIn($, session_id, told)))
 }
 
-const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
-const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer
+const showError = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
+const passOn = ($, e, next) => next(e) // pass the event on to the classic hook, which has its own answer
 
 export function register(on) {
-  const ours = new Set() // a name that the person's own command or another plugin has is theirs
+  const ours = new Set() // the names that we registered; other plugins' and the user's own commands stay theirs
   on('session.start', async ($, e, next) => {
     for (const each of COMMANDS) {
       await quietly($, async () => {
@@ -82,57 +82,57 @@ export function register(on) {
     return next(e)
   })
   for (const { name } of COMMANDS)
-    on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, name, e.args) : next(e)).catch(tell)
+    on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, name, e.args) : next(e)).catch(showError)
   for (const name of PREFIXED)
-    on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(leave)
-  on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words it is the skill so called
-    e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(leave)
-  on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(leave)
-  on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
-  on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
-  on('prompt.submit', async ($, e, next) => await holds($, e) ? { drop: LISTED } : submit($, e, next)).catch(leave)
-  on('prompt.edit', ($, e, next) => { // 1.7 ms of the client's a key, none of ours; no hook can join once it is needed
+    on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(passOn)
+  on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words, the skill of that name runs
+    e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(passOn)
+  on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(passOn)
+  on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(passOn)
+  on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(passOn)
+  on('prompt.submit', async ($, e, next) => await isForPane($, e) ? { drop: LISTED } : submit($, e, next)).catch(passOn)
+  on('prompt.edit', ($, e, next) => { // costs the client 1.7 ms a key; a hook cannot be added later
     hearEdit(e)
     return next(e)
-  }).catch(leave)
+  }).catch(passOn)
   on('prompt.change', ($, e, next) => {
     hearChange(e)
     return next(e)
-  }).catch(leave)
-  on('turn.start', ($, e, next) => start($, e, next)).catch(leave)
+  }).catch(passOn)
+  on('turn.start', ($, e, next) => start($, e, next)).catch(passOn)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))
     return next(e)
-  }).catch(leave)
-  on('session.compact', ($, e, next) => compact($, e, next)).catch(leave)
-  on('classic.SessionStart', async ($, e, next) => { // the client's own figures are still those of the session before
+  }).catch(passOn)
+  on('session.compact', ($, e, next) => compact($, e, next)).catch(passOn)
+  on('classic.SessionStart', async ($, e, next) => { // the client's own figures still describe the previous session
     hear()
     forget($)
     closeCard($)
     if (e.context_tokens) $.clock.after(0, () => measure($, e))
-    if (e.source === 'resume' && e.prompt_cache_likely_expired && e.context_tokens >= LARGE) await quietly($, () => tellCost($, e))
+    if (e.source === 'resume' && e.prompt_cache_likely_expired && e.context_tokens >= LARGE_TOKENS) await quietly($, () => tellCost($, e))
     if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
-    if (e.source === 'startup') await look($) // before the classic hook, which else says what is asked here
+    if (e.source === 'startup') await look($) // before the classic hook, which would otherwise show what is asked here
     return next(e)
-  }).catch(leave)
+  }).catch(passOn)
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))
   on('turn.complete', ($, e, next) => {
     if (!e.agentId) {
       tellOf($)
       closeCard($, Date.now() - e.durationMs)
-      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => rest($))) // not from inside: the turn would wait
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // not from inside: the turn would wait
     }
     part($, e)
     return next(e)
-  }).catch(leave)
+  }).catch(passOn)
   on('classic.Stop', async ($, e, next) => { // the band first: the classic hook is then silent
     hear()
     if ((await $.session.surfaces()).includes('terminal')) await measure($)
     return next(e)
-  }).catch(leave)
+  }).catch(passOn)
   on('classic.StopFailure', ($, e, next) => {
     const told = e.last_assistant_message ?? ''
-    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offer($, told))) // not from inside: the turn would wait
+    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offerRepair($, told))) // not from inside: the turn would wait
     return next(e)
-  }).catch(leave)
+  }).catch(passOn)
 }

@@ -64,8 +64,8 @@ _CONFIRM_HINT = "To confirm, type: >trim yes"
 MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters in a question's options
 
 MAX_CONFIRM_SECONDS = 4.5
-"""The time limit in seconds for reading and writing together. Starting and the clipboard use the
-rest of five."""
+"""The time limit in seconds for reading and writing together. Of the five seconds that a prompt may
+wait, starting and the clipboard need the rest."""
 
 WRITING_RATIO = 1.5
 """The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to

@@ -62,7 +62,7 @@ class SearchResult(NamedTuple):
 
 
 def notes_on_unsearched_folders(file_count: int, unlistable_folders: Sequence[str]) -> list[str]:
-    """Return notes if there are no ``file_count`` to search, or if ``unlistable_folders`` folders cannot be listed."""
+    """Return notes if ``file_count`` is 0, or if ``unlistable_folders`` folders cannot be listed."""
     if unlistable_folders:
         return [
             f"{'Not all' if file_count else 'Nothing'} could be searched.{hidden_folders_remedy(unlistable_folders)}"

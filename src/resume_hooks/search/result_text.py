@@ -28,8 +28,8 @@ MIN_CUT_HIT_CHARACTERS = 60  # the minimum number of characters of a cut hit
 # the maximum number of characters of a question to show: for a single wording, and for each of
 # several
 MAX_QUESTION_CHARACTERS, MAX_WORDING_CHARACTERS = 120, 60
-# the maximum number of words in a question whose missing words are named; a longer question only
-# gets the strength
+# the maximum number of words in a question for which a hit lists the missing words; for longer
+# questions, a hit shows only its strength
 MAX_NAMED_WORDS = 5
 
 NOTHING_CLOSE_ADVICE = "nothing close: ask again in other words"

@@ -131,7 +131,7 @@ class ResumeSchema(StrictModel):
     advice: Annotated[Advice, FieldsLike(strategy=None, way=Literal["trim", "handoff"])] | None = (
         compared(
             lambda found: found.advice and WithFields(found.advice, {"way": found.advice.strategy}),
-            "null while there is room",
+            "null if the session need not become smaller",
         )
     )
     recommendation: Literal["go on", "trim", "handoff"] = Field(

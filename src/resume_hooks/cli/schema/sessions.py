@@ -202,7 +202,9 @@ class InfoSchema(StrictModel):
     longest_line: ByteCount
     bad_lines: LineNumbers
     torn: bool = Field(description="the last line has no ending")
-    records: int = Field(description="the linked records; lines counts all")
+    records: int = Field(
+        description="the number of linked records; `lines` is the number of all lines"
+    )
     live_records: int
     turns: int = Field(description="by prompts, as outline counts them")
     live_turns: int = Field(description="turns that a resume sends")

@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
 
 def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
-    """Return the page of ``height`` lines that is ``number`` pages after line ``hit_line``, if possible a full page."""
+    """Return the page that is ``number`` pages of ``height`` lines after line ``hit_line``, filled if possible."""
     if height < 1:
         return Page([], 0)
     first_page, last_page = -(-hit_line // height), max(0, len(lines) - hit_line - 1) // height

@@ -317,7 +317,7 @@ def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
 def _parts_of_job(
     job: ReadJob, process_number: int, workers: Sequence[_Worker]
 ) -> Iterator[JobResult]:
-    """Yield the parts of a job, from the worker for its ``process_number`` or from this process."""
+    """Yield the parts of a job, from the worker with ``process_number`` or from this process."""
     while workers and _wait_for_answer(workers, workers[process_number]):
         part = workers[process_number].parts.popleft()
         yield job, part

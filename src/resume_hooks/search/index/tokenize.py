@@ -22,7 +22,7 @@ MAX_TOKENS = 100_000
 """The maximum number of distinct tokens to index from a text. A text with more is data, and 60 MB
 of such tokens take a minute."""
 
-# the maximum number of parts of an identifier; an identifier with more is random
+# the maximum number of parts of an identifier; an identifier with more parts is random
 MAX_IDENTIFIER_PARTS = 16
 MAX_CACHED_TOKENS = 200_000
 """The number of tokens whose forms are cached while texts are read: about 30 MB.
