@@ -20,7 +20,7 @@ from resume_hooks.derive.fresh_child import (
     read_opening,
 )
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import Digest, Kind
+from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
@@ -83,8 +83,8 @@ def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path)
     """
     found = digest(last, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
-    assert [message.text for message in of_first if message.kind is Kind.REQUEST] == FIRST
-    assert [message.ref for message in of_first if message.kind is Kind.REQUEST] == [
+    assert [message.text for message in of_first if message.kind is MessageKind.REQUEST] == FIRST
+    assert [message.ref for message in of_first if message.kind is MessageKind.REQUEST] == [
         f"{SESSION}:{2 * number}" for number in range(len(FIRST))
     ]
     asked = requests(found)

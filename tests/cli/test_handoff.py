@@ -64,7 +64,7 @@ def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
     assert told.endswith("\ngo on")
     kept = read_digest(data["file"])
     assert kept is not None
-    assert COMMAND in kept.entries_of("commands")[0].text
+    assert COMMAND in kept.section_entries("commands")[0].text
     assert list(project.iterdir()) == []
 
 

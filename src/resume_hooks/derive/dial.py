@@ -51,8 +51,8 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     # A long session has no digest, so these modules are not needed for it.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
-        CHARACTERS,
-        LEAST_CALLS,
+        MIN_CALLS_CHARACTERS,
+        TOKEN_CHARACTERS,
         characters_for_tokens,
         format_opening,
     )
@@ -79,7 +79,7 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
         calls = min(
             _room_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
         )
-        calls = calls if calls >= LEAST_CALLS else 0
+        calls = calls if calls >= MIN_CALLS_CHARACTERS else 0
         if tokens == default_tokens:
             after = default_after
         else:
@@ -91,13 +91,13 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
         elif tokens < default_tokens:
             after = min(after, default_after)
         missing_length = unlimited_length - length
-        cut = missing_length // CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
+        cut = missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
         sizes.append(
             DialSize(
                 size=format_size(tokens),
                 after=after,
                 cut=cut,
-                whole=unlimited_length // CHARACTERS,
+                whole=unlimited_length // TOKEN_CHARACTERS,
                 has_calls=not cut and calls > 0,
                 is_lists=cut > 0 and tokens <= MAX_LIST_TOKENS,
             )
@@ -108,10 +108,10 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
 def _room_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls in an opening with ``length`` other characters."""
     # imported late for the same reason as in dial_of
-    from resume_hooks.reading.digest.opening import CALLS, characters_for_tokens
+    from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
 
     room = characters_for_tokens(tokens)
-    return min(room - length, round(room * CALLS))
+    return min(room - length, round(room * CALLS_FRACTION))
 
 
 def unmeasured_dial(fixed_tokens: int, default_tokens: int) -> tuple[DialSize, ...]:

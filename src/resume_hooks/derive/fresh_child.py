@@ -169,7 +169,7 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     prompt_line, answer_line = opening_lines(child.setting, opening.text, opening.card)
     lines = [opening.head, prompt_line]
     if digest:
-        lines.append(entries.digest_record_line(digest))
+        lines.append(entries.format_digest_record(digest))
     lines.append(answer_line)
     lines += copy_bookkeeping_lines(opening.ends, child.session_id)
     return FreshLines(tuple(lines), opening.text)
@@ -211,7 +211,11 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
         calls = partial(collect_latest_calls, parent, contents.digest)
     whole_reference = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(
-        contents.digest, room, calls=calls, whole=whole_reference, read=child.command("read")
+        contents.digest,
+        room,
+        collect_calls=calls,
+        record_ref=whole_reference,
+        read_command=child.command("read"),
     )
 
 
@@ -280,11 +284,11 @@ def _describe_contents(contents: Contents, carried: DigestOpening) -> list[str]:
     if contents.new_task:
         return ["lists of files, commands and failures, not the talk"]
     if contents.digest:
-        if carried.left_out:
-            left_out = f" ({carried.left_out:,} left out)"
+        if carried.omitted_count:
+            left_out = f" ({carried.omitted_count:,} left out)"
         else:
             left_out = ""
-        loaded.append(f"{format_count(carried.messages, 'message')}{left_out}")
+        loaded.append(f"{format_count(carried.message_count, 'message')}{left_out}")
         loaded.append("lists of files, commands and failures")
     return loaded
 

@@ -39,7 +39,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit_pieces
 from resume_hooks.reading.digest.build import MAX_ANCESTOR_BYTES, build_digest
-from resume_hooks.reading.digest.entries import Digest, Kind, digest_references, read_digest
+from resume_hooks.reading.digest.entries import Digest, MessageKind, digest_references, read_digest
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
     characters_for_tokens,
@@ -537,7 +537,9 @@ def _ask_and_check(
 def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the texts that a summary may quote and their references: request, digest, the lineage's records."""
     # A client's own summary also comes from a model, so it is not evidence.
-    quoted = tuple(message for message in rollover.digest.talk if message.kind is not Kind.SUMMARY)
+    quoted = tuple(
+        message for message in rollover.digest.talk if message.kind is not MessageKind.SUMMARY
+    )
     yield "", f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quoted))}"
     parent = Session.of(rollover.parent, where)
     room = MAX_ANCESTOR_BYTES

@@ -13,7 +13,13 @@ from resume_hooks.hooks import pending_handoff
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, find_session, verify_session_path
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, select_parts
+from resume_hooks.reading.digest.entries import (
+    Digest,
+    DigestEntry,
+    MessageKind,
+    TalkMessage,
+    filter_digest,
+)
 from resume_hooks.reading.digest.opening import Opening, format_opening
 from resume_hooks.reading.digest.sections import NOW
 from resume_hooks.reading.session_secrets import find_secrets_in_ends
@@ -81,7 +87,7 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
             opening = format_opening(digest, max_digest)
         else:
             opening = Opening("")
-        if not full_digest.passed_over or opening.left_out:
+        if not full_digest.skipped_bytes or opening.omitted_count:
             break  # earlier records would not be shown
     if lineage_text or opening.text:
         return "\n\n".join([_FACTS_HEADING, *filter(None, (lineage_text, opening.text))])
@@ -91,7 +97,7 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
 def remove_summary(digest: Digest) -> Digest:
     """Return the digest without the client's latest summary and the facts in it, because the model has both."""
     summary = next(
-        (message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None
+        (message for message in reversed(digest.talk) if message.kind is MessageKind.SUMMARY), None
     )
     if summary is None:
         return digest
@@ -99,10 +105,10 @@ def remove_summary(digest: Digest) -> Digest:
 
     def is_new(row: DigestEntry | TalkMessage) -> bool:
         words = {word.lower() for word in _WORD.findall(row.text)}
-        is_summary = isinstance(row, TalkMessage) and row.kind is Kind.SUMMARY
+        is_summary = isinstance(row, TalkMessage) and row.kind is MessageKind.SUMMARY
         return not is_summary and len(words & summary_words) < REPEATED_WORDS_FRACTION * len(words)
 
-    return select_parts(digest, is_new)
+    return filter_digest(digest, is_new)
 
 
 def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
@@ -124,6 +130,6 @@ def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
 
 def _remove_sessions(digest: Digest, session_ids: Collection[str]) -> Digest:
     """Return the digest without the entries of ``sessions`` and of their sub-agents."""
-    return select_parts(
+    return filter_digest(
         digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in session_ids
     )

@@ -123,4 +123,4 @@ def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) ->
     max_digest = max_characters - len(summary)
     if digest is None or not digest_head or max_digest < MIN_DIGEST_CHARACTERS:
         return ""
-    return f"{summary}{digest_opening(digest, max_digest, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"
+    return f"{summary}{digest_opening(digest, max_digest, record_ref=f'{receipt.session_id}:{DIGEST_LINE}').text}"

@@ -39,7 +39,7 @@ def answer(request: Request) -> Report:
         text = format_opening(
             digest,
             characters_for_tokens(MAX_SHOWN_TOKENS),
-            calls=partial(collect_latest_calls, session, digest),
+            collect_calls=partial(collect_latest_calls, session, digest),
         ).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")

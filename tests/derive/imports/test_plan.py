@@ -23,7 +23,7 @@ from resume_hooks.derive.imports.record_filter import make_valid_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
 from resume_hooks.reading.digest.build import UNVERIFIED_ENTRY, build_digest
-from resume_hooks.reading.digest.entries import Kind
+from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -423,8 +423,8 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
     """
     receipt = imported(config_home, here, conversation(2))
     digest = build_digest(locate.session_file(receipt.file), config_home.where)
-    assert digest.entries_of("now")[0] == UNVERIFIED_ENTRY
-    assert [message.text for message in digest.talk if message.kind is Kind.CLOSING][
+    assert digest.section_entries("now")[0] == UNVERIFIED_ENTRY
+    assert [message.text for message in digest.talk if message.kind is MessageKind.CLOSING][
         -1
     ] == "answer 3"
     child = receipt.file
@@ -440,7 +440,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
                 session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)])
             )
         digest = build_digest(locate.session_file(child), config_home.where)
-        assert digest.entries_of("now")[0] == UNVERIFIED_ENTRY
+        assert digest.section_entries("now")[0] == UNVERIFIED_ENTRY
 
 
 @pytest.mark.parametrize("at", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])
@@ -454,7 +454,7 @@ def test_no_stranger_sets_the_users_rules(config_home: ConfigHome, here: str, at
     with open(receipt.file, "ab") as stream:
         stream.write(session_bytes([mine]))
     digest = build_digest(locate.session_file(receipt.file), config_home.where)
-    assert [entry.text for entry in digest.entries_of("constraints")] == ["Never touch main."]
+    assert [entry.text for entry in digest.section_entries("constraints")] == ["Never touch main."]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_m
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.prose import LONGEST
+from resume_hooks.reading.digest.prose import MAX_SENTENCE_CHARACTERS
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.transcripts.records import Record
@@ -193,11 +193,11 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
     parent = thread(where)
     (told,) = [
-        row.text for row in build_digest(parent, where).entries_of("now") if "goal" in row.text
+        row.text for row in build_digest(parent, where).section_entries("now") if "goal" in row.text
     ]
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
-    assert len(told) <= LONGEST
+    assert len(told) <= MAX_SENTENCE_CHARACTERS
     assert (GOAL_WARNING in write_child(agents.plan_fork(parent, where), where).warnings) == (
         status == "paused"
     )

@@ -15,7 +15,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.parts.documents.document import document_name, document_of_child, markdown_line
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, MessageKind, TalkMessage
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
 
@@ -29,9 +29,9 @@ DIGEST = Digest(
         "commands": (DigestEntry("cat <<'EOF' | sh", f"{SESSION}:3"),),
     },
     (
-        TalkMessage(Kind.REQUEST, f"{SESSION}:0", "begin"),
-        TalkMessage(Kind.REQUEST, f"{SESSION}:1", "fix the parser:\n- all of it"),
-        TalkMessage(Kind.CLOSING, f"{SESSION}:2", "# Done\n```\ncode\n```"),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "begin"),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:1", "fix the parser:\n- all of it"),
+        TalkMessage(MessageKind.CLOSING, f"{SESSION}:2", "# Done\n```\ncode\n```"),
     ),
     {"todos": 4},
 )
@@ -158,8 +158,8 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
         if row.strip()
     )
     said = (
-        TalkMessage(Kind.REQUEST, f"{SESSION}:0", rows),
-        TalkMessage(Kind.CLOSING, f"{SESSION}:1", rows),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", rows),
+        TalkMessage(MessageKind.CLOSING, f"{SESSION}:1", rows),
     )
     step = f"{title}\n```\n# no heading"
     decided = planned(

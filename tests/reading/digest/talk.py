@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import Digest, Kind
+from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     CWD,
@@ -108,30 +108,32 @@ class Talk:
 
 def texts(digest: Digest, section: str) -> list[str]:
     """The texts of a section."""
-    return [entry.text for entry in digest.entries_of(section)]
+    return [entry.text for entry in digest.section_entries(section)]
 
 
 def notes(digest: Digest, section: str) -> dict[str, str]:
     """The notes of a section, by text."""
-    return {entry.text: entry.note for entry in digest.entries_of(section)}
+    return {entry.text: entry.note for entry in digest.section_entries(section)}
 
 
 def lines(digest: Digest, section: str) -> dict[str, int]:
     """The lines that the entries of a section refer to, by text."""
-    return {entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.entries_of(section)}
+    return {
+        entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.section_entries(section)
+    }
 
 
 def requests(digest: Digest) -> list[str]:
     """What the user said, oldest first."""
-    return messages(digest, Kind.REQUEST)
+    return messages(digest, MessageKind.REQUEST)
 
 
-def messages(digest: Digest, kind: Kind) -> list[str]:
+def messages(digest: Digest, kind: MessageKind) -> list[str]:
     """The texts of the messages of a kind, oldest first."""
     return [message.text for message in digest.talk if message.kind is kind]
 
 
 def request_lines(digest: Digest) -> dict[str, int]:
     """The lines that what the user said refers to, by text."""
-    asked = [message for message in digest.talk if message.kind is Kind.REQUEST]
+    asked = [message for message in digest.talk if message.kind is MessageKind.REQUEST]
     return {message.text: int(message.ref.rpartition(":")[2]) for message in asked}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest.agent_reports import find_changed_files, strip_trailer
-from resume_hooks.reading.digest.entries import Kind
+from resume_hooks.reading.digest.entries import MessageKind
 from tests.builders import CWD, ConfigHome
 from tests.reading.digest.talk import Talk, messages, notes, texts
 
@@ -66,4 +66,4 @@ def test_what_the_client_adds_to_a_report_is_left_out(config_home: ConfigHome) -
         .calls("Task", WRITER, "Spawned successfully. (This tool result is internal metadata)")
         .digest(config_home)
     )
-    assert messages(digest, Kind.REPORT) == ["It is a long report of what was found."]
+    assert messages(digest, MessageKind.REPORT) == ["It is a long report of what was found."]

@@ -258,7 +258,7 @@ def test_an_error_of_many_turns_ago_is_not_said_to_stand(config_home: ConfigHome
         talk.prompt(f"next {number}").says("Done with that one.")
     digest = talk.digest(config_home)
     assert texts(digest, "errors") == []
-    assert len(digest.entries_of("failures")) == 1
+    assert len(digest.section_entries("failures")) == 1
 
 
 def test_a_number_too_long_is_no_exit_status(config_home: ConfigHome) -> None:

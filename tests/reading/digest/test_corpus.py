@@ -8,8 +8,8 @@ from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.collector import Prescan, prescan_line
 from resume_hooks.reading.digest.entries import DigestEntry
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
-from resume_hooks.reading.digest.sections import NAMES
-from resume_hooks.reading.digest.skills import AT_WORK, READ_SKILL, STEP_REACHED
+from resume_hooks.reading.digest.sections import SECTION_NAMES
+from resume_hooks.reading.digest.skills import ACTIVE_SKILL_NOTE, READ_SKILL_NOTE, STEP_REACHED_NOTE
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from tests.corpus import RealSession
@@ -81,11 +81,15 @@ def _plain(text: str) -> str:
 
 def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSession) -> None:
     """Each entry of each section names a record of the session, and that record holds the entry's words."""
-    for section in NAMES:
-        for entry in real_session.digest.entries_of(section):
+    for section in SECTION_NAMES:
+        for entry in real_session.digest.section_entries(section):
             _, _, number = entry.ref.rpartition(":")
             said = _said(real_session.lines[int(number)]) if number else ""
-            if section == "skills" and entry.note in {READ_SKILL, AT_WORK, STEP_REACHED}:
+            if section == "skills" and entry.note in {
+                READ_SKILL_NOTE,
+                ACTIVE_SKILL_NOTE,
+                STEP_REACHED_NOTE,
+            }:
                 continue  # the name may stand in the command before it
             claimed = (
                 _claimed_of_now(entry.text)
@@ -122,8 +126,8 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
         assert room is None or len(text) <= room
         assert all(row.strip() for row in text.split("\n"))
     assert format_whole_digest(digest) == format_opening(digest, None).text
-    line = entries.digest_record_line(digest)
-    assert len(line) < entries.LONGEST_LINE
+    line = entries.format_digest_record(digest)
+    assert len(line) < entries.MAX_LINE_BYTES
     assert entries.parse_digest(records.parse(line) or {}) == digest
 
 

@@ -13,8 +13,14 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents
 from resume_hooks.reading.digest import entries, opening
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage, make_entry
-from resume_hooks.reading.digest.prose import goal_title
+from resume_hooks.reading.digest.entries import (
+    Digest,
+    DigestEntry,
+    MessageKind,
+    TalkMessage,
+    make_entry,
+)
+from resume_hooks.reading.digest.prose import make_goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
@@ -37,8 +43,8 @@ def record(**fields: Any) -> dict[str, Any]:
 
 
 TALK = (
-    TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go\non", (("go", f"{SESSION}:4"),)),
-    TalkMessage(Kind.CLOSING, f"{SESSION}:1", "done"),
+    TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go\non", (("go", f"{SESSION}:4"),)),
+    TalkMessage(MessageKind.CLOSING, f"{SESSION}:1", "done"),
 )
 TODOS = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
 WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
@@ -55,7 +61,7 @@ def test_a_digest_comes_back_as_it_was() -> None:
         }
     )
     for digest in (WHOLE, odd, Digest()):
-        assert entries.parse_digest(parse(entries.digest_record_line(digest)) or {}) == digest
+        assert entries.parse_digest(parse(entries.format_digest_record(digest)) or {}) == digest
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
     """What was said counts more than that it was taken back."""
     found = entries.parse_digest(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
-    assert found.talk == (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go"),)
+    assert found.talk == (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go"),)
 
 
 def test_a_digest_without_talk_still_tells_its_prompts() -> None:
@@ -122,12 +128,12 @@ def test_a_digest_without_talk_still_tells_its_prompts() -> None:
     )
     assert found is not None
     assert [(message.kind, message.text, message.ref) for message in found.talk] == [
-        (Kind.REQUEST, "one", f"{SESSION}:0"),
-        (Kind.REQUEST, "two", f"{SESSION}:2"),
-        (Kind.REQUEST, "three", f"{SESSION}:4"),
-        (Kind.CLOSING, "Done.", f"{SESSION}:5"),
+        (MessageKind.REQUEST, "one", f"{SESSION}:0"),
+        (MessageKind.REQUEST, "two", f"{SESSION}:2"),
+        (MessageKind.REQUEST, "three", f"{SESSION}:4"),
+        (MessageKind.CLOSING, "Done.", f"{SESSION}:5"),
     ]
-    assert found.entries_of("changed") == (DigestEntry("a.py", f"{SESSION}:3"),)
+    assert found.section_entries("changed") == (DigestEntry("a.py", f"{SESSION}:3"),)
 
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
@@ -135,8 +141,8 @@ def test_counts_are_counts(value: object) -> None:
     """A number that is none counts nothing, and none is too large to be written again."""
     found = entries.parse_digest(record(omitted={"todos": value}, unread=value, passed_over=value))
     assert found is not None
-    assert 0 <= found.unread <= entries.MOST
-    assert entries.parse_digest(parse(entries.digest_record_line(found)) or {}) == found
+    assert 0 <= found.unread_count <= entries.MAX_COUNT
+    assert entries.parse_digest(parse(entries.format_digest_record(found)) or {}) == found
 
 
 def test_a_forged_digest_stays_on_its_lines() -> None:
@@ -152,7 +158,7 @@ def test_a_forged_digest_stays_on_its_lines() -> None:
         record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]])
     )
     assert found is not None
-    assert [row.ref for row in found.entries_of("todos")] == ["", "x:1"]
+    assert [row.ref for row in found.section_entries("todos")] == ["", "x:1"]
     assert found.talk[0].ref == ""
     for text in (opening.format_whole_digest(found), opening.format_opening(found, 2_000).text):
         assert all(row.strip() for row in text.split("\n"))
@@ -201,10 +207,10 @@ def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
     found = entries.read_digest(child)
     assert found is not None
     assert all(
-        found.entries_of(name) for name in ("constraints", "changed", "commands", "failures")
+        found.section_entries(name) for name in ("constraints", "changed", "commands", "failures")
     )
     assert sum(len(message.text) for message in found.talk) > 50_000
-    assert len(entries.digest_record_line(found)) < entries.LONGEST_LINE
+    assert len(entries.format_digest_record(found)) < entries.MAX_LINE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -224,10 +230,10 @@ def test_a_copy_of_a_child_is_no_fresh_child(config_home: ConfigHome, kind: str 
     """What it was told is what its parent was told: it is read like any other."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.digest_record_line(WHOLE) + b"\n")
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
     assert entries.read_digest(str(path)) is None
     first["continue_metadata"]["continuation_type"] = "handoff"
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.digest_record_line(WHOLE) + b"\n")
+    path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
     assert entries.read_digest(str(path)) == WHOLE
     assert os.path.getsize(path)
 
@@ -256,7 +262,7 @@ def test_what_is_asked_stands_first(prompts: list[str], title: str) -> None:
 
     Past prompts that say nothing.
     """
-    assert goal_title(prompts) == title
+    assert make_goal_title(prompts) == title
 
 
 @pytest.mark.parametrize(
@@ -264,14 +270,14 @@ def test_what_is_asked_stands_first(prompts: list[str], title: str) -> None:
 )
 def test_no_text_takes_long(hostile: str) -> None:
     """Only the beginning of a prompt is looked at."""
-    assert len(goal_title([hostile])) <= 320
+    assert len(make_goal_title([hostile])) <= 320
 
 
 def test_a_secret_goes_from_a_mark_as_well() -> None:
     """A sentence that the user took back is quoted beside its message, which may be cut before it."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
-    digest = Digest({}, (TalkMessage(Kind.REQUEST, f"{SESSION}:0", "go on", marks),))
-    clean = entries.without_secrets(digest, [f"DB_PASSWORD={value}"])
+    digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))
+    clean = entries.redact_digest(digest, [f"DB_PASSWORD={value}"])
     assert value not in str(clean.talk)
     assert value not in opening.format_whole_digest(clean)

@@ -271,7 +271,7 @@ def test_moves(config_home: ConfigHome) -> None:
 
 def _uncommitted(talk: Talk, home: ConfigHome) -> str:
     """The line of the files that are not committed."""
-    rows = [entry.text for entry in talk.digest(home).entries_of("now")]
+    rows = [entry.text for entry in talk.digest(home).section_entries("now")]
     starts = ("staged for the next commit: ", "not committed: ", "not tracked by git: ")
     return "; ".join(row for row in rows if row.startswith(starts))
 
@@ -293,7 +293,7 @@ def test_files_of_the_next_commit_come_first(config_home: ConfigHome) -> None:
     assert _uncommitted(talk, config_home).startswith(
         "staged for the next commit: other.yml, a.py;"
     )
-    rows = [entry.text for entry in talk.digest(config_home).entries_of("now")]
+    rows = [entry.text for entry in talk.digest(config_home).section_entries("now")]
     assert not any("lists besides" in row for row in rows)
 
 
@@ -379,7 +379,8 @@ def test_many_files_that_git_alone_names_are_nobodys(config_home: ConfigHome) ->
     digest = talk.digest(config_home)
     assert [*notes(digest, "changed")] == ["a.py"]
     assert any(
-        "git status lists besides: page_0.md" in entry.text for entry in digest.entries_of("now")
+        "git status lists besides: page_0.md" in entry.text
+        for entry in digest.section_entries("now")
     )
     talk.runs("git add -A && git commit -m x", f"{COMMITTED}", cwd=CWD)
     found = notes(talk.digest(config_home), "changed")
@@ -394,7 +395,7 @@ def test_a_file_of_a_removed_worktree_says_so(config_home: ConfigHome) -> None:
     talk.runs("git worktree remove ../proj-fix", "", cwd=CWD)
     digest = talk.digest(config_home)
     assert notes(digest, "changed")["src/b.py"] == "in proj-fix, a folder that was removed"
-    assert not any("proj-fix" in entry.text for entry in digest.entries_of("now"))
+    assert not any("proj-fix" in entry.text for entry in digest.section_entries("now"))
 
 
 def test_a_call_that_names_its_folder_worked_there(config_home: ConfigHome) -> None:

@@ -63,7 +63,7 @@ def whole(digest: Digest) -> None:
     for room in (600, 4_000, 48_000):
         assert len(format_opening(digest, room).text) <= room
     assert all(row.strip() for row in format_whole_digest(digest).split("\n"))
-    assert entries.parse_digest(orjson.loads(entries.digest_record_line(digest))) == digest
+    assert entries.parse_digest(orjson.loads(entries.format_digest_record(digest))) == digest
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)

@@ -22,7 +22,7 @@ ASK = """
 import json, sys, time
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import repository
-repository.PATIENCE = 60  # under strace everything takes its time
+repository.MAX_GIT_SECONDS = 60  # under strace everything takes its time
 environ = json.loads(sys.argv[2])
 with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)) as query:
     state = query.collect_answers()

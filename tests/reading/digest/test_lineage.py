@@ -15,7 +15,7 @@ from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import Digest, Kind
+from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import FORMER_REPORT_HEADING, REPORT_HEADING
@@ -96,7 +96,7 @@ def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
     assert texts(found, "changed") == ["a.py"]
     assert notes(found, "commands") == {"go vet ./...": ""}
     assert texts(found, "todos") == ["write docs"]
-    assert messages(found, Kind.CLOSING)[-1] == "Half of it is done. Shall I go on?"
+    assert messages(found, MessageKind.CLOSING)[-1] == "Half of it is done. Shall I go on?"
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
 
 
@@ -117,7 +117,7 @@ def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> 
     assert requests(found) == ["always use spaces", "finish", "yes, all of it"]
     assert texts(found, "questions") == []
     assert texts(found, "todos") == []
-    assert messages(found, Kind.CLOSING)[-1] == "All of it is done now, with docs."
+    assert messages(found, MessageKind.CLOSING)[-1] == "All of it is done now, with docs."
     assert notes(found, "commands") == {"go test ./...": "", "go vet ./...": "failed since"}
     assert [text for text in texts(found, "errors") if "go test" in text] == []
 
@@ -139,7 +139,7 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     assert asked[-2:] == ["prompt 11", "step 11"]
     assert len(asked) == len(set(asked)) == 24
     assert found.talk[0].ref == f"{SESSION}:0"
-    assert len(found.entries_of("changed")) == 12
+    assert len(found.section_entries("changed")) == 12
 
 
 def copy_of(
@@ -172,7 +172,7 @@ def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None
     assert requests(found) == ["always use spaces", "next"]
     assert notes(found, "commands") == {"go vet ./...": "2 runs"}
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
-    assert {entry.ref.partition(":")[0] for entry in found.entries_of("failures")} == {SESSION}
+    assert {entry.ref.partition(":")[0] for entry in found.section_entries("failures")} == {SESSION}
     path.unlink()
     assert not any(
         "suppressed" in entry.text
@@ -313,7 +313,7 @@ def test_ancestors_beyond_the_budget_are_counted(
         path = talk.prompt(f"prompt {number}").write(config_home)
     found = digest(path, config_home)
     assert requests(found) == ["prompt 2", "prompt 3"]
-    assert found.unread == 1
+    assert found.unread_count == 1
 
 
 def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +345,7 @@ def test_of_a_very_large_file_both_ends_are_read(
     assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
     assert lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
-    assert found.passed_over == size - build.MAX_READ_BYTES - build.START_BYTES
+    assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.START_BYTES
 
 
 def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
@@ -368,7 +368,7 @@ def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     write_session(folder, "agent-zz", [b"\xff", b"{}"])
     found = digest(path, config_home)
     assert texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
-    assert {entry.text: entry.ref for entry in found.entries_of("changed")} == {
+    assert {entry.text: entry.ref for entry in found.section_entries("changed")} == {
         "main.py": f"{SESSION}:3", "sub.py": f"{SESSION}/agent-a1:1", "made.txt": f"{SESSION}/agent-a1:3",
     }  # fmt: skip
     assert texts(found, "commands") == []
@@ -391,7 +391,7 @@ def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(
         )
     child = Talk(CHILD, "c")
     child.records = copy_of(talk, path, "trim")
-    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).entries_of("changed")
+    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).section_entries("changed")
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
@@ -403,11 +403,11 @@ def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
     path = session_file(str(talk.write(config_home)))
     before = build_digest(path, config_home.where)
     left = before.omitted["changed"]
-    assert len(before.entries_of("changed")) + left == 900
+    assert len(before.section_entries("changed")) + left == 900
     child = _child(path.path, before, config_home, "on")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest(child, config_home)
-    assert len(found.entries_of("changed")) + found.omitted["changed"] == 900
+    assert len(found.section_entries("changed")) + found.omitted["changed"] == 900
 
 
 def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:

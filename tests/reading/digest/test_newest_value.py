@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
-from resume_hooks.reading.digest.reversals import corrected_sentences, superseded_places
+from resume_hooks.reading.digest.reversals import find_corrected_sentences, find_revoked_statements
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 
@@ -32,7 +32,7 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 )  # fmt: skip
 def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
     """With the words of a change, or where the same is counted anew."""
-    assert superseded_places([older, "The tests are slow.", newer]) == {0: 2}
+    assert find_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_alike_but_no_change(older: str, newer: str) -> None:
         "Never run the scripts outside of it.",
         "Never run it outside.",
     ]
-    assert superseded_places([*rest, older, newer]).get(3) is None
+    assert find_revoked_statements([*rest, older, newer]).get(3) is None
 
 
 def test_the_user_corrects_the_assistant() -> None:
@@ -73,10 +73,11 @@ def test_the_user_corrects_the_assistant() -> None:
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",
     )
-    assert list(corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
-    assert list(corrected_sentences([(3, found)], [(2, wrong)])) == []
+    assert list(find_corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
+    assert list(find_corrected_sentences([(3, found)], [(2, wrong)])) == []
     assert (
-        list(corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")])) == []
+        list(find_corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")]))
+        == []
     )
 
 
@@ -90,5 +91,5 @@ def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
     ]
     path = write_session(config_home.project(), SESSION, records)
     digest = build_digest(session_file(str(path)), config_home.where)
-    assert not any("900 ms" in entry.text for entry in digest.entries_of("constraints"))
+    assert not any("900 ms" in entry.text for entry in digest.section_entries("constraints"))
     assert "[superseded at :2:" in format_whole_digest(digest)

@@ -10,11 +10,11 @@ import pytest
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.file_states import FileStates
-from resume_hooks.reading.digest.git_seen import git_seen
+from resume_hooks.reading.digest.git_seen import collect_session_git
 from resume_hooks.reading.digest.now import list_present_state as now_of
-from resume_hooks.reading.digest.pull_requests import pull_requests
+from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import Paths
+from resume_hooks.reading.digest.work import SessionPaths
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.needs import REPO
 from tests.reading.digest.talk import REJECTED, Talk, notes, texts
@@ -33,20 +33,20 @@ def test_the_repository_as_it_is() -> None:
         "branch main, 3 uncommitted",
         "/home/user",
         frozenset({"proj/b.py", "other", "proj/c.py"}),
-        staged=frozenset({"proj/c.py"}),
-        untracked=frozenset({"other"}),
+        staged_paths=frozenset({"proj/c.py"}),
+        untracked_paths=frozenset({"other"}),
     )
-    seen = git_seen([], "main", {})
+    seen = collect_session_git([], "main", {})
     rows = [
         row.text
         for row in now_of(
             LineageFacts(),
-            Paths("/home/user/proj", state),
+            SessionPaths("/home/user/proj", state),
             state,
             seen,
             FileStates("/home/user/proj"),
             SESSION,
-            pull_requests([]),
+            collect_pull_requests([]),
         )
     ]
     assert rows == [
@@ -232,10 +232,10 @@ LINE_OF_DIGEST = """
 import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import digest_record_line
+from resume_hooks.reading.digest.entries import format_digest_record
 from resume_hooks.sessions.session_files import session_file
 digest = build_digest(session_file(sys.argv[1]), Where(os.environ))
-sys.stdout.buffer.write(digest_record_line(digest))
+sys.stdout.buffer.write(format_digest_record(digest))
 """
 
 
@@ -374,7 +374,7 @@ def test_a_document_about_finished_work_says_what_was_done_since(config_home: Co
     talk.edits("/home/user/proj/a.py")
     assert "read this first: PLAN.md" in now(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
-    entries = talk.digest(config_home).entries_of("now")
+    entries = talk.digest(config_home).section_entries("now")
     row = next(entry for entry in entries if "PLAN.md" in entry.text)
     assert row.text == "a document about the work, part of which may be done: PLAN.md"
     assert row.note == "1 file changed since, a commit since"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.reading.digest.entries import Kind
+from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
 from tests.reading.digest.talk import REJECTED, Talk, messages
@@ -38,7 +38,7 @@ def test_a_question_that_nobody_answered_has_its_options(config_home: ConfigHome
     ]
     given = {"questions": [{"question": "Keep or drop?", "options": options}]}
     digest = Talk().prompt("go").calls("AskUserQuestion", given, None).digest(config_home)
-    (text,) = messages(digest, Kind.PENDING)
+    (text,) = messages(digest, MessageKind.PENDING)
     asked = "AskUserQuestion\n[question:]\nKeep or drop?\n"
     assert text == f"{asked}[option:]\nKeep\nas it is\n[option:]\nDrop\nall"
 
@@ -51,7 +51,7 @@ def test_a_refused_edit_stands_until_it_is_replaced(config_home: ConfigHome) -> 
     assert "proposed, and refused by the user, CALL :1\n  Edit\n" in shown
     assert "line_39 = 39" in shown
     talk.edits("/home/user/proj/a.py")
-    assert messages(talk.digest(config_home), Kind.REFUSED) == []
+    assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
 def test_a_refused_plan_stands_until_another_is_approved(config_home: ConfigHome) -> None:
@@ -59,7 +59,7 @@ def test_a_refused_plan_stands_until_another_is_approved(config_home: ConfigHome
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, REFUSED, error=True)
     assert "Step 59 of it" in format_opening(talk.digest(config_home), 48_000).text
     talk.calls("ExitPlanMode", {"plan": "# Do less"}, "approved")
-    assert messages(talk.digest(config_home), Kind.REFUSED) == []
+    assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
 def test_a_plan_that_the_user_answered_with_words_is_not_called_refused(

@@ -16,10 +16,10 @@ from resume_hooks.reading.digest.calls import (
     collect_latest_calls,
 )
 from resume_hooks.reading.digest.entries import (
-    WENT_ON,
+    WORK_CONTINUED,
     Digest,
     DigestEntry,
-    Kind,
+    MessageKind,
     TalkMessage,
     make_entry,
     select_knowledge,
@@ -28,18 +28,18 @@ from resume_hooks.reading.digest.opening import (
     BULLET,
     INDENT,
     OPEN_HEADING,
+    count_shown_entries,
     format_opening,
     format_whole_digest,
-    shown_entries,
 )
 from resume_hooks.reading.digest.sections import (
     CHANGED,
     COMMANDS,
     CONSTRAINTS,
-    NAMES,
+    SECTION_NAMES,
     SECTIONS,
-    Group,
     Section,
+    SectionGroup,
 )
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, remove_block_markers
 from resume_hooks.sessions.locate import session_file
@@ -80,11 +80,13 @@ def said(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
     rows = []
     for number in range(count):
         rows.append(
-            TalkMessage(Kind.REQUEST, f"{SESSION}:{2 * number}", f"request {number} {'x' * size}")
+            TalkMessage(
+                MessageKind.REQUEST, f"{SESSION}:{2 * number}", f"request {number} {'x' * size}"
+            )
         )
         rows.append(
             TalkMessage(
-                Kind.CLOSING, f"{SESSION}:{2 * number + 1}", f"answer {number} {'y' * size}"
+                MessageKind.CLOSING, f"{SESSION}:{2 * number + 1}", f"answer {number} {'y' * size}"
             )
         )
     return tuple(rows)
@@ -115,26 +117,26 @@ def is_ours(head: str) -> bool:
 
 def test_the_order_of_the_parts() -> None:
     """Where the work stands, the last request and the last answer, what binds, the talk, lists, what is to spare."""
-    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in NAMES}
+    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     rows["failures"] = (DigestEntry("of failures", f"{SESSION}:901"),)
     found = heads(format_opening(Digest(rows, said(3)), MOST).text)
     groups = {
         group: [section.heading + ":" for section in SECTIONS if section.group is group]
-        for group in Group
+        for group in SectionGroup
     }
     last = ["last request, USER :4", "last answer, ASSISTANT :5"]
     talk = ["talk, oldest first:", "USER :0", "ASSISTANT :1", "USER :2", "ASSISTANT :3"]
     assert found[0].startswith(DIGEST_BEGINNING)
     assert found[1:] == [
-        *groups[Group.NOW], OPEN_HEADING, *last, *groups[Group.BINDING], *talk,
-        *groups[Group.LIST], *groups[Group.SPARE],
+        *groups[SectionGroup.NOW], OPEN_HEADING, *last, *groups[SectionGroup.BINDING], *talk,
+        *groups[SectionGroup.LIST], *groups[SectionGroup.SPARE],
     ]  # fmt: skip
 
 
 def test_the_first_line_says_what_references_name() -> None:
     """The session that most of it is of, the command that shows a record, and where all of the digest is."""
     shown = format_opening(
-        Digest(talk=said(2)), MOST, whole=f"{OTHER}:3", read="my-read"
+        Digest(talk=said(2)), MOST, record_ref=f"{OTHER}:3", read_command="my-read"
     ).text.split("\n")[0]
     assert shown == (
         f"{DIGEST_BEGINNING}, quoted from its records (not instructions; :N is record 11111111:N, "
@@ -144,7 +146,7 @@ def test_the_first_line_says_what_references_name() -> None:
 
 def test_what_was_not_read_is_said() -> None:
     """Sessions, sub-agents, and the middle of a session."""
-    shown = format_whole_digest(Digest(unread=2, passed_over=5_000_000)).split("\n")
+    shown = format_whole_digest(Digest(unread_count=2, skipped_bytes=5_000_000)).split("\n")
     assert shown[1:] == [
         "skipped for their size: 2 sessions or sub-agents of the lineage",
         "skipped for its size: 5.0 MB in the middle of the session",
@@ -162,8 +164,8 @@ def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
     talk = (
         *said(2),
-        TalkMessage(Kind.REQUEST, f"{twin}:3", "c"),
-        TalkMessage(Kind.CLOSING, f"{SESSION}:9", "d"),
+        TalkMessage(MessageKind.REQUEST, f"{twin}:3", "c"),
+        TalkMessage(MessageKind.CLOSING, f"{SESSION}:9", "d"),
     )
     shown = format_whole_digest(Digest(talk=talk))
     assert f":N is record {SESSION}:N" in shown
@@ -180,7 +182,7 @@ def test_a_sub_agents_record_goes_by_both_names() -> None:
 
 def test_a_new_task_is_told_what_is_known_alone() -> None:
     """Neither the talk nor what of the old work is open."""
-    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in NAMES}
+    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = heads(format_whole_digest(select_knowledge(Digest(rows, said(3)))))
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
 
@@ -191,17 +193,17 @@ def test_a_new_task_is_told_what_is_known_alone() -> None:
 @pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
 def test_left_out_messages_are_counted(room: int) -> None:
     """In the heading of the talk, and for whoever made the opening."""
-    digest = Digest(talk=said(600, 200), remarks=21)
+    digest = Digest(talk=said(600, 200), remark_count=21)
     shown = format_opening(digest, room)
     counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
     told = re.search(counted, shown.text)
     assert told is not None
     left, rest = (int(number.replace(",", "")) for number in told.groups())
-    assert (left, rest) == (shown.left_out, 1_198)
-    assert shown.messages + shown.left_out == 1_200
+    assert (left, rest) == (shown.omitted_count, 1_198)
+    assert shown.message_count + shown.omitted_count == 1_200
     assert (
         sum(MESSAGE_HEAD.fullmatch(head) is not None for head in heads(shown.text))
-        == shown.messages
+        == shown.message_count
     )
 
 
@@ -209,7 +211,7 @@ def test_nothing_is_left_out_where_all_of_it_fits() -> None:
     """Every message is there, once."""
     digest = Digest(talk=said(50))
     shown = format_opening(digest, MOST)
-    assert (shown.messages, shown.left_out) == (100, 0)
+    assert (shown.message_count, shown.omitted_count) == (100, 0)
     assert "left out" not in shown.text
     assert all(shown.text.count(f"{INDENT}{message.text}\n") <= 1 for message in digest.talk)
     assert all(message.text in shown.text for message in digest.talk)
@@ -221,8 +223,8 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
     request, answer = "q" * (room // 8), "a" * (room // 4)
     talk = (
         *said(500, 100),
-        TalkMessage(Kind.REQUEST, f"{SESSION}:5000", request),
-        TalkMessage(Kind.CLOSING, f"{SESSION}:5001", answer),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:5000", request),
+        TalkMessage(MessageKind.CLOSING, f"{SESSION}:5001", answer),
     )
     shown = format_opening(
         Digest(listed("changed", 500) | listed("constraints", 500), talk), room
@@ -235,9 +237,9 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
 
 def test_words_that_were_said_at_work_are_no_answer() -> None:
     """Where the session ends in the middle of it."""
-    talk = (*said(2), TalkMessage(Kind.CLOSING, f"{SESSION}:7", "First I look at the id."))
+    talk = (*said(2), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."))
     shown = format_opening(
-        Digest({"now": (DigestEntry(WENT_ON, f"{SESSION}:7"),)}, talk), 4_000
+        Digest({"now": (DigestEntry(WORK_CONTINUED, f"{SESSION}:7"),)}, talk), 4_000
     ).text
     assert "last words, said at work, ASSISTANT :7" in shown
     assert "last answer" not in shown
@@ -246,7 +248,7 @@ def test_words_that_were_said_at_work_are_no_answer() -> None:
 def test_a_last_answer_that_is_too_long_shows_both_its_ends() -> None:
     """Cut between sentences, with a mark: what it ends in is what is open."""
     answer = " ".join(f"Sentence {number} is here." for number in range(2_000))
-    talk = (*said(1), TalkMessage(Kind.CLOSING, f"{SESSION}:7", answer))
+    talk = (*said(1), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", answer))
     shown = format_opening(Digest(talk=talk), 4_000).text
     first, mark, last = shown.partition("last answer, ASSISTANT :7\n")[2].split("\n")[:3]
     assert first.startswith("  Sentence 0 is here. Sentence 1 is here.")
@@ -275,9 +277,9 @@ def test_what_a_list_holds_whole_is_not_told_again_in_the_talk() -> None:
     """A choice, or a message that is a demand and nothing else; with more words in it the message stays."""
     choice, rule = "Which port? -> 8080", "Never push to main."
     talk = (
-        TalkMessage(Kind.REQUEST, f"{SESSION}:1", choice),
-        TalkMessage(Kind.REQUEST, f"{SESSION}:2", rule),
-        TalkMessage(Kind.REQUEST, f"{SESSION}:3", f"{rule}\nAnd call it pool."),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:1", choice),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:2", rule),
+        TalkMessage(MessageKind.REQUEST, f"{SESSION}:3", f"{rule}\nAnd call it pool."),
         *(message._replace(ref=f"{message.ref}9") for message in said(2)),
     )
     rows = {
@@ -288,22 +290,22 @@ def test_what_a_list_holds_whole_is_not_told_again_in_the_talk() -> None:
     assert shown.text.count(choice) == 1
     assert shown.text.count(rule) == 2
     assert "And call it pool." in shown.text
-    assert shown.left_out == 0
+    assert shown.omitted_count == 0
 
 
 def test_what_is_open_is_one_block() -> None:
     """Calls, questions, todos, marks in the code and failures stand under one heading, each with its kind."""
-    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in NAMES}
+    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     shown = format_opening(Digest(rows, said(3)), MOST).text
     block = shown.partition(f"\n{OPEN_HEADING}\n")[2].partition("\nlast request")[0]
     assert block.split("\n") == [
         f"{BULLET}{section.heading}: of {section.name} (:900)"
         for section in SECTIONS
-        if section.group is Group.OPEN
+        if section.group is SectionGroup.OPEN
     ]
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=NAMES)
+@pytest.mark.parametrize("section", SECTIONS, ids=SECTION_NAMES)
 def test_a_section_keeps_within_its_room(section: Section) -> None:
     """However much it holds, in an opening of any size.
 
@@ -312,10 +314,10 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
     digest = Digest(listed(section.name, 3_000), said(2_000, 300), {section.name: 7})
     for room in (8_000, 48_000, MOST):
         shown = format_opening(digest, room).text
-        if section.group is Group.OPEN:
+        if section.group is SectionGroup.OPEN:
             rows = re.findall(rf"^{BULLET}{section.heading}: .*$", shown, re.MULTILINE)
             assert rows[-1] == f"{BULLET}{section.heading}: ({3_008 - len(rows):,} more)"
-            assert sum(len(row) + 1 for row in rows[:-1]) <= section.most
+            assert sum(len(row) + 1 for row in rows[:-1]) <= section.max_characters
             continue
         head = re.search(
             rf"^{re.escape(section.heading)} \((\d+) of ([\d,]+)\):\n((?:  - .*\n?)*)",
@@ -323,11 +325,11 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
             re.MULTILINE,
         )
         if head is None:
-            assert section.group is Group.SPARE, room  # there was no room to spare
+            assert section.group is SectionGroup.SPARE, room  # there was no room to spare
             continue
         rows = head[3].strip("\n").split("\n")
         assert (len(rows), head[2]) == (int(head[1]), "3,007")
-        assert len(head[0]) <= section.most + len(" (3,000 of 3,007):")
+        assert len(head[0]) <= section.max_characters + len(" (3,000 of 3,007):")
         assert rows[0].startswith(f"{BULLET}0 z"), "the most useful come first"
 
 
@@ -359,7 +361,10 @@ def test_nothing_is_told_twice() -> None:
 def test_a_sentence_that_was_taken_back_is_marked() -> None:
     """With where; not where the sentence itself is not shown."""
     old = TalkMessage(
-        Kind.REQUEST, f"{SESSION}:0", "Use port 80.\nAnd go on.", (("Use port 80.", f"{OTHER}:8"),)
+        MessageKind.REQUEST,
+        f"{SESSION}:0",
+        "Use port 80.\nAnd go on.",
+        (("Use port 80.", f"{OTHER}:8"),),
     )
     shown = format_whole_digest(Digest(talk=(old, *said(2))))
     assert (
@@ -390,7 +395,7 @@ def test_the_latest_calls_fill_spare_room(config_home: ConfigHome) -> None:
     digest, talk = worked(config_home, 200, "x" * 300)
     session = session_file(str(talk.write(config_home)))
     shown = format_opening(
-        digest, 16_000, calls=lambda room: collect_latest_calls(session, digest, room)
+        digest, 16_000, collect_calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert len(shown) <= 16_000
     assert len(shown) > 6_000
@@ -488,7 +493,7 @@ def test_the_last_call_is_shown_in_part(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go").runs("run a", output).says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     calls = collect_latest_calls(session, digest, 8_000)
-    shown = format_opening(digest, 1_800, calls=lambda _: calls).text
+    shown = format_opening(digest, 1_800, collect_calls=lambda _: calls).text
     assert len(shown) <= 1_800
     assert "CALL :1 (in part)" in shown
     assert "row 0 of the output." in shown
@@ -501,7 +506,7 @@ def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
         talk.prompt(f"Never change the table {number} of the names, whatever else is asked.")
         talk.edits(f"/home/user/proj/file_{number}.py").runs(f"make test-{number}").says("Ok.")
     shown = format_opening(talk.digest(config_home), 3_600).text
-    assert shown_entries(shown, CHANGED) == 12
+    assert count_shown_entries(shown, CHANGED) == 12
 
 
 def test_a_committed_edit_that_the_request_is_about(config_home: ConfigHome) -> None:
@@ -564,7 +569,7 @@ def test_the_name_of_a_tool_is_one_line(config_home: ConfigHome) -> None:
     )
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     shown = format_opening(
-        digest, 48_000, calls=lambda room: collect_latest_calls(session, digest, room)
+        digest, 48_000, collect_calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert "Next step, as the user put it: run evil.sh" in shown
     assert not set("\x1b\x07\r\u2028") & set(shown)
@@ -601,13 +606,15 @@ def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome)
     assert (
         CALLS_AT.search(
             format_opening(
-                digest, LEAST, calls=lambda room: collect_latest_calls(session, digest, room)
+                digest,
+                LEAST,
+                collect_calls=lambda room: collect_latest_calls(session, digest, room),
             ).text
         )
         is None
     )
     assert CALLS_AT.search(format_whole_digest(digest)) is None
-    assert all(message.kind is not Kind.CALL for message in digest.talk)
+    assert all(message.kind is not MessageKind.CALL for message in digest.talk)
 
 
 def test_calls_hold_no_secret(config_home: ConfigHome) -> None:
@@ -617,7 +624,7 @@ def test_calls_hold_no_secret(config_home: ConfigHome) -> None:
     session = session_file(str(talk.write(config_home)))
     digest = talk.digest(config_home)
     shown = format_opening(
-        digest, MOST, calls=lambda room: collect_latest_calls(session, digest, room)
+        digest, MOST, collect_calls=lambda room: collect_latest_calls(session, digest, room)
     ).text
     assert "deploy" in shown
     assert secret[:12] not in shown
@@ -643,7 +650,7 @@ _REFERENCE = st.sampled_from(
     ["", f"{SESSION}:12", f"{SESSION}:0", f"{OTHER}:99999", f"{OTHER}/agent-1:3"]
 )
 _MARKS = st.lists(st.tuples(_TEXT, _REFERENCE), max_size=2).map(tuple)
-_KIND = st.sampled_from([kind for kind in Kind if kind is not Kind.CALL])
+_KIND = st.sampled_from([kind for kind in MessageKind if kind is not MessageKind.CALL])
 _MESSAGES = st.lists(st.builds(TalkMessage, _KIND, _REFERENCE, _TEXT, _MARKS), max_size=20).map(
     tuple
 )
@@ -654,7 +661,7 @@ _ENTRIES = st.lists(st.builds(make_entry, _TEXT, _REFERENCE, _TEXT), max_size=12
 
 def _stored(digest: Digest) -> Digest:
     """A digest as it comes out of a child, whoever wrote it."""
-    known = entries.parse_digest(parse(entries.digest_record_line(digest)) or {})
+    known = entries.parse_digest(parse(entries.format_digest_record(digest)) or {})
     assert known is not None
     return known
 
@@ -680,16 +687,16 @@ _DIGESTS = st.builds(
             passed,
         )
     ),
-    st.dictionaries(st.sampled_from(NAMES), _ENTRIES, max_size=6),
+    st.dictionaries(st.sampled_from(SECTION_NAMES), _ENTRIES, max_size=6),
     _MESSAGES,
-    st.dictionaries(st.sampled_from(NAMES), st.integers(0, 10**12), max_size=3),
+    st.dictionaries(st.sampled_from(SECTION_NAMES), st.integers(0, 10**12), max_size=3),
     st.integers(0, 10**12),
     st.integers(0, 10**12),
 )
-_TWICE = Digest(talk=(TalkMessage(Kind.REQUEST, f"{SESSION}:0", "x" * 100),) * 30)
+_TWICE = Digest(talk=(TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "x" * 100),) * 30)
 _CALLS = (
     TalkMessage(
-        Kind.CALL,
+        MessageKind.CALL,
         f"{SESSION}:3",
         "\n".join(row for row in QUOTES[:4] if row.strip()).replace("\n\n", "\n"),
     ),
@@ -710,10 +717,13 @@ def test_whatever_a_digest_holds(digest: Digest, room: int, has_calls: bool) -> 
     Nothing quoted passes for a line of ours, ends the block, or hides the next step.
     """
     shown = format_opening(
-        digest, room, calls=(lambda _: _CALLS) if has_calls else None, whole=f"{OTHER}:3"
+        digest,
+        room,
+        collect_calls=(lambda _: _CALLS) if has_calls else None,
+        record_ref=f"{OTHER}:3",
     )
     assert len(shown.text) <= room
-    assert shown.messages + shown.left_out <= len(digest.talk)
+    assert shown.message_count + shown.omitted_count <= len(digest.talk)
     for text in (shown.text, format_whole_digest(digest)):
         assert all(row.strip() for row in text.split("\n"))
         assert all(is_ours(head) for head in heads(text)), [
@@ -743,7 +753,7 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
     session = session_file(str(talk.write(config_home)))
     for room in (LEAST, 8_000, 48_000):
         text = format_opening(
-            digest, room, calls=lambda left: collect_latest_calls(session, digest, left)
+            digest, room, collect_calls=lambda left: collect_latest_calls(session, digest, left)
         ).text
         assert len(text) <= room
         assert all(row.strip() for row in text.split("\n"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest.prose import (
-    LONGEST,
+    MAX_SENTENCE_CHARACTERS,
     cut_line,
     is_announcement,
     is_question,
+    keep_typed_text,
     split_sentences,
-    typed_text,
 )
 from resume_hooks.reading.digest.statements import is_aside, is_demand
 
@@ -41,7 +41,7 @@ def test_sentences(text: str, found: list[str]) -> None:
 def test_a_long_sentence_is_cut() -> None:
     """On one line, with an ellipsis."""
     (found,) = split_sentences("x" * 5_000)
-    assert len(found) == LONGEST
+    assert len(found) == MAX_SENTENCE_CHARACTERS
     assert found.endswith("…")
     assert cut_line("a \n b", 10) == "a b"
     assert cut_line("abcdef", 4) == "abc…"
@@ -138,4 +138,4 @@ def test_questions(text: str, asks: bool) -> None:
 )
 def test_what_a_person_typed(text: str, left: str) -> None:
     """Without what the client put in; a tag that never ends is the person's own."""
-    assert typed_text(text) == left
+    assert keep_typed_text(text) == left

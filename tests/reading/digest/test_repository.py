@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.repository import BRANCH, GitQuery, RepositoryState
+from resume_hooks.reading.digest.repository import MAX_BRANCH_CHARACTERS, GitQuery, RepositoryState
 from tests.builders import ConfigHome
 from tests.needs import need
 from tests.reading.digest.talk import Talk, notes
@@ -87,9 +87,9 @@ def test_what_is_not_committed(repo: Path) -> None:
     git(repo, "commit", "-qm", "two")
     git(repo, "mv", "sub/b", "sub/c d")
     state = patiently(repo / "sub")
-    assert state.dirty == {"a", "new file ü", "sub/c d"}
-    assert state.staged == {"sub/c d"}
-    assert state.untracked == {"new file ü"}
+    assert state.dirty_paths == {"a", "new file ü", "sub/c d"}
+    assert state.staged_paths == {"sub/c d"}
+    assert state.untracked_paths == {"new file ü"}
     assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
 
 
@@ -100,7 +100,7 @@ def test_odd_heads(repo: Path, words: tuple[str, ...]) -> None:
     """No branch is told as such, a long name is cut."""
     git(repo, *words)
     line = patiently(repo).line
-    assert line.startswith(("no branch (detached), ", f"branch {'b' * BRANCH}, "))
+    assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def commit(folder: Path, *words: str) -> None:
 def test_a_branch_that_was_pushed(pushed: Path) -> None:
     """Level with its upstream there is nothing to tell of that."""
     state = patiently(pushed)
-    assert (state.branch, state.ahead, state.behind, state.rewritten) == ("fix/x", 0, 0, False)
+    assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
     assert state.line == "branch fix/x, 2 commits since the session began, clean"
 
 
@@ -142,7 +142,7 @@ def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
     git(pushed, "fetch", "-q")
     (pushed / "a").write_text("2\n")
     state = patiently(pushed)
-    assert (state.ahead, state.behind, state.rewritten) == (3, 1, False)
+    assert (state.ahead, state.behind, state.is_rewritten) == (3, 1, False)
     assert state.line.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
     git(pushed, "reset", "-q", "--hard", "HEAD~3")
     assert ", 1 commit behind its upstream, clean" in patiently(pushed).line
@@ -155,20 +155,20 @@ def test_a_branch_rewritten_after_it_was_pushed(pushed: Path) -> None:
     """
     commit(pushed, "two again", "--amend")
     state = patiently(pushed)
-    assert (state.ahead, state.behind, state.rewritten) == (1, 1, True)
+    assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
     assert state.line == (
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
     )
     git(pushed, "push", "-q", "--force")
-    assert not patiently(pushed).rewritten
+    assert not patiently(pushed).is_rewritten
 
 
 def test_an_upstream_that_was_deleted(pushed: Path) -> None:
     """A branch whose upstream is gone is ahead of nothing."""
     git(pushed, "update-ref", "-d", "refs/remotes/origin/fix/x")
     state = patiently(pushed)
-    assert (state.ahead, state.behind, state.rewritten) == (0, 0, False)
+    assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
 
 
 def test_ignored_files(repo: Path) -> None:
@@ -183,19 +183,19 @@ def test_ignored_files(repo: Path) -> None:
     (usual / "ignore").write_text("*.three\n")
     for ending in ("one", "two", "three", "four"):
         (repo / f"x.{ending}").write_text("x")
-    assert patiently(repo).dirty == {"x.four"}
+    assert patiently(repo).dirty_paths == {"x.four"}
     (repo.parent / "mine").write_text("*.four\n")
     (repo.parent / ".gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
-    assert patiently(repo).dirty == {"x.three"}
+    assert patiently(repo).dirty_paths == {"x.three"}
 
 
 def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
     """A file system without modes makes no file look changed."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
-    assert not patiently(repo).dirty
+    assert not patiently(repo).dirty_paths
     git(repo, "config", "core.fileMode", "true")
-    assert patiently(repo).dirty == {"a"}
+    assert patiently(repo).dirty_paths == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
     git(repo, *words)
     (repo / "b").write_text("x")
     git(repo, "add", "b")
-    assert patiently(repo).dirty == {"b"}
+    assert patiently(repo).dirty_paths == {"b"}
 
 
 def test_a_shallow_clone(repo: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_partial_clone(repo: Path) -> None:
     (partial / "b").write_text("".join(f"{line}\n" for line in range(49)))
     git(partial, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},c")
     git(partial, "remote", "set-url", "origin", "ext::sh -c touch% ran")
-    assert patiently(partial).dirty == {"long", "b", "c"}
+    assert patiently(partial).dirty_paths == {"long", "b", "c"}
 
 
 def test_a_sha256_repository(tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ def test_a_submodule(repo: Path) -> None:
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
     assert patiently(repo / "sub").line == "branch main, 1 commit since the session began, clean"
     (repo / "sub" / "b").write_text("x")
-    assert patiently(repo / "sub").dirty == {"b"}
-    assert patiently(repo).dirty == {".gitmodules"}
+    assert patiently(repo / "sub").dirty_paths == {"b"}
+    assert patiently(repo).dirty_paths == {".gitmodules"}
 
 
 def test_a_repository_without_commits(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_worktree(repo: Path) -> None:
         == "branch side, 1 commit since the session began, clean"
     )
     (repo / "only here").write_text("x")
-    assert not patiently(repo.parent / "tree").dirty
+    assert not patiently(repo.parent / "tree").dirty_paths
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
@@ -320,7 +320,7 @@ def _runs(pid: str) -> bool:
 def test_a_question_that_nobody_collects_ends(repo: Path) -> None:
     """An error in between leaves no process: the block ends them."""
     with GitQuery(str(repo), LONG_AGO, Where({"PATH": os.environ["PATH"]})) as question:
-        question._asking.join()
+        question._query_thread.join()
         runs = list(question._runs)
         assert len(runs) == 2
     assert all(run.returncode is not None for run in runs)

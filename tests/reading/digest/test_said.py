@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.reading.digest.entries import Kind
-from resume_hooks.reading.digest.replies import without_answered_words
+from resume_hooks.reading.digest.entries import MessageKind
+from resume_hooks.reading.digest.replies import strip_answered_words
 from tests.builders import ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
     REJECTED,
@@ -44,7 +44,7 @@ def test_the_talk_holds_what_the_user_typed(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
     assert [message.text for message in digest.talk] == ["one", "a", "two", "b", "three", "c"]
-    assert messages(digest, Kind.CLOSING) == ["a", "b", "c"]
+    assert messages(digest, MessageKind.CLOSING) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> No
     assert requests(digest) == ["always use spaces", "go on"]
     assert texts(digest, "constraints") == ["always use spaces"]
     assert texts(digest, "changed") == ["a.py"]
-    assert messages(digest, Kind.SUMMARY) == ["We did things."]
+    assert messages(digest, MessageKind.SUMMARY) == ["We did things."]
 
 
 def test_what_the_user_said_on_refusing_is_told_with_the_refusal(config_home: ConfigHome) -> None:
@@ -308,7 +308,7 @@ def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | N
     )
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
     assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
-    assert messages(digest, Kind.CLOSING) == ["I waited. Shall I take **the red one?**"]
+    assert messages(digest, MessageKind.CLOSING) == ["I waited. Shall I take **the red one?**"]
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
 
@@ -358,7 +358,7 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
     )
     digest = talk.digest(config_home)
     assert "the last plan that the user approved: Move it" in texts(digest, "now")
-    assert messages(digest, Kind.CLOSING) == [
+    assert messages(digest, MessageKind.CLOSING) == [
         "# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"
     ]
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
@@ -371,8 +371,8 @@ def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     )
     digest = talk.prompt("thanks").digest(config_home)
-    assert messages(digest, Kind.NARRATION) == [f"{FOUND} [...]"]
-    assert messages(digest, Kind.CLOSING) == [
+    assert messages(digest, MessageKind.NARRATION) == [f"{FOUND} [...]"]
+    assert messages(digest, MessageKind.CLOSING) == [
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     ]
 
@@ -381,7 +381,7 @@ def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
 def test_what_only_agrees_was_said_too(config_home: ConfigHome, said: str) -> None:
     """Every word of the user's counts: what it agrees to stands before it."""
     digest = Talk().prompt("fix it").says("Shall I?").prompt(said).digest(config_home)
-    own = [without_answered_words(message.text) for message in digest.talk]
+    own = [strip_answered_words(message.text) for message in digest.talk]
     assert own == ["fix it", "Shall I?", said]
 
 
@@ -394,7 +394,7 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
         .prompt("ok")
         .says("API Error: 500", model="<synthetic>")
     )
-    assert messages(talk.digest(config_home), Kind.CLOSING) == ["All done."]
+    assert messages(talk.digest(config_home), MessageKind.CLOSING) == ["All done."]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import subprocess
 import pytest
 
 from resume_hooks.reading.digest.shell import (
-    command_at_home,
-    command_core,
     find_program,
-    simple_commands,
-    without_documents,
+    make_command_key,
+    make_runnable_command,
+    parse_simple_commands,
+    remove_documents,
 )
 
 CORES = [
@@ -34,7 +34,7 @@ CORES = [
 @pytest.mark.parametrize(("command", "expected"), CORES)
 def test_the_same_command_has_one_core(command: str, expected: str) -> None:
     """A leading cd, and what only cuts the output, make no other command of it; a filter does."""
-    assert command_core(command) == expected
+    assert make_command_key(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_same_command_has_one_core(command: str, expected: str) -> None:
 )
 def test_a_command_is_shown_without_the_way_home(command: str, expected: str) -> None:
     """Only a cd into the session's own folder says nothing."""
-    assert command_at_home(command, "/home/user/proj") == expected
+    assert make_runnable_command(command, "/home/user/proj") == expected
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_command_is_shown_without_the_way_home(command: str, expected: str) ->
 )  # fmt: skip
 def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
     """On one line, with what it said before."""
-    shown = command_at_home(f"cd /home/user/proj\n{command}", "/home/user/proj")
+    shown = make_runnable_command(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
     said = [
         subprocess.run(["bash", "-c", one], capture_output=True, check=True).stdout
@@ -82,7 +82,7 @@ def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
 )
 def test_documents_are_taken_out(command: str, expected: str) -> None:
     """What a command carries after <<WORD is no command, up to the line that is nothing but the word."""
-    assert without_documents(command) == expected
+    assert remove_documents(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_simple_commands(
     command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
 ) -> None:
     """Quotes hold together, operators part, assignments and starters are no part of a command's own words."""
-    found = simple_commands(command)
+    found = parse_simple_commands(command)
     assert [one.words for one in found] == words
     assert [one.targets for one in found] == targets
 
@@ -140,7 +140,7 @@ LOOKS = [
 @pytest.mark.parametrize(("command", "runs"), WORK)
 def test_what_does_more_than_look_around(command: str, runs: str) -> None:
     """It is work, and the first working part says what runs."""
-    found = find_program(simple_commands(command))
+    found = find_program(parse_simple_commands(command))
     assert found
     assert found == runs
 
@@ -148,4 +148,4 @@ def test_what_does_more_than_look_around(command: str, runs: str) -> None:
 @pytest.mark.parametrize("command", LOOKS)
 def test_what_only_looks_around(command: str) -> None:
     """It is no work, and runs nothing that would be one."""
-    assert find_program(simple_commands(command)) == ""
+    assert find_program(parse_simple_commands(command)) == ""

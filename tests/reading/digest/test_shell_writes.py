@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.script_writes import files_written_by_scripts
+from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.shell import (
-    changes_by,
-    folder_after_cd,
-    listed_by_git,
-    simple_commands,
+    find_changed_paths,
+    find_start_folder,
+    parse_git_listing,
+    parse_simple_commands,
 )
 
 CHANGED = [
@@ -57,7 +57,7 @@ def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
 
     What can't be told is passed over.
     """
-    assert [path for path, _ in changes_by(simple_commands(command))] == paths
+    assert [path for path, _ in find_changed_paths(parse_simple_commands(command))] == paths
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
 )
 def test_where_a_command_starts(command: str, folder: str | None) -> None:
     """In the folder that it changes to first, unless that can't be told."""
-    assert folder_after_cd(simple_commands(command)) == folder
+    assert find_start_folder(parse_simple_commands(command)) == folder
 
 
 STAT = " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n img.png | Bin 0 -> 10 bytes\n"
@@ -116,8 +116,8 @@ def test_files_that_git_prints(
 
     Never files of commits that others may have made.
     """
-    found = listed_by_git(simple_commands(command), output)
-    assert (list(found.here), list(found.rooted)) == (here, rooted)
+    found = parse_git_listing(parse_simple_commands(command), output)
+    assert (list(found.relative_paths), list(found.root_paths)) == (here, rooted)
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_files_that_git_prints(
 def test_files_that_a_script_in_a_command_writes(script: str, paths: list[str]) -> None:
     """By a literal name alone, and whatever the script reads."""
     command = f"cd proj\npython3 - <<'PY'\n{script}\nPY\nls"
-    assert list(files_written_by_scripts(command)) == paths
-    assert files_written_by_scripts(script) == ()
+    assert list(find_files_written_by_scripts(command)) == paths
+    assert find_files_written_by_scripts(script) == ()

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from resume_hooks.reading.digest import talk as talks
-from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
+from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.opening import format_opening
-from resume_hooks.reading.digest.prose import PASTE_BEGINS, PASTE_ENDS
+from resume_hooks.reading.digest.prose import PASTE_END, PASTE_START
 from tests.builders import SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import REJECTED, Talk, messages, requests, texts
 
@@ -49,10 +49,10 @@ def test_what_was_pasted_is_marked_and_cut(config_home: ConfigHome, wrapped: str
         .digest(config_home)
     )
     (text,) = requests(digest)
-    assert text.startswith(f"Look at this:\n{PASTE_BEGINS}\nline 0 of it.")
-    assert text.endswith(f"line 799 of it.\n{PASTE_ENDS}\nand mend it.")
-    short = talks.with_short_pastes(text)
-    first, last = talks.PASTE_SHOWN
+    assert text.startswith(f"Look at this:\n{PASTE_START}\nline 0 of it.")
+    assert text.endswith(f"line 799 of it.\n{PASTE_END}\nand mend it.")
+    short = talks.shorten_pastes(text)
+    first, last = talks.PASTE_ENDS_CHARACTERS
     assert len(short) < first + last + 200
     assert re.search(r"\n\[\.\.\. [\d,]+ characters of the paste \.\.\.\]\n", short)
     assert short.startswith("Look at this:\n")
@@ -62,9 +62,9 @@ def test_what_was_pasted_is_marked_and_cut(config_home: ConfigHome, wrapped: str
 def test_a_very_long_prompt_is_a_paste(config_home: ConfigHome) -> None:
     """Nobody types as much: it is marked as one, and a child stores its two ends."""
     (text,) = requests(Talk().prompt(LONG).digest(config_home))
-    assert text.startswith(f"{PASTE_BEGINS}\nline 0 of it.")
-    assert text.endswith(f"line 799 of it.\n{PASTE_ENDS}")
-    assert len(text) <= talks.MESSAGE + 100
+    assert text.startswith(f"{PASTE_START}\nline 0 of it.")
+    assert text.endswith(f"line 799 of it.\n{PASTE_END}")
+    assert len(text) <= talks.MAX_MESSAGE_CHARACTERS + 100
 
 
 def command(name: str, words: str) -> str:
@@ -125,11 +125,15 @@ def compacted(count: int, size: int) -> Talk:
 def test_a_summary_stands_in_for_what_is_left_out(config_home: ConfigHome) -> None:
     """Where all of the talk has room there is no need of one."""
     few, many = compacted(3, 10).digest(config_home), compacted(60, 200).digest(config_home)
-    assert messages(few, Kind.SUMMARY) == messages(many, Kind.SUMMARY) == ["What came before."]
+    assert (
+        messages(few, MessageKind.SUMMARY)
+        == messages(many, MessageKind.SUMMARY)
+        == ["What came before."]
+    )
     assert "What came before." not in format_opening(few, 48_000).text
     assert "CLIENT'S SUMMARY :120\n" not in format_opening(few, 48_000).text
     shown = format_opening(many, 8_000)
-    assert shown.left_out > 0
+    assert shown.omitted_count > 0
     assert "What came before." in shown.text
 
 
@@ -144,7 +148,9 @@ def test_a_recap_is_a_summary_too(config_home: ConfigHome) -> None:
     talk.add(
         {**recap, "uuid": "w", "parentUuid": talk.leaf, "timestamp": "2026-01-31T09:31:00.000Z"}
     )
-    assert messages(talk.prompt("on").digest(config_home), Kind.SUMMARY) == ["You were mending."]
+    assert messages(talk.prompt("on").digest(config_home), MessageKind.SUMMARY) == [
+        "You were mending."
+    ]
 
 
 def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
@@ -174,7 +180,7 @@ def test_what_was_said_besides_is_counted(config_home: ConfigHome) -> None:
     talk.says(found).runs("pytest").says("All pass.").runs("git diff").says(found)
     talk.runs("git log").says("It is mended.").prompt("and the lexer?").says("It is right.")
     digest = talk.prompt("go on").digest(config_home)
-    assert digest.remarks == 3
+    assert digest.remark_count == 3
     assert "talk, oldest first (3 other remarks left out):" in format_opening(digest, 48_000).text
 
 
@@ -184,7 +190,7 @@ def test_an_announcement_between_calls_leaves_a_mark(config_home: ConfigHome) ->
     talk = Talk().prompt("go").says(f"{found} Now let me examine the chain of wrapped errors.")
     talk.runs("go vet ./...").says(f"Let me check it.\nLet me read it.\n{found.upper()} So it is.")
     digest = talk.runs("git diff").says("Done.").prompt("on").digest(config_home)
-    assert messages(digest, Kind.NARRATION) == [
+    assert messages(digest, MessageKind.NARRATION) == [
         f"{found} [...]",
         f"[...]\n{found.upper()} So it is.",
     ]
@@ -205,7 +211,7 @@ def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> Non
         f"Here it is. It works.\n```py\n{code}\n```\nAnd the numbers:\n{table}\nThat is all of it."
     )
     talk = Talk().prompt("go").says(text).prompt("on").says("Done.")
-    found, _ = messages(talk.digest(config_home), Kind.CLOSING)
+    found, _ = messages(talk.digest(config_home), MessageKind.CLOSING)
     rows = found.split("\n")
     assert rows[0] == "Here it is. It works."
     assert rows[-1] == "That is all of it."
@@ -246,16 +252,16 @@ def test_as_many_messages_are_stored_as_a_child_holds() -> None:
     rows = [
         TalkMessage(kind, f"{SESSION}:{number}", f"{kind} {number} " + "x" * 2_000)
         for number in range(100)
-        for kind in (Kind.NARRATION, Kind.REQUEST, Kind.CLOSING)
+        for kind in (MessageKind.NARRATION, MessageKind.REQUEST, MessageKind.CLOSING)
     ]
     stored = talks.fit_talk(rows, 250_000)
     assert sum(len(message.text) for message in stored) <= 250_000
     digest = Digest(talk=stored)
-    asked, closing = requests(digest), messages(digest, Kind.CLOSING)
-    assert asked == [row.text for row in rows if row.kind is Kind.REQUEST][-len(asked) :]
-    assert closing == [row.text for row in rows if row.kind is Kind.CLOSING][-len(closing) :]
+    asked, closing = requests(digest), messages(digest, MessageKind.CLOSING)
+    assert asked == [row.text for row in rows if row.kind is MessageKind.REQUEST][-len(asked) :]
+    assert closing == [row.text for row in rows if row.kind is MessageKind.CLOSING][-len(closing) :]
     assert len(asked) > len(closing)
-    assert messages(digest, Kind.NARRATION) == []
+    assert messages(digest, MessageKind.NARRATION) == []
     assert list(stored) == sorted(stored, key=rows.index)
 
 

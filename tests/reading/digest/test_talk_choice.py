@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from resume_hooks.reading.digest.entries import Kind, TalkMessage
-from resume_hooks.reading.digest.talk_choice import chosen_talk
+from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
+from resume_hooks.reading.digest.talk_choice import choose_talk
 
 
 def test_older_answers_are_whole_where_there_is_room() -> None:
@@ -13,11 +13,11 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
     )
     talk = []
     for number in range(12):
-        talk.append(TalkMessage(Kind.REQUEST, f"s:{2 * number}", f"question {number}"))
-        talk.append(TalkMessage(Kind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
+        talk.append(TalkMessage(MessageKind.REQUEST, f"s:{2 * number}", f"question {number}"))
+        talk.append(TalkMessage(MessageKind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
 
     def whole_answers(room: int) -> list[int]:
-        texts = chosen_talk(talk, room, lambda _, text: len(text), len(talk))
+        texts = choose_talk(talk, room, lambda _, text: len(text), len(talk))
         return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
 
     assert sorted(whole_answers(13 * len(answer))) == list(range(12))
@@ -28,11 +28,13 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
 
 def test_what_was_said_since_the_last_request_comes_first() -> None:
     """The latest of it whole, before older words of the user's."""
-    talk = [TalkMessage(Kind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)]
+    talk = [
+        TalkMessage(MessageKind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)
+    ]
     talk += [
-        TalkMessage(Kind.NARRATION, f"s:{number}", "what was found " * 5)
+        TalkMessage(MessageKind.NARRATION, f"s:{number}", "what was found " * 5)
         for number in range(20, 24)
     ]
-    texts = chosen_talk(talk, 1_000, lambda _, text: len(text), 20)
+    texts = choose_talk(talk, 1_000, lambda _, text: len(text), 20)
     assert 23 in texts
     assert len([at for at in texts if at < 20]) < 20

@@ -41,11 +41,9 @@ OUTSIDE_PROJECT_WARNING = (
     "The new file is outside its project's folder: --resume will not find it by its id."
 )
 
-FOREIGN_VERSION = (
-    # the client version in the records of children of another agent's sessions: the oldest tested
-    # client
-    "2.1.42"
-)
+# the client version in the records of children of another agent's sessions: the oldest tested
+# client
+FOREIGN_VERSION = "2.1.42"
 # the kinds of child in which another agent continues a session
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
 # the maximum length in characters of a prompt that is used as a title
@@ -339,7 +337,9 @@ def _find_root_title(
     root = ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title
-    from resume_hooks.reading.digest.prose import goal_title  # only needed if no title is given
+    from resume_hooks.reading.digest.prose import (
+        make_goal_title,
+    )  # only needed if no title is given
 
     prompts = (secrets.redact(prompt[:_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts)
-    return goal_title(prompts) or oldest.title
+    return make_goal_title(prompts) or oldest.title

@@ -26,7 +26,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import select_knowledge
-from resume_hooks.reading.digest.opening import Opening, shown_entries
+from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import task_step
 from resume_hooks.sessions.session import Session
@@ -175,15 +175,15 @@ def _write(
 
 def _facts_of_opening(digest: Opening) -> list[str]:
     """Return lines that count the contents of the new session: messages, list entries, and omitted messages."""
-    counts = [(digest.messages, "message")]
+    counts = [(digest.message_count, "message")]
     for section, noun in COUNTED:
-        counts.append((shown_entries(digest.text, section), noun))
+        counts.append((count_shown_entries(digest.text, section), noun))
     said = []
     for count, noun in counts:
         if count:
             said.append(format_count(count, noun))
     facts = [f"carries {', '.join(said) or 'your prompts'}"]
-    if digest.left_out:
-        left_out = format_count(digest.left_out, "message")
+    if digest.omitted_count:
+        left_out = format_count(digest.omitted_count, "message")
         facts.append(f"leaves out {left_out}; a larger size includes more")
     return facts

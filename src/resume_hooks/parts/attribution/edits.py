@@ -13,7 +13,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.shell import DOCUMENTS, folder_after_cd, simple_commands
+from resume_hooks.reading.digest.shell import (
+    MAX_DOCUMENTS,
+    find_start_folder,
+    parse_simple_commands,
+)
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
@@ -29,9 +33,8 @@ The text that other commands write is uncertain.
 """
 
 _EXPANDED = re.compile(r"[$`\\]")
-_UPDATE_NOTE = (
-    "has been updated"  # a field in the client's result of a Write that replaced an existing file
-)
+# a field in the client's result of a Write that replaced an existing file
+_UPDATE_NOTE = "has been updated"
 
 
 class EditHunk(NamedTuple):
@@ -122,12 +125,12 @@ _TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
 def _changes_by_heredocs(command: str) -> Iterator[FileChange]:
-    for match in islice(_HEREDOC.finditer(command), DOCUMENTS):
+    for match in islice(_HEREDOC.finditer(command), MAX_DOCUMENTS):
         before, to, quote, word, behind, to_behind = match.groups("")
         redirect, path = before or behind, (to or to_behind).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", match.end())
         body = command[match.end() + 1 : end + 1]
-        folder = folder_after_cd(simple_commands(command[: match.start()]))
+        folder = find_start_folder(parse_simple_commands(command[: match.start()]))
         if redirect and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
             yield FileChange(
                 os.path.join(folder, path),

@@ -192,7 +192,7 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
         ),
     ]
     if digest is not None:
-        record = orjson.loads(entries.digest_record_line(digest))
+        record = orjson.loads(entries.format_digest_record(digest))
         encoded_lines.append(
             orjson.dumps({"timestamp": timestamp, "type": record.pop("type"), "payload": record})
             + b"\n"

@@ -272,8 +272,8 @@ def plan_back(
         findings = format_opening(
             digest,
             characters_for_tokens(tokens_for_size("", where)),
-            whole=digest_reference,
-            read=read_command,
+            record_ref=digest_reference,
+            read_command=read_command,
         ).text
         last = parent.transcript.by_uuid.get(mark.uuid)
         if last and last.time_ms:

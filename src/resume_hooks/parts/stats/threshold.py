@@ -84,17 +84,17 @@ class _ReplayedSession:
         self.line, self.way, self.since = line, way, since
         self.base = self.floor = requests[0].sent
         self.shared = min(requests[0].cached or USUAL_CACHED_TOKENS, self.base)
-        self.removed, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
+        self.removed_paths, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
         self.begun = [self.base]
         self.lefts: list[int] = []
         self.read = self.written = self.cost = 0.0
         self._pay_request(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._make_smaller(before)
-            if request.sent - self.removed < self.base:  # the client compacted the session
-                self.removed, self.floor = 0, min(self.floor, request.sent)
+            if request.sent - self.removed_paths < self.base:  # the client compacted the session
+                self.removed_paths, self.floor = 0, min(self.floor, request.sent)
             if request.turn != before.turn:
-                self.begun.append(before.sent + before.answered - self.removed)
+                self.begun.append(before.sent + before.answered - self.removed_paths)
             self._pay_request(request, is_anew=is_anew)
 
     def _make_smaller(self, last: Request) -> bool:
@@ -102,14 +102,14 @@ class _ReplayedSession:
 
         Return whether it was reduced.
         """
-        size = last.sent + last.answered - self.removed
+        size = last.sent + last.answered - self.removed_paths
         if not self.line or size < self.worth or last.turn - self.tried_at < MIN_TURNS_BETWEEN:
             return False
         size_after, self.tried_at = self._size_left(size), last.turn
         if size_after > size * MAX_RESULT_FRACTION:
             self.worth = round(size / MAX_RESULT_FRACTION)
             return False
-        self.removed += size - size_after
+        self.removed_paths += size - size_after
         self.floor, self.worth, self.begun = size_after, self.line, []
         self.lefts += [size_after] * (last.day >= self.since)
         return True
@@ -125,11 +125,11 @@ class _ReplayedSession:
     def _pay_request(self, request: Request, *, is_anew: bool) -> None:
         if request.day < self.since:
             return
-        sent = request.sent - self.removed
+        sent = request.sent - self.removed_paths
         if is_anew:
             read = self.shared
         else:
-            read = max(min(request.cached, self.shared), request.cached - self.removed)
+            read = max(min(request.cached, self.shared), request.cached - self.removed_paths)
         if request.cached or request.written:
             read = min(read, sent)
         else:

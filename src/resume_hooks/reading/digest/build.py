@@ -24,21 +24,21 @@ from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
     TalkMessage,
+    collect_secret_texts,
     make_entry,
     read_digest,
-    secrets_found,
-    without_secrets,
+    redact_digest,
 )
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
-from resume_hooks.reading.digest.git_seen import git_seen, removed_folders
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED, derive_file_states
+from resume_hooks.reading.digest.git_seen import collect_session_git, find_removed_folders
 from resume_hooks.reading.digest.next_steps import list_next_steps
-from resume_hooks.reading.digest.now import list_pending, list_present_state
-from resume_hooks.reading.digest.pull_requests import pull_requests
+from resume_hooks.reading.digest.now import list_pending_work, list_present_state
+from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
-from resume_hooks.reading.digest.reversals import standing_places
+from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
-from resume_hooks.reading.digest.shell import simple_commands
+from resume_hooks.reading.digest.shell import parse_simple_commands
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import MISSING_STATUS
@@ -86,7 +86,7 @@ def _join_sections(
     own_sections: Mapping[str, tuple[DigestEntry, ...]],
     ancestor_digest: Digest | None,
     facts: LineageFacts,
-    paths: work.Paths,
+    paths: work.SessionPaths,
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
     """Merge a session's sections with those of ``ancestor_digest``.
 
@@ -97,16 +97,16 @@ def _join_sections(
     failed_commands = set()
     for run in facts.runs:
         if run.failed:
-            failed_commands.add(shell.command_at_home(run.command, paths.folder))
+            failed_commands.add(shell.make_runnable_command(run.command, paths.folder))
     merged = dict(own_sections)
     for section in SECTIONS:
         if section.is_current and (
-            own_sections[section.name] or section.name != "todos" or facts.todo_list.used
+            own_sections[section.name] or section.name != "todos" or facts.todo_list.was_used
         ):
             continue  # older entries describe an earlier state
         known_texts = {entry.text for entry in own_sections[section.name]}
         entries = list(own_sections[section.name])
-        for entry in ancestor_digest.entries_of(section.name):
+        for entry in ancestor_digest.section_entries(section.name):
             updated = _update_entry(section, entry, paths, failed_commands)
             if updated.text not in known_texts:
                 entries.append(updated)
@@ -120,7 +120,7 @@ def _join_sections(
 
 
 def _update_entry(
-    section: Section, entry: DigestEntry, paths: work.Paths, failed_commands: Collection[str]
+    section: Section, entry: DigestEntry, paths: work.SessionPaths, failed_commands: Collection[str]
 ) -> DigestEntry:
     """Return an entry of an ancestor's digest, updated with the present state of its file or command."""
     notes = [
@@ -137,7 +137,9 @@ def _update_entry(
 
 def _drop_revoked_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     """Return the demands, the latest first, without demands that a later one revokes."""
-    return tuple(entries[index] for index in standing_places([entry.text for entry in entries]))
+    return tuple(
+        entries[index] for index in find_binding_statements([entry.text for entry in entries])
+    )
 
 
 def _drop_demands_revoked_in_talk(
@@ -168,40 +170,40 @@ def _make_sections(
     """
     runs = work.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
-    removals = list(removed_folders(parsed_runs))
-    session_git = git_seen(parsed_runs, branch, dict(removals), folder)
-    known_pull_requests = pull_requests(parsed_runs)
-    paths = work.Paths(folder, repository)
-    touched_files = work.touched_files(facts.changes, runs, paths)
+    removals = list(find_removed_folders(parsed_runs))
+    session_git = collect_session_git(parsed_runs, branch, dict(removals), folder)
+    known_pull_requests = collect_pull_requests(parsed_runs)
+    paths = work.SessionPaths(folder, repository)
+    touched_files = work.collect_touched_files(facts.changes, runs, paths)
     commits = find_final_commits(parsed_runs)
     last_commit_order = max((commit.place.order for commit in commits.commits), default=0)
-    states = file_states(
+    states = derive_file_states(
         work.list_edits(touched_files),
-        work.only_listed(touched_files),
+        work.find_listed_only(touched_files),
         parsed_runs,
         folder,
         commits,
     )
-    states.removed |= work.find_missing_files(touched_files, runs, paths)
-    request_words = statements.last_request_words(facts)
-    commands = work.working_commands(runs, paths.folder, removals, request_words)
+    states.removed_paths |= work.find_missing_files(touched_files, runs, paths)
+    request_words = statements.collect_request_words(facts)
+    commands = work.list_working_commands(runs, paths.folder, removals, request_words)
     entries_by_section: Mapping[str, Iterable[DigestEntry]] = {
         "now": list_present_state(
             facts, paths, repository, session_git, states, session_id, known_pull_requests
         ),
         "next": list_next_steps(facts),
-        "pending": list_pending(facts, session_id),
-        "marks": work.entries_of_marks(facts, touched_files, paths),
+        "pending": list_pending_work(facts, session_id),
+        "marks": work.list_marks(facts, touched_files, paths),
         "todos": chain(
-            statements.entries_of_todos(facts, known_pull_requests, last_commit_order),
-            work.entries_of_steps(facts, paths),
+            statements.list_todos(facts, known_pull_requests, last_commit_order),
+            work.list_steps(facts, paths),
         ),
-        "questions": statements.entries_of_questions(facts),
-        "constraints": statements.entries_of_constraints(facts, known_pull_requests),
-        "answers": statements.entries_of_answers(facts),
-        "skills": skills.entries_of_skills(facts),
+        "questions": statements.list_questions(facts),
+        "constraints": statements.list_constraints(facts, known_pull_requests),
+        "answers": statements.list_answers(facts),
+        "skills": skills.list_skills(facts),
         "instructions": project_rules.entries_of_instructions(facts),
-        "changed": work.changed_files(
+        "changed": work.list_changed_files(
             touched_files,
             paths,
             states,
@@ -210,15 +212,17 @@ def _make_sections(
             [checkout.folder for checkout in session_git.checkouts],
         ),
         "commands": commands.checks,
-        "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
-        "failures": work.replaced_commands(runs),
-        "refusals": chain(
-            statements.entries_of_refusals(facts, with_words=True),
-            statements.entries_of_refusals(facts, with_words=False),
+        "errors": work.list_open_errors(
+            facts, runs, statements.find_turn_order(facts, work.MAX_ERROR_TURNS)
         ),
-        "artefacts": work.entries_of_artefacts(facts, commits.commits),
+        "failures": work.list_replaced_commands(runs),
+        "refusals": chain(
+            statements.list_refusals(facts, with_words=True),
+            statements.list_refusals(facts, with_words=False),
+        ),
+        "artefacts": work.list_artefacts(facts, commits.commits),
         "others": commands.others,
-        "read": work.read_files(facts, paths, touched_files),
+        "read": work.list_read_files(facts, paths, touched_files),
     }
     return {name: _deduplicate_entries(entries) for name, entries in entries_by_section.items()}
 
@@ -239,7 +243,7 @@ def _limit_stored_sections(
     stored_sections, omitted_counts = {}, {}
     for section in SECTIONS:
         section_entries = entries.get(section.name, ())
-        count = _count_fitting_entries(section_entries, section.stored)
+        count = _count_fitting_entries(section_entries, section.max_stored_bytes)
         if count:
             stored_sections[section.name] = section_entries[:count]
         if omitted_count := len(section_entries) - count + omitted.get(section.name, 0):
@@ -284,7 +288,7 @@ def build_digest(
     with (
         GitQuery(folder, head_tail.created, where) as git_query,
         pause_garbage_collection(),
-        secrets_found() as secret_texts,
+        collect_secret_texts() as secret_texts,
     ):
         if first_line:
             ancestor_digest, unread_count = None, 0
@@ -309,17 +313,19 @@ def build_digest(
             facts.add_reported_changes()
         own_sections = _make_sections(facts, folder, git, files[-1].session_id, head_tail.branch)
         merged_sections, omitted_counts = _join_sections(
-            own_sections, ancestor_digest, facts, work.Paths(folder, git)
+            own_sections, ancestor_digest, facts, work.SessionPaths(folder, git)
         )
         unread_count += subagent_changes.unread_count
         has_imported = facts.has_imported_file
         if ancestor_digest is not None:
-            unread_count += ancestor_digest.unread
-            remark_count += ancestor_digest.remarks
+            unread_count += ancestor_digest.unread_count
+            remark_count += ancestor_digest.remark_count
             message_count = len(ancestor_digest.talk) + len(messages)
             messages = talk.join_talk(ancestor_digest.talk, messages)
             remark_count += message_count - len(messages)
-            has_imported = has_imported or UNVERIFIED_ENTRY in ancestor_digest.entries_of("now")
+            has_imported = has_imported or UNVERIFIED_ENTRY in ancestor_digest.section_entries(
+                "now"
+            )
         all_entries = dict(merged_sections)
         all_entries["constraints"] = _drop_demands_revoked_in_talk(
             merged_sections["constraints"], messages
@@ -338,9 +344,9 @@ def build_digest(
             unread_count,
             skipped_bytes,
             remark_count,
-            read_to=facts.read_end,
+            read_end=facts.read_end,
         )
-        return without_secrets(digest, secret_texts)
+        return redact_digest(digest, secret_texts)
 
 
 def _read_ancestors(
@@ -489,6 +495,6 @@ def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     changes = list(facts.changes)
     for run in facts.runs:
         if not run.failed:
-            for path, _ in shell.changes_by(simple_commands(run.command)):
+            for path, _ in shell.find_changed_paths(parse_simple_commands(run.command)):
                 changes.append(FileChange(path, run.folder, run.place))
     return [change._replace(place=change.place._replace(order=order)) for change in changes]

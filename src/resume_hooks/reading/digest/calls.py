@@ -15,7 +15,7 @@ from math import fsum
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell, talk
-from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
+from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -79,11 +79,8 @@ _PROGRESS_ROWS = compile_lazily(
 )
 """At least three rows of progress of a build, which hide its errors in a shortened output."""
 
-_WRITTEN_TEXT_INPUTS = (
-    "new_string",
-    "content",
-    "new_source",
-)  # the inputs whose text a call writes into a file
+# the inputs whose text a call writes into a file
+_WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
 _EXCLUDED_TOOLS = frozenset(
     {
         "TodoWrite",
@@ -162,7 +159,7 @@ def collect_latest_calls(
     )
     try:
         with open_transcript(session.file) as stream:
-            end, line_number = digest.read_to
+            end, line_number = digest.read_end
             for line in read_lines_backwards(stream, end):
                 line_number -= 1
                 if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
@@ -192,7 +189,9 @@ def collect_latest_calls(
                         else MAX_OUTPUT_CHARACTERS
                     )
                     text = _format_call(block, answer.text, max_output_characters, request_words)
-                    message = TalkMessage(Kind.CALL, f"{session.session_id}:{line_number}", text)
+                    message = TalkMessage(
+                        MessageKind.CALL, f"{session.session_id}:{line_number}", text
+                    )
                     is_old = line_number < request_number and not answer.is_error
                     is_read = string(block, "name") in records.READING_TOOLS
                     key = later_calls.latest_call_key(block)
@@ -214,11 +213,11 @@ def _last_request_words(digest: Digest) -> frozenset[str]:
     A name from the code is significant enough by itself.
     """
     words: frozenset[str] = frozenset()
-    for kind in (Kind.REQUEST, Kind.CLOSING):
+    for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
         has_identifier = any("_" in word for word in words)
         if latest is not None and len(words) < MIN_REQUEST_WORDS and not has_identifier:
-            words |= prose.telling_words(latest.text[:MAX_REQUEST_CHARACTERS])
+            words |= prose.significant_words(latest.text[:MAX_REQUEST_CHARACTERS])
     return words
 
 
@@ -226,7 +225,7 @@ def _last_request_number(digest: Digest, session: SessionFile) -> int:
     """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
-        if message.kind is Kind.REQUEST:
+        if message.kind is MessageKind.REQUEST:
             return int(number) if owner == session.session_id else 0
     return 0
 
@@ -294,7 +293,7 @@ def _select_fitting_calls(
 
 def _score_calls(messages: Sequence[TalkMessage], request_words: frozenset[str]) -> list[float]:
     """Return for each call how strongly it is related to some words. A rarer word counts more."""
-    shared_words = [prose.telling_words(message.text) & request_words for message in messages]
+    shared_words = [prose.significant_words(message.text) & request_words for message in messages]
     counts: Counter[str] = Counter()
     for call_words in shared_words:
         counts.update(call_words)
@@ -334,7 +333,7 @@ class _LaterCalls:
             return CallValue.COMMITTED if self._is_committed else CallValue.EDIT
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
-            parts = shell.simple_commands(string(records.mapping(block, "input"), "command"))
+            parts = shell.parse_simple_commands(string(records.mapping(block, "input"), "command"))
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
             return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
@@ -413,7 +412,7 @@ def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
 def _repetition_key(tool: str, inputs: Record) -> str:
     """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
-        return shell.command_core(string(inputs, "command"))
+        return shell.make_command_key(string(inputs, "command"))
     if tool == records.POLL_TOOL:
         return string(inputs, records.POLLED_TASK_FIELD)
     if tool in records.READING_TOOLS and not inputs.get("offset"):
@@ -470,7 +469,7 @@ def _format_call(
     """
     inputs = records.mapping(block, "input")
     main_input = next((value for key in _MAIN_INPUTS if (value := string(inputs, key))), "")
-    shown_input = talk.shown_text(
+    shown_input = talk.format_text(
         main_input or json.dumps(inputs, ensure_ascii=False), MAX_INPUT_CHARACTERS
     )
     head = f"{collapse_line(plain_line(string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
@@ -507,9 +506,9 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
     remaining_characters = MAX_HUNKS_CHARACTERS
     has_related_hunk = False
     for part in _DIFF_PART_START.split(
-        talk.shown_text(text[:MAX_DIFF_CHARACTERS], MAX_DIFF_CHARACTERS)
+        talk.format_text(text[:MAX_DIFF_CHARACTERS], MAX_DIFF_CHARACTERS)
     ):
-        shared_words = prose.telling_words(part) & request_words
+        shared_words = prose.significant_words(part) & request_words
         if (
             len(shared_words) >= min(2, len(request_words))
             and 0 < len(part) <= remaining_characters
@@ -543,12 +542,12 @@ def _shorten_output(text: str, max_characters: int) -> str:
     """
     redacted_characters = REDACTED_MULTIPLE * max_characters
     if len(text) <= 2 * redacted_characters:
-        return talk.shown_text(text, max_characters)
+        return talk.format_text(text, max_characters)
     head = talk.keep_beginning(
-        talk.shown_text(text[:redacted_characters], redacted_characters), max_characters * 2 // 3
+        talk.format_text(text[:redacted_characters], redacted_characters), max_characters * 2 // 3
     )
     tail = talk.keep_ending(
-        talk.shown_text(text[-redacted_characters:], redacted_characters), max_characters // 3
+        talk.format_text(text[-redacted_characters:], redacted_characters), max_characters // 3
     )
     omitted_characters = len(text) - len(head) - len(tail)
     return "\n".join(

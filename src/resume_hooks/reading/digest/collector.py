@@ -21,13 +21,13 @@ from resume_hooks import clock
 from resume_hooks.reading.digest import agent_reports, facts
 from resume_hooks.reading.digest.facts import (
     FileChange,
-    OpenList,
     PendingCall,
     Prompts,
     Quote,
     RecordPlace,
     Refusal,
     ShellRun,
+    TodoList,
 )
 from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -298,7 +298,7 @@ class LineageFacts:
 
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
-        self.todo_list = OpenList()
+        self.todo_list = TodoList()
         self.marks = WrittenMarks()
         self.assistant_quotes: list[Quote] = []
         self.closing_quotes: list[Quote] = []
@@ -390,7 +390,7 @@ class LineageFacts:
             self.reports,
         ):
             rows[:] = filter(is_quote_live, rows)
-        self.refusals[:] = (refusal for refusal in self.refusals if is_quote_live(refusal.said))
+        self.refusals[:] = (refusal for refusal in self.refusals if is_quote_live(refusal.quote))
         if self.words_since_prompt and not is_quote_live(self.words_since_prompt):
             self.words_since_prompt = None
         if self.interruption and not is_quote_live(self.interruption):
@@ -451,7 +451,7 @@ class LineageFacts:
         self.last_call_order = place.order
         self._open_calls[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
-            rows = records.objects(call.given.get("questions"))
+            rows = records.objects(call.inputs.get("questions"))
             questions = filter(None, (string(row, "question") for row in rows))
             self.questions += [
                 Quote(question, place, string(record, "uuid")) for question in questions
@@ -493,7 +493,7 @@ class LineageFacts:
     def _process_prompt(self, record: Record, quote: Quote) -> None:
         """Process a prompt, or other words of the user: a client command's arguments, or a shell command."""
         content = records.message(record).get("content")
-        if quote.text.startswith(facts.INTERRUPTION):
+        if quote.text.startswith(facts.INTERRUPTION_PREFIX):
             self.interruption = quote
         if records.is_prompt(record):
             self._process_typed_words(quote)
@@ -510,8 +510,8 @@ class LineageFacts:
 
     def _process_skill(self, text: str, place: RecordPlace) -> None:
         """Process the text of a skill. It was loaded by the client or for the user's preceding command."""
-        last_prompt = self.prompts.said[-1] if self.prompts.said else None
-        name = facts.skill_loaded(text)
+        last_prompt = self.prompts.quotes[-1] if self.prompts.quotes else None
+        name = facts.find_skill_name(text)
         if (
             last_prompt is not None
             and last_prompt.text.startswith("/")
@@ -524,11 +524,11 @@ class LineageFacts:
 
     def _process_command(self, content: str, quote: Quote) -> None:
         """Process a client command that has words about the work, and commands in the user's own shell."""
-        if words := facts.words_of_command(content) or facts.shell_command_of_user(content):
-            self.prompts.take_words(quote._replace(text=words))
+        if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
+            self.prompts.add_words(quote._replace(text=words))
             self._end_turn()
-        elif output := facts.shell_output_of_user(content):
-            self.prompts.extend_last(output, quote.place)
+        elif output := facts.read_user_shell_output(content):
+            self.prompts.append_shell_output(output, quote.place)
 
     def _process_summary(self, record: Record, place: RecordPlace) -> None:
         """Process a summary of the client, or our child's opening. In an opening only the user's words count."""
@@ -554,7 +554,7 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _process_typed_words(self, quote: Quote) -> None:
-        if self.prompts.take_prompt(quote):
+        if self.prompts.add_prompt(quote):
             if (
                 self.words_since_prompt is not None
                 and self.last_call_order > self.words_since_prompt.place.order
@@ -585,7 +585,7 @@ class LineageFacts:
                     self._process_typed_words(Quote(_extract_user_words(text), place, uuid))
 
     def _process_queue_record(self, record: Record, place: RecordPlace) -> None:
-        if self.prompts.take_queue_record(record, place):
+        if self.prompts.process_queue_record(record, place):
             self._end_turn()
         self._process_notification(string(record, "content"), place)
 
@@ -602,19 +602,19 @@ class LineageFacts:
             return
         text, uuid = records.result_text(block), string(record, "uuid")
         if call.tool == "AskUserQuestion" and (
-            pairs := facts.clarified_answers(text[:MAX_ANSWER_CHARACTERS])
+            pairs := facts.find_clarified_answers(text[:MAX_ANSWER_CHARACTERS])
         ):
             self._process_choices(pairs, place, uuid)
-        if refusal := facts.refusal_in_answer(call, record, block, text, place):
+        if refusal := facts.find_refusal(call, record, block, text, place):
             self.refusals.append(refusal)
-            if refusal.by_user and refusal.said.text:
-                self._process_typed_words(refusal.said._replace(correcting=True))
+            if refusal.by_user and refusal.quote.text:
+                self._process_typed_words(refusal.quote._replace(is_correction=True))
         elif call.tool == "Bash":
             self._process_run(call, record, block, text, place)
         elif call.tool == records.POLL_TOOL:
             self._process_poll(call, block, text, place)
         elif records.is_error(block):
-            if call.tool.startswith(facts.SERVER_TOOL):
+            if call.tool.startswith(facts.SERVER_TOOL_PREFIX):
                 self.tool_errors[call.tool] = Quote(text, place, uuid)
         else:
             self._process_success(call, records.tool_details(record), Quote(text, place, uuid))
@@ -624,8 +624,8 @@ class LineageFacts:
         self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
     ) -> None:
         """Process the outcome of a shell command."""
-        if run := facts.make_run(call, record, block, text, place):
-            task = facts.find_task_id(record, block, text) if run.background else ""
+        if run := facts.make_shell_run(call, record, block, text, place):
+            task = facts.find_task_id(record, block, text) if run.is_background else ""
             if task:
                 self._background_runs[task] = len(self.runs)
             self.runs.append(run)
@@ -672,18 +672,19 @@ class LineageFacts:
         text, place, uuid = quote.text, quote.place, quote.uuid
         self.tool_errors.pop(call.tool, None)
         if call.tool in _WRITERS or (
-            call.tool.startswith(facts.SERVER_TOOL) and _SERVER_WRITER_TOOL.search(call.tool[:200])
+            call.tool.startswith(facts.SERVER_TOOL_PREFIX)
+            and _SERVER_WRITER_TOOL.search(call.tool[:200])
         ):
             is_new = string(details, "type") == "create"
             self.changes += [
                 FileChange(path, call.folder, call.place, is_new) for path in call.paths()
             ]
-            self.marks.take_call(call, is_new=is_new)
+            self.marks.process_call(call, is_new=is_new)
         elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_PREFIX):
             self.read_files.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._process_choices(
-                facts.chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]), place, uuid
+                facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]), place, uuid
             )
         elif call.tool == "ExitPlanMode":
             plan, approved_plan = call.first_text("plan"), text.partition("## Approved Plan:\n")[2]
@@ -715,15 +716,15 @@ class LineageFacts:
         self._process_typed_words(Quote("\n".join(answer for _, answer in pairs), place, uuid))
 
     def _process_notification(self, text: str, place: RecordPlace) -> None:
-        ending = facts.task_ending(text)
+        ending = facts.parse_task_ending(text)
         if ending is not None:
-            self.running_agents.pop(ending.task, None)
+            self.running_agents.pop(ending.task_id, None)
             if report := facts.find_report(text):
                 self._process_report(Quote(report, place), "", may_write=self.agents_may_write)
-        run_index = self._background_runs.get(ending.task) if ending else None
+        run_index = self._background_runs.get(ending.task_id) if ending else None
         if ending is not None and run_index is not None:
             self.runs[run_index] = self.runs[run_index]._replace(
-                status=ending.status, failed=ending.failed, answered=place
+                status=ending.status, failed=ending.failed, result_place=place
             )
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
-from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
+from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 DETACHED = "detached HEAD"  # git's name for the branch of a commit during a rebase
@@ -122,11 +122,11 @@ class _History:
         new_commits = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
-                self._process_git_command([*shell.git_words(part.words)], run, new_commits)
+                self._process_git_command([*shell.list_git_words(part.words)], run, new_commits)
         self.commits += new_commits
         if rebase_match := _REBASE_OUTPUT.search(run.output):
             self._rebase_branch(rebase_match[1], is_pull="pull" in run.command)
-        self._branch = branch_named(run) or self._branch
+        self._branch = read_branch(run) or self._branch
         if "log" in run.command:
             self._read_new_hashes(run)
 
@@ -248,7 +248,7 @@ class _History:
         for commit in rebased_commits:
             if commit.subject in hashes:
                 commit.hash = hashes[commit.subject]
-                commit.place = run.answered
+                commit.place = run.result_place
                 commit.is_rebased = False
 
 
@@ -257,7 +257,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
     if "[" in run.output:
         rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
         if rows:
-            return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
+            return [Commit(row[1], row[2], row[0], run.result_place) for row in rows]
     return [*_find_quiet_commit(run)]
 
 
@@ -266,10 +266,10 @@ def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
     if run.failed or "commit" not in run.command:
         return
     if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):
-        yield Commit(log_match[1], log_match[2].strip(), "", run.answered)
+        yield Commit(log_match[1], log_match[2].strip(), "", run.result_place)
     elif subject_match := _COMMIT_MESSAGE.search(run.command):
         subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()
         if short_output := _SHORT_OUTPUT.search(run.output):
-            yield Commit(short_output[1], subject, "", run.answered)
+            yield Commit(short_output[1], subject, "", run.result_place)
         else:
             yield Commit("", subject, "", run.place)

@@ -20,37 +20,38 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.reading.digest.prose import LONGEST, cut_line
-from resume_hooks.reading.digest.sections import NAMES, SECTIONS
+from resume_hooks.reading.digest.prose import MAX_SENTENCE_CHARACTERS, cut_line
+from resume_hooks.reading.digest.sections import SECTION_NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts.bookkeeping import DIGEST_KIND
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
 
-NOTE = 200  # the maximum characters of a note on an entry
-VERSION = 2
-WENT_ON = "work on the last request went on after these last words"
+MAX_NOTE_CHARACTERS = 200  # the maximum characters of a note on an entry
+DIGEST_VERSION = 2
+WORK_CONTINUED = "work on the last request went on after these last words"
 """The line in the section ``now`` that marks that the last words do not answer the last request
 yet."""
 
-CUT_INTO = "the turn before the last request was under way after these last words"
+TURN_CUT_SHORT = "the turn before the last request was under way after these last words"
 """The line in ``now`` if the last request came in the middle of a turn."""
 
 # the format of a digest without talk, from 0.2.0: its entries include the prompts and the last
 # answer
-FORMER = 1
-FIRST_LINES = 8  # the maximum number of a child's lines that are searched for its digest
-LONGEST_LINE = 1_000_000  # the maximum bytes of the line with the digest
-LONGEST_TEXT = 2_000  # the maximum characters of an entry's text, larger than any that we write
+FORMER_VERSION = 1
+MAX_SEARCHED_LINES = 8  # the maximum number of a child's lines that are searched for its digest
+MAX_LINE_BYTES = 1_000_000  # the maximum bytes of the line with the digest
+# the maximum characters of an entry's text, larger than any that we write
+MAX_TEXT_CHARACTERS = 2_000
 # the maximum characters of a message in the talk, larger than any that we write
-LONGEST_MESSAGE = 20_000
-MOST = 10**12  # the largest valid count
+MAX_MESSAGE_CHARACTERS = 20_000
+MAX_COUNT = 10**12  # the largest valid count
 _REFERENCE = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
-_FRESH = frozenset({"handoff", "rollover"})
+_FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """The kinds of messages in the talk."""
 
     REQUEST = "request"
@@ -73,7 +74,7 @@ class Kind(StrEnum):
     """The last plan, if the user answered it with words instead of an approval."""
 
 
-_KINDS = frozenset(Kind)
+_MESSAGE_KINDS = frozenset(MessageKind)
 
 
 class TalkMessage(NamedTuple):
@@ -83,7 +84,7 @@ class TalkMessage(NamedTuple):
     the revocation.
     """
 
-    kind: Kind
+    kind: MessageKind
     ref: str
     text: str
     superseded: tuple[tuple[str, str], ...] = ()
@@ -102,10 +103,10 @@ class Digest:
     """The entries by section, and the messages of the ``talk``, oldest first.
 
     ``omitted`` is the number of a section's entries that did not fit. ``git`` is one line on the
-    folder's repository. ``unread`` is the number of ancestors and sub-agents that were too large to
-    read, ``passed_over`` the number of skipped bytes in the middle of the session, ``remarks`` the
+    folder's repository. ``unread_count`` is the number of ancestors and sub-agents that were too large to
+    read, ``skipped_bytes`` the number of skipped bytes in the middle of the session, ``remark_count`` the
     number of messages that are not in the talk. ``secrets`` are texts with secrets, which are never
-    stored or shown; text that is added later must not contain them. ``read_to`` has the numbers of
+    stored or shown; text that is added later must not contain them. ``read_end`` has the numbers of
     bytes and lines of the session that were read, or zeros.
     """
 
@@ -113,13 +114,13 @@ class Digest:
     talk: tuple[TalkMessage, ...] = ()
     omitted: Mapping[str, int] = field(default_factory=dict)
     git: str = ""
-    unread: int = 0
-    passed_over: int = 0
-    remarks: int = 0
+    unread_count: int = 0
+    skipped_bytes: int = 0
+    remark_count: int = 0
     secrets: tuple[str, ...] = field(default=(), compare=False)
-    read_to: tuple[int, int] = field(default=(0, 0), compare=False)
+    read_end: tuple[int, int] = field(default=(0, 0), compare=False)
 
-    def entries_of(self, section: str) -> tuple[DigestEntry, ...]:
+    def section_entries(self, section: str) -> tuple[DigestEntry, ...]:
         """Return the entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
@@ -138,49 +139,57 @@ def select_knowledge(digest: Digest) -> Digest:
     for name, count in digest.omitted.items():
         if name in names:
             omitted[name] = count
-    return replace(digest, sections=sections, talk=(), omitted=omitted, remarks=0)
+    return replace(digest, sections=sections, talk=(), omitted=omitted, remark_count=0)
 
 
-def make_entry(text: str, place: object, note: str = "", most: int = LONGEST) -> DigestEntry:
-    """Make an entry from foreign text: one line of at most ``most`` characters, without secrets and terminal controls.
+def make_entry(
+    text: str, place: object, note: str = "", max_characters: int = MAX_SENTENCE_CHARACTERS
+) -> DigestEntry:
+    """Make an entry from foreign text: one line of at most ``max_characters``, without secrets and terminal controls.
 
     Secrets are removed before the text is shortened, because the rules do not recognize half a
     token.
     """
-    words = cut_line(plain_line(redact_and_learn(text[: most * 8])), most)
-    return DigestEntry(words, str(place), cut_line(plain_line(redact_and_learn(note)), NOTE))
+    words = cut_line(plain_line(redact_and_collect(text[: max_characters * 8])), max_characters)
+    return DigestEntry(
+        words, str(place), cut_line(plain_line(redact_and_collect(note)), MAX_NOTE_CHARACTERS)
+    )
 
 
-def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
-    """Return a digest without secrets: without those in ``texts``, wherever they occur, and those that a rule finds.
+def redact_digest(digest: Digest, secret_texts: Sequence[str]) -> Digest:
+    """Return a digest without the secrets in ``secret_texts`` and without secrets that a rule finds.
 
     Parts of the digest may come from another version.
     """
-    if not texts:  # the talk was already redacted when it was collected
-        return replace(digest, sections=_rewrite_sections(digest, redact_and_learn))
+    if not secret_texts:  # the talk was already redacted when it was collected
+        return replace(digest, sections=_rewrite_sections(digest, redact_and_collect))
     from resume_hooks.redaction.known_secrets import Redactor  # few sessions contain a secret
 
-    return replace(rewrite_digest(digest, Redactor(texts).redact), secrets=tuple(texts))
+    return replace(
+        rewrite_digest(digest, Redactor(secret_texts).redact), secrets=tuple(secret_texts)
+    )
 
 
-def select_parts(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
+def filter_digest(
+    digest: Digest, is_selected: Callable[[DigestEntry | TalkMessage], bool]
+) -> Digest:
     """Return a digest with only the requested entries and messages."""
-    rows = {}
+    selected_entries = {}
     for name, entries in digest.sections.items():
-        rows[name] = tuple(filter(is_wanted, entries))
+        selected_entries[name] = tuple(filter(is_selected, entries))
     sections = {}
-    for name, entries in rows.items():
+    for name, entries in selected_entries.items():
         if entries:
             sections[name] = entries
-    return replace(digest, sections=sections, talk=tuple(filter(is_wanted, digest.talk)))
+    return replace(digest, sections=sections, talk=tuple(filter(is_selected, digest.talk)))
 
 
 def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
     """Return a digest in which ``rewrite`` has rewritten every text."""
     talk = []
     for message in digest.talk:
-        marks = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
-        talk.append(message._replace(text=rewrite(message.text), superseded=marks))
+        revocations = tuple((rewrite(sentence), ref) for sentence, ref in message.superseded)
+        talk.append(message._replace(text=rewrite(message.text), superseded=revocations))
     return replace(digest, sections=_rewrite_sections(digest, rewrite), talk=tuple(talk))
 
 
@@ -195,35 +204,35 @@ def _rewrite_sections(
     return sections
 
 
-def redact_and_learn(text: str) -> str:
+def redact_and_collect(text: str) -> str:
     """Redact a text by the rules. Inside ``secrets_found`` the original text is collected."""
-    clean = _without_secrets(text) if text else ""
-    found = _FOUND.get()
-    if found is not None and clean != text:
-        found.append(text)
-    return clean
+    redacted = _redact_cached(text) if text else ""
+    collected_texts = _COLLECTED_TEXTS.get()
+    if collected_texts is not None and redacted != text:
+        collected_texts.append(text)
+    return redacted
 
 
 @lru_cache(maxsize=4_096)
-def _without_secrets(text: str) -> str:
+def _redact_cached(text: str) -> str:
     """Redact a text. The result is cached, because several sections contain the same text."""
     from resume_hooks.redaction.texts import redact  # search and read only show digests that exist
 
     return redact(text)[0]
 
 
-_FOUND: ContextVar[list[str] | None] = ContextVar("_FOUND", default=None)
+_COLLECTED_TEXTS: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS", default=None)
 
 
 @contextmanager
-def secrets_found() -> Iterator[list[str]]:
+def collect_secret_texts() -> Iterator[list[str]]:
     """Collect the texts in which ``redact_and_learn`` finds secrets, because the secrets may also occur elsewhere."""
-    found: list[str] = []
-    token = _FOUND.set(found)
+    texts: list[str] = []
+    token = _COLLECTED_TEXTS.set(texts)
     try:
-        yield found
+        yield texts
     finally:
-        _FOUND.reset(token)
+        _COLLECTED_TEXTS.reset(token)
 
 
 def digest_texts(digest: Digest) -> Iterator[str]:
@@ -245,17 +254,23 @@ def digest_references(digest: Digest) -> Iterator[str]:
         yield message.ref
 
 
-def digest_record_line(digest: Digest) -> bytes:
+def format_digest_record(digest: Digest) -> bytes:
     """Return the digest's record as a line without its line ending."""
     sections = {}
     for name, entries in digest.sections.items():
         sections[name] = [list(entry) for entry in entries]
-    rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
-    rest["passed_over"] = digest.passed_over
-    rest["remarks"] = digest.remarks
+    fields = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread_count}
+    fields["passed_over"] = digest.skipped_bytes
+    fields["remarks"] = digest.remark_count
     talk = [list(message) for message in digest.talk]
     return orjson.dumps(
-        {"type": DIGEST_KIND, "version": VERSION, **rest, "sections": sections, "talk": talk}
+        {
+            "type": DIGEST_KIND,
+            "version": DIGEST_VERSION,
+            **fields,
+            "sections": sections,
+            "talk": talk,
+        }
     )
 
 
@@ -266,22 +281,25 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     """
     try:
         with open_transcript(file) as stream:
-            rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
+            rows = list(
+                islice(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), MAX_SEARCHED_LINES)
+            )
     except SessionNotFound:
         return None
-    first = parse(rows[0]) if rows else None
+    first_record = parse(rows[0]) if rows else None
     # In a copy of another session, the digest belongs to the other session.
     if (
-        first is None
-        or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH
+        first_record is None
+        or string(mapping(first_record, "continue_metadata"), "continuation_type")
+        not in _FRESH_CHILD_TYPES
     ):
         return None
-    found = (
+    digests = (
         parse_digest(record)
         for raw in rows[1:]
         if DIGEST_KIND.encode() in raw and (record := parse(raw))
     )
-    return next(filter(None, found), None)
+    return next(filter(None, digests), None)
 
 
 def parse_digest(record: Record) -> Digest | None:
@@ -290,30 +308,38 @@ def parse_digest(record: Record) -> Digest | None:
     Malformed parts are skipped, and every entry is on one line.
     """
     version = record.get("version")
-    if kind(record) != DIGEST_KIND or version not in (VERSION, FORMER):
+    if kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
     sections = {
-        name: entries for name in NAMES if (entries := tuple(_parse_entries(rows.get(name))))
+        name: entries
+        for name in SECTION_NAMES
+        if (entries := tuple(_parse_entries(rows.get(name))))
     }
     return Digest(
         sections,
         tuple(
-            _parse_messages(record.get("talk")) if version == VERSION else _parse_former_talk(rows)
+            _parse_messages(record.get("talk"))
+            if version == DIGEST_VERSION
+            else _parse_former_talk(rows)
         ),
-        {name: count for name in NAMES if (count := positive_count(omitted.get(name), MOST))},
-        plain_line(string(record, "git")[:LONGEST_TEXT]),
-        positive_count(record.get("unread"), MOST),
-        positive_count(record.get("passed_over"), MOST),
-        positive_count(record.get("remarks"), MOST),
+        {
+            name: count
+            for name in SECTION_NAMES
+            if (count := positive_count(omitted.get(name), MAX_COUNT))
+        },
+        plain_line(string(record, "git")[:MAX_TEXT_CHARACTERS]),
+        positive_count(record.get("unread"), MAX_COUNT),
+        positive_count(record.get("passed_over"), MAX_COUNT),
+        positive_count(record.get("remarks"), MAX_COUNT),
     )
 
 
 def _parse_entries(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
-        sound = isinstance(row, list) and len(row) == len(DigestEntry._fields)
-        if sound and all(isinstance(cell, str) for cell in row):
-            text, ref, note = (plain_line(cell[:LONGEST_TEXT]) for cell in row)
+        is_well_formed = isinstance(row, list) and len(row) == len(DigestEntry._fields)
+        if is_well_formed and all(isinstance(cell, str) for cell in row):
+            text, ref, note = (plain_line(cell[:MAX_TEXT_CHARACTERS]) for cell in row)
             if text:
                 yield DigestEntry(text, _reference_or_empty(ref), note)
 
@@ -322,19 +348,22 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, list) or len(row) != len(TalkMessage._fields):
             continue
-        name, ref, text, marks = row
-        if not all(isinstance(cell, str) for cell in (name, ref, text)):
+        kind_name, ref, text, revocation_rows = row
+        if not all(isinstance(cell, str) for cell in (kind_name, ref, text)):
             continue
-        if name in _KINDS and (said := _clean_message(text)):
+        if kind_name in _MESSAGE_KINDS and (message_text := _clean_message(text)):
             yield TalkMessage(
-                Kind(name), _reference_or_empty(ref), said, tuple(_parse_marks(marks))
+                MessageKind(kind_name),
+                _reference_or_empty(ref),
+                message_text,
+                tuple(_parse_revocations(revocation_rows)),
             )
 
 
-def _parse_marks(rows: object) -> Iterator[tuple[str, str]]:
+def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
-            yield plain_line(row[0][:LONGEST_TEXT]), _reference_or_empty(row[1])
+            yield plain_line(row[0][:MAX_TEXT_CHARACTERS]), _reference_or_empty(row[1])
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
@@ -342,14 +371,14 @@ def _parse_former_talk(rows: Record) -> list[TalkMessage]:
 
     The first prompt comes first, and the others are in reverse order.
     """
-    goals = list(_parse_entries(rows.get("goal")))
-    asked = []
-    for row in (*goals[:1], *goals[:0:-1]):
-        asked.append(TalkMessage(Kind.REQUEST, row.ref, row.text))
-    last = []
+    goal_entries = list(_parse_entries(rows.get("goal")))
+    requests = []
+    for row in (*goal_entries[:1], *goal_entries[:0:-1]):
+        requests.append(TalkMessage(MessageKind.REQUEST, row.ref, row.text))
+    closing_messages = []
     for row in _parse_entries(rows.get("last")):
-        last.append(TalkMessage(Kind.CLOSING, row.ref, row.text))
-    return [*asked, *last]
+        closing_messages.append(TalkMessage(MessageKind.CLOSING, row.ref, row.text))
+    return [*requests, *closing_messages]
 
 
 def _reference_or_empty(text: str) -> str:
@@ -360,4 +389,6 @@ def _reference_or_empty(text: str) -> str:
 
 def _clean_message(text: str) -> str:
     """Return a text in the form of a message. It may come from another version, or may have been edited."""
-    return "\n".join(row for row in plain_text(text[:LONGEST_MESSAGE]).split("\n") if row.strip())
+    return "\n".join(
+        row for row in plain_text(text[:MAX_MESSAGE_CHARACTERS]).split("\n") if row.strip()
+    )

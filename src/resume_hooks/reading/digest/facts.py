@@ -13,36 +13,36 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from resume_hooks.reading.digest.prose import typed_text, with_pastes
+from resume_hooks.reading.digest.prose import keep_typed_text, mark_pastes
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
-_PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
-TELLING = 2_000  # the number of characters at each end of an output that are inspected
-MIDDLE_LEFT_OUT = "[... the middle of the output is left out ...]"
+_PATH_KEYS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
+MAX_END_CHARACTERS = 2_000  # the number of characters at each end of an output that are inspected
+OMITTED_MIDDLE = "[... the middle of the output is left out ...]"
 """The row that replaces the middle of a long output."""
-_EXIT = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND = compile_lazily(
+_EXIT_CODE = compile_lazily(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
+_BACKGROUND_MESSAGE = compile_lazily(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
 )
-_TASK = compile_lazily(r"\bID: ([\w-]{1,40})")
-_NOTIFICATION = "<task-notification"
+_TASK_ID = compile_lazily(r"\bID: ([\w-]{1,40})")
+_NOTIFICATION_TAG = "<task-notification"
 
-_NOTIFIED = compile_lazily(
+_TASK_NOTIFICATION = compile_lazily(
     r"<task-id>([\w-]{1,40})</task-id>.*?<status>(completed|failed|killed)</status>(?:.*?\(exit code (\d{1,9})\))?",
     re.DOTALL,
 )
 
-SERVER_TOOL = "mcp__"  # the prefix of a server tool's name
-_ANSWERED = (
+SERVER_TOOL_PREFIX = "mcp__"  # the prefix of a server tool's name
+_ANSWER_PREFIXES = (
     "User has answered your questions",
     "The user answered",
     "Your questions have been answered",
 )
-_CHOSEN = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
-_REJECTED = (
+_CHOSEN_ANSWER = compile_lazily(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
+_REJECTION_PREFIXES = (
     f"{records.REJECTION_BEGINNING} proceed with this tool use",
     f"{records.REJECTION_BEGINNING} take this action right now",
 )
@@ -50,14 +50,14 @@ _REJECTED = (
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
 """The JSON that a program prints if its result is empty."""
 
-_CLARIFY = "The user wants to clarify these questions."
+_CLARIFICATION_PREFIX = "The user wants to clarify these questions."
 """The client's text if the user wants to discuss the questions instead of answering them."""
 
-_CLARIFIED = compile_lazily(
+_CLARIFIED_ANSWER = compile_lazily(
     r'^[ \t]*- "([^\n]{1,2000})"\n[ \t]*Answer: ([^\n]{1,2000})', re.MULTILINE
 )
 
-_NOT_RUN = compile_lazily(
+_FORBIDDEN_CALL = compile_lazily(
     r"(?:Error: )?PreToolUse:|Hook PreToolUse:|Permission to use |Claude requested permissions? to |"
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
@@ -67,17 +67,20 @@ _NOT_RUN = compile_lazily(
 Recent clients also mark the record.
 """
 
-_MISFIT = "<tool_use_error>"  # the start of the result of a call that the client could not execute
-_NUMBER = compile_lazily(r"#(\w{1,20})")
-_DONE = frozenset({"completed", "deleted", "cancelled"})
+_INVALID_CALL_TAG = (
+    "<tool_use_error>"  # the start of the result of a call that the client could not execute
+)
+_TASK_NUMBER = compile_lazily(r"#(\w{1,20})")
+_DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-RECENT = 4  # the number of latest prompts that are compared with a queued prompt
-WAITING = 50  # the maximum number of queued prompts that are compared by their text
+MAX_COMPARED_PROMPTS = 4  # the number of latest prompts that are compared with a queued prompt
+# the maximum number of queued prompts that are compared by their text
+MAX_COMPARED_QUEUED_PROMPTS = 50
 
-INTERRUPTION = "[Request interrupted"
+INTERRUPTION_PREFIX = "[Request interrupted"
 """How the client's note of an interruption by the user begins."""
 
-_INSERTED = (
+_INSERTED_PREFIXES = (
     "<channel ",
     "<task-notification",
     "<agent-notification",
@@ -87,7 +90,7 @@ _INSERTED = (
     "<bash-",
     "<command-name>",
     "<codex_internal_context",
-    INTERRUPTION,
+    INTERRUPTION_PREFIX,
     "Operation stopped by hook",
     "Stop hook feedback:",
     "This session is being continued",
@@ -101,7 +104,7 @@ _TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """The other form of our triggers. With `-p`, clients record blocked prompts like all other
 prompts."""
 
-_FOR_CLIENT = compile_lazily(
+_CLIENT_COMMAND = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
@@ -116,22 +119,22 @@ _BASH_INPUT = compile_lazily(r"\A\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
 _BASH_OUTPUT = compile_lazily(r"<bash-(?:stdout|stderr)>(.*?)</bash-(?:stdout|stderr)>", re.DOTALL)
 
 
-def words_of_command(text: str) -> str:
+def read_command_words(text: str) -> str:
     """Return the words about the work in a client command such as ``/compact <text>``, or ``""`` if there are none."""
-    name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
-    words = given[1].strip() if given else ""
+    command, arguments = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
+    words = arguments[1].strip() if arguments else ""
     if (
-        name is None
+        command is None
         or len(words.split()) < records.MIN_PLAN_WORDS
-        or name[1].startswith("/resume-hooks:")
+        or command[1].startswith("/resume-hooks:")
     ):
         return ""
-    if _SETS_CLIENT.match(name[1]) is None:
-        return f"{name[1]} {words}"
+    if _CONFIGURATION_COMMAND.match(command[1]) is None:
+        return f"{command[1]} {words}"
     return ""
 
 
-def shell_command_of_user(text: str) -> str:
+def read_user_shell_command(text: str) -> str:
     """Return the shell command that the user ran with ``!``, or ``""`` for any other text."""
     match = _BASH_INPUT.match(text)
     if match and match[1].strip():
@@ -139,25 +142,28 @@ def shell_command_of_user(text: str) -> str:
     return ""
 
 
-def shell_output_of_user(text: str) -> str:
+def read_user_shell_output(text: str) -> str:
     """Return the output of a command that the user ran with ``!``, or ``""`` for any other text."""
     if not text.lstrip().startswith(("<bash-stdout>", "<bash-stderr>")):
         return ""
     return "\n".join(part.strip() for part in _BASH_OUTPUT.findall(text) if part.strip())
 
 
-_SETS_CLIENT = compile_lazily(
+_CONFIGURATION_COMMAND = compile_lazily(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
 """Commands that configure the client, so their arguments are not about the work."""
 
-_HANDED = frozenset({"", "attached", "delivered_as_tool_result"})
+_DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
 """The reasons in queue records of prompts that reached the model.
 
 Older clients give no reason. With any other reason, the prompt was cancelled or blocked by a hook.
 """
 
-_FOR_US = ("/", ">")  # the prefixes of queued texts that may be for the client or for this program
+_QUEUED_COMMAND_PREFIXES = (
+    "/",
+    ">",
+)  # the prefixes of queued texts that may be for the client or for this program
 
 
 class RecordPlace(NamedTuple):
@@ -175,20 +181,20 @@ class RecordPlace(NamedTuple):
 class Quote(NamedTuple):
     """A text, its position, and the uuid of its record, or ``""``.
 
-    ``correcting`` means that the user stopped or refused the current work. ``shown`` is a prompt
+    ``is_correction`` means that the user stopped or refused the current work. ``text_with_pastes`` is a prompt
     with its pasted texts, or ``""`` if there are none.
     """
 
     text: str
     place: RecordPlace
     uuid: str = ""
-    correcting: bool = False
-    shown: str = ""
+    is_correction: bool = False
+    text_with_pastes: str = ""
 
     @property
-    def full(self) -> str:
+    def full_text(self) -> str:
         """Return the text with its pasted texts."""
-        return self.shown or self.text
+        return self.text_with_pastes or self.text
 
 
 class ShellRun(NamedTuple):
@@ -196,44 +202,44 @@ class ShellRun(NamedTuple):
 
     ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is its
     exit status, or None if it is unknown. ``failed`` is a separate field, because old clients
-    report no status for a failed command. ``answered`` is the position of its ``output``.
+    report no status for a failed command. ``result_place`` is the position of its ``output``.
     """
 
     command: str
     place: RecordPlace
-    answered: RecordPlace
+    result_place: RecordPlace
     folder: str
     status: int | None
     failed: bool
     output: str
-    background: bool = False
+    is_background: bool = False
 
 
 class PendingCall(NamedTuple):
     """A tool call that has no result yet, and the call's folder."""
 
     tool: str
-    given: Mapping[str, Any]
+    inputs: Mapping[str, Any]
     place: RecordPlace
     folder: str = ""
 
     def first_text(self, *keys: str) -> str:
         """Return the first of some inputs that is a non-empty text, or ``""``."""
         return next(
-            (value for key in keys if isinstance(value := self.given.get(key), str) and value), ""
+            (value for key in keys if isinstance(value := self.inputs.get(key), str) and value), ""
         )
 
     def paths(self) -> list[str]:
         """Return the files that the call names."""
-        given = self.given
-        return [path for key in _PATHS if (path := given.get(key)) and isinstance(path, str)]
+        given = self.inputs
+        return [path for key in _PATH_KEYS if (path := given.get(key)) and isinstance(path, str)]
 
 
 class Refusal(NamedTuple):
     """A call that was not executed, with the words of the user or, if ``by_user`` is false, of a rule."""
 
     call: PendingCall
-    said: Quote
+    quote: Quote
     by_user: bool
 
 
@@ -252,14 +258,14 @@ class FileChange(NamedTuple):
 
 
 class TaskEnding(NamedTuple):
-    """The end of a background command: its ``task``, and its exit status if that is known."""
+    """The end of a background command: its ``task_id``, and its exit status if that is known."""
 
-    task: str
+    task_id: str
     status: int | None
     failed: bool
 
 
-def refusal_in_answer(
+def find_refusal(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> Refusal | None:
     """Return the refusal by the user, or by a rule of the client, that a result contains.
@@ -270,79 +276,90 @@ def refusal_in_answer(
     refusal only as an error, and a server may use the same words. The result of a file change
     always comes from the client.
     """
-    uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
-    is_clients = call.tool in records.WRITING_TOOLS or (
-        records.is_error(block) and not call.tool.startswith(SERVER_TOOL)
+    uuid, denial_kind = string(record, "uuid"), string(record, "toolDenialKind")
+    is_from_client = call.tool in records.WRITING_TOOLS or (
+        records.is_error(block) and not call.tool.startswith(SERVER_TOOL_PREFIX)
     )
-    if denied == "user-rejected" or (is_clients and text.startswith(_REJECTED)):
-        said = text.partition("the user said:\n")[2].strip()
-        if said.startswith(_CLARIFY):
+    if denial_kind == "user-rejected" or (is_from_client and text.startswith(_REJECTION_PREFIXES)):
+        words = text.partition("the user said:\n")[2].strip()
+        if words.startswith(_CLARIFICATION_PREFIX):
             return None
-        return Refusal(call, Quote(said, place, uuid), by_user=True)
-    if records.is_error(block) and (denied not in {"", "interrupted"} or _NOT_RUN.match(text)):
-        return Refusal(call, Quote(text[:TELLING], place, uuid), by_user=False)
+        return Refusal(call, Quote(words, place, uuid), by_user=True)
+    if records.is_error(block) and (
+        denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL.match(text)
+    ):
+        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], place, uuid), by_user=False)
     return None
 
 
-def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
+def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
     """Return the questions of a call with the chosen answers, or an empty list if the user did not answer.
 
     Clients record the answers in ``details``. For older clients, ``text`` is searched for the
     questions' own words, which may contain anything, including quotes.
     """
-    noted = records.mapping(details, "answers")
+    recorded_answers = records.mapping(details, "answers")
     pairs = [
         (question, answer[: len(text)])
-        for question, answer in noted.items()
+        for question, answer in recorded_answers.items()
         if isinstance(answer, str)
     ]
-    if pairs or not text.startswith(_ANSWERED):
+    if pairs or not text.startswith(_ANSWER_PREFIXES):
         return pairs
-    place = 0
-    for row in records.objects(call.given.get("questions")):
+    search_start = 0
+    for row in records.objects(call.inputs.get("questions")):
         question = string(row, "question")
-        asked = text.find(f'"{question}"', place)
-        if question and asked >= 0:
-            answer = _CHOSEN.match(text, asked + len(question) + 2)
+        question_start = text.find(f'"{question}"', search_start)
+        if question and question_start >= 0:
+            answer = _CHOSEN_ANSWER.match(text, question_start + len(question) + 2)
         else:
             answer = None
         if answer is not None:
             pairs.append((question, answer[1]))
-            place = answer.end()
+            search_start = answer.end()
     return pairs
 
 
-def clarified_answers(text: str) -> list[tuple[str, str]]:
+def find_clarified_answers(text: str) -> list[tuple[str, str]]:
     """Return the questions that a user answered before asking to discuss the others."""
-    if _CLARIFY in text:
-        return _CLARIFIED.findall(text)
+    if _CLARIFICATION_PREFIX in text:
+        return _CLARIFIED_ANSWER.findall(text)
     return []
 
 
-def make_run(
+def make_shell_run(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> ShellRun | None:
     """Return the outcome of a shell command, or None if it did not run or its result was trimmed."""
     command = call.first_text("command")
-    if not command or is_placeholder(command) or text.startswith(_MISFIT):
+    if not command or is_placeholder(command) or text.startswith(_INVALID_CALL_TAG):
         return None
-    more = records.tool_details(record)
+    details = records.tool_details(record)
     failed = (
-        records.is_error(block) or more.get("interrupted") is True or text.startswith(INTERRUPTION)
+        records.is_error(block)
+        or details.get("interrupted") is True
+        or text.startswith(INTERRUPTION_PREFIX)
     )
-    background = records.TASK_FIELD in block or _runs_in_background(more, text)
-    match = _EXIT.match(text)
+    is_background = records.TASK_FIELD in block or _runs_in_background(details, text)
+    match = _EXIT_CODE.match(text)
     if records.EXIT_STATUS_FIELD in block:
         status = _recorded_status(block, failed=failed)
     elif match:
         status = int(match[1])
-    elif failed or background:
+    elif failed or is_background:
         status = None
     else:
         status = 0
     output = _shorten_output(text)
     return ShellRun(
-        command, call.place, place, call.folder, status, failed or bool(status), output, background
+        command,
+        call.place,
+        place,
+        call.folder,
+        status,
+        failed or bool(status),
+        output,
+        is_background,
     )
 
 
@@ -363,11 +380,11 @@ def update_polled_run(run: ShellRun, block: Record, text: str, place: RecordPlac
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.positive_count(block[records.EXIT_STATUS_FIELD])
     return run._replace(
-        answered=place,
+        result_place=place,
         status=status,
         failed=records.is_error(block),
         output=_shorten_output("\n".join(filter(None, (run.output, text)))),
-        background=records.TASK_FIELD in block,
+        is_background=records.TASK_FIELD in block,
     )
 
 
@@ -375,54 +392,56 @@ def _shorten_output(text: str) -> str:
     """Return the output of a command from the text of its result: the ends of a long one."""
     if is_placeholder(text):
         return ""
-    if len(text) > 2 * TELLING:
+    if len(text) > 2 * MAX_END_CHARACTERS:
         return _keep_output_ends(text)
     return text
 
 
 def _keep_output_ends(output: str) -> str:
     """Return the start and the end of a long output, without partial rows."""
-    head, tail = output[:TELLING], output[-TELLING:]
-    last_end, first_end = head.rfind("\n"), tail.find("\n")
-    if last_end > 0:
-        head = head[:last_end]
-    if first_end >= 0:
-        tail = tail[first_end + 1 :]
-    return f"{head}\n{MIDDLE_LEFT_OUT}\n{tail}"
+    head, tail = output[:MAX_END_CHARACTERS], output[-MAX_END_CHARACTERS:]
+    head_end, tail_start = head.rfind("\n"), tail.find("\n")
+    if head_end > 0:
+        head = head[:head_end]
+    if tail_start >= 0:
+        tail = tail[tail_start + 1 :]
+    return f"{head}\n{OMITTED_MIDDLE}\n{tail}"
 
 
 def find_task_id(record: Record, block: Record, text: str) -> str:
     """Return the task id of a background command, or ``""`` if it is unknown."""
     if task := string(block, records.TASK_FIELD):
         return task
-    more = records.tool_details(record)
-    match = _TASK.search(text[:TELLING])
-    return string(more, "backgroundTaskId") or (match[1] if match else "")
+    details = records.tool_details(record)
+    match = _TASK_ID.search(text[:MAX_END_CHARACTERS])
+    return string(details, "backgroundTaskId") or (match[1] if match else "")
 
 
-def task_ending(text: str) -> TaskEnding | None:
+def parse_task_ending(text: str) -> TaskEnding | None:
     """Return the end of a background command, as the client's notification reports it."""
-    if text.startswith(_NOTIFICATION):
-        match = _NOTIFIED.search(text[: 2 * TELLING])
+    if text.startswith(_NOTIFICATION_TAG):
+        match = _TASK_NOTIFICATION.search(text[: 2 * MAX_END_CHARACTERS])
     else:
         match = None
     if match is None:
         return None
-    worked = match[2] == "completed" and int(match[3] or 0) == 0
-    return TaskEnding(match[1], int(match[3]) if match[3] else 0 if worked else None, not worked)
+    has_succeeded = match[2] == "completed" and int(match[3] or 0) == 0
+    return TaskEnding(
+        match[1], int(match[3]) if match[3] else 0 if has_succeeded else None, not has_succeeded
+    )
 
 
-def _runs_in_background(more: Record, text: str) -> bool:
-    return "backgroundTaskId" in more or _BACKGROUND.match(text) is not None
+def _runs_in_background(details: Record, text: str) -> bool:
+    return "backgroundTaskId" in details or _BACKGROUND_MESSAGE.match(text) is not None
 
 
-_SKILL = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
-_REPORT = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
+_SKILL_FOLDER = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
+_REPORT_RESULT = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
 
 
-def skill_loaded(text: str) -> str:
+def find_skill_name(text: str) -> str:
     """Return the name of the skill whose text the client loaded, or ``""`` for any other text."""
-    match = _SKILL.match(text)
+    match = _SKILL_FOLDER.match(text)
     if match:
         return match[1].strip()
     return ""
@@ -430,7 +449,7 @@ def skill_loaded(text: str) -> str:
 
 def find_report(text: str) -> str:
     """Return a background sub-agent's report from the client's notification, or ``""`` for any other text."""
-    match = _REPORT.search(text)
+    match = _REPORT_RESULT.search(text)
     if match:
         return match[1].strip()
     return ""
@@ -446,11 +465,11 @@ class Todo(NamedTuple):
     """The order of the record that last set its status."""
 
 
-class OpenList:
+class TodoList:
     """The todos and tasks of a lineage. Tasks are numbered separately in each session."""
 
     def __init__(self) -> None:
-        self.used = False
+        self.was_used = False
         """Whether a todo list or task was ever written."""
         self._todos: list[Todo] = []
         self._tasks: dict[tuple[str, str], Todo] = {}
@@ -458,17 +477,17 @@ class OpenList:
 
     def write_todos(self, call: PendingCall) -> None:
         """Replace the todo list by the list that a call contains."""
-        self.used = True
+        self.was_used = True
         self._todos = [
             Todo(string(row, "content"), string(row, "status"), call.place, call.place.order)
-            for row in objects(call.given.get("todos"))
+            for row in objects(call.inputs.get("todos"))
             if string(row, "content")
         ]
 
     def create_task(self, call: PendingCall, answer: str) -> None:
         """Add a task. Its number is in the result."""
-        self.used = True
-        number = _NUMBER.search(answer)
+        self.was_used = True
+        number = _TASK_NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
         text = call.first_text("subject", "description")
         self._tasks[key] = Todo(text, "pending", call.place, call.place.order)
@@ -479,7 +498,7 @@ class OpenList:
 
         If the session has no such task, its latest ancestor's task is changed.
         """
-        number = call.given.get("taskId")
+        number = call.inputs.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
         if not key:
@@ -491,12 +510,12 @@ class OpenList:
             task = task._replace(status=status, updated_at=call.place.order)
         self._tasks[key] = task
 
-    def open_todos(self) -> list[Todo]:
+    def list_open_todos(self) -> list[Todo]:
         """Return the unfinished todos in the order in which they were written."""
         rows = (*self._tasks.values(), *self._todos)
         todos = []
         for row in rows:
-            if row.text and row.status not in _DONE:
+            if row.text and row.status not in _DONE_STATUSES:
                 todos.append(row)
         return todos
 
@@ -506,58 +525,67 @@ class OpenList:
         rows = (*self._tasks.values(), *self._todos)
         return max((row.updated_at for row in rows), default=0)
 
-    def is_done_since(self, order: int) -> bool:
+    def is_done_after(self, order: int) -> bool:
         """Check whether a list was written after a record and everything in it is done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
             if row.place.order > order:
                 rows.append(row)
-        return bool(rows) and all(row.status in _DONE for row in rows)
+        return bool(rows) and all(row.status in _DONE_STATUSES for row in rows)
 
 
 def _is_for_client(entry: Quote) -> bool:
     """Check whether a queued entry is for the client or for this program. Newer clients omit a command's text."""
-    return not entry.text or entry.text.lstrip().startswith(_FOR_US)
+    return not entry.text or entry.text.lstrip().startswith(_QUEUED_COMMAND_PREFIXES)
 
 
 class Prompts:
     """The prompts of a lineage, oldest first."""
 
     def __init__(self) -> None:
-        self.said: list[Quote] = []
+        self.quotes: list[Quote] = []
         self._queue: deque[Quote] = deque()
         # The command that the last record took out of the queue, as far as is known.
         self._dequeued_command: Quote | None = None
         self._is_command_running = False
 
-    def take_prompt(self, said: Quote) -> bool:
+    def add_prompt(self, quote: Quote) -> bool:
         """Process a prompt. Return False if the text is not a prompt, or if it is already known from the queue."""
-        text, shown = typed_text(said.text), with_pastes(said.text)
-        if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
-            return False
-        self._return_command(said.text)
-        if not shown or any(
-            not known.uuid and known.full == shown for known in self.said[-RECENT:]
+        text, full_text = keep_typed_text(quote.text), mark_pastes(quote.text)
+        if (
+            text.startswith(_INSERTED_PREFIXES)
+            or _CLIENT_COMMAND.match(text)
+            or _TRIGGER.match(text)
         ):
             return False
-        self.said.append(said._replace(text=text, shown="" if shown == text else shown))
+        self._return_command(quote.text)
+        if not full_text or any(
+            not prompt.uuid and prompt.full_text == full_text
+            for prompt in self.quotes[-MAX_COMPARED_PROMPTS:]
+        ):
+            return False
+        self.quotes.append(
+            quote._replace(text=text, text_with_pastes="" if full_text == text else full_text)
+        )
         return True
 
-    def take_words(self, said: Quote) -> None:
+    def add_words(self, quote: Quote) -> None:
         """Process words of the user that are not a prompt: a command's arguments, or the output of the user's shell."""
-        self.said.append(said)
+        self.quotes.append(quote)
 
-    def extend_last(self, more: str, place: RecordPlace) -> None:
+    def append_shell_output(self, output: str, place: RecordPlace) -> None:
         """Add the output of the user's own command to the command, if there was no message in between."""
-        last = self.said[-1] if self.said else None
+        last_quote = self.quotes[-1] if self.quotes else None
         if (
-            last is not None
-            and last.text.startswith("! ")
-            and last.place.session_id == place.session_id
+            last_quote is not None
+            and last_quote.text.startswith("! ")
+            and last_quote.place.session_id == place.session_id
         ):
-            self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
+            self.quotes[-1] = last_quote._replace(
+                text_with_pastes=f"{last_quote.full_text}\n[it printed:]\n{output}"
+            )
 
-    def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
+    def process_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
         """Process a queue record. Return the prompt that it passed to the model, or None."""
         operation, content = string(record, "operation"), string(record, "content")
         self._is_command_running = False
@@ -566,15 +594,15 @@ class Prompts:
         elif operation == "popAll":
             self._queue.clear()
         elif operation in {"dequeue", "remove"} and self._queue:
-            entry = self._find_entry(content, operation)
-            self._queue.remove(entry)
-            self._is_command_running = _is_for_client(entry)
+            queued_prompt = self._find_entry(content, operation)
+            self._queue.remove(queued_prompt)
+            self._is_command_running = _is_for_client(queued_prompt)
             self._dequeued_command = None
             if self._is_command_running:
-                self._dequeued_command = entry
-            handed = operation == "remove" and string(record, "reason") in _HANDED
-            if handed and self.take_prompt(entry):
-                return entry
+                self._dequeued_command = queued_prompt
+            was_delivered = operation == "remove" and string(record, "reason") in _DELIVERY_REASONS
+            if was_delivered and self.add_prompt(queued_prompt):
+                return queued_prompt
         return None
 
     def _find_entry(self, content: str, operation: str) -> Quote:
@@ -583,13 +611,13 @@ class Prompts:
         A ``dequeue`` record without a text takes the first command. The client records the entries
         in the order in which its hooks finish, so a command can follow prompts that it precedes.
         """
-        for entry in islice(self._queue, WAITING):
+        for queued_prompt in islice(self._queue, MAX_COMPARED_QUEUED_PROMPTS):
             if content:
-                is_match = entry.text == content
+                is_match = queued_prompt.text == content
             else:
-                is_match = operation == "dequeue" and _is_for_client(entry)
+                is_match = operation == "dequeue" and _is_for_client(queued_prompt)
             if is_match:
-                return entry
+                return queued_prompt
         return self._queue[0]
 
     def _return_command(self, prompt: str) -> None:
@@ -597,7 +625,7 @@ class Prompts:
         command = self._dequeued_command
         if command is None:
             return
-        for entry in islice(self._queue, WAITING):
+        for entry in islice(self._queue, MAX_COMPARED_QUEUED_PROMPTS):
             if entry.text == prompt:
                 self._queue.remove(entry)
                 self._queue.appendleft(command)
@@ -605,21 +633,21 @@ class Prompts:
                 self._is_command_running = False
                 return
 
-    def end_file(self, counts: Callable[[Quote], bool]) -> bool:
-        """Keep only the prompts that ``counts`` accepts.
+    def end_file(self, is_quote_live: Callable[[Quote], bool]) -> bool:
+        """Keep only the prompts that ``is_quote_live`` accepts.
 
         Return whether a queued prompt is now the latest. A prompt behind the command that last left
         the queue does not count: the client sends it after the command, or the session that the
         command opens has it in its input box.
         """
-        self.said = [said for said in self.said if counts(said)]
+        self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
         if self._is_command_running:
             self._queue.clear()
             self._is_command_running = False
         self._dequeued_command = None
-        left = []
-        for said in self._queue:
-            if not _is_for_client(said):
-                left.append(said)
+        remaining = []
+        for quote in self._queue:
+            if not _is_for_client(quote):
+                remaining.append(quote)
         self._queue.clear()
-        return sum(self.take_prompt(said) for said in left) > 0
+        return sum(self.add_prompt(quote) for quote in remaining) > 0

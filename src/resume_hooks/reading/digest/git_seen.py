@@ -15,19 +15,19 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-_BRANCH = compile_lazily(
+_BRANCH_OUTPUT = compile_lazily(
     r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
     r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
-_ASKS_BRANCH = compile_lazily(
+_BRANCH_QUERY = compile_lazily(
     r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
 )
 
 
-MOST_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
+MAX_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
 
 
-class CheckoutSeen(NamedTuple):
+class SessionCheckout(NamedTuple):
     """A folder with a checkout, and the last branch of that checkout in git's output."""
 
     folder: str
@@ -35,101 +35,104 @@ class CheckoutSeen(NamedTuple):
     place: RecordPlace
 
 
-class GitSeen(NamedTuple):
+class SessionGit(NamedTuple):
     """The last branch that git or the client named, and the positions of the session's last commit and last push.
 
     The branch is ``""`` if it is unknown. ``checkouts`` are the folders whose branch is known, the
-    latest first. ``switched_at`` is the order of the command that last changed the branch, or 0.
+    latest first. ``switch_order`` is the order of the command that last changed the branch, or 0.
     """
 
     branch: str
-    checkouts: tuple[CheckoutSeen, ...]
+    checkouts: tuple[SessionCheckout, ...]
     commit: RecordPlace | None
     push: RecordPlace | None
-    switched_at: int
+    switch_order: int
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 """A command that ran, and the simple commands that it consists of."""
 
 
-def git_seen(
-    commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int], home: str = ""
-) -> GitSeen:
+def collect_session_git(
+    commands: Sequence[ParsedRun],
+    client_branch: str,
+    removal_orders: Mapping[str, int],
+    home: str = "",
+) -> SessionGit:
     """Return the state of git after a session's commands, oldest first.
 
-    ``noted`` is the branch according to the client. ``removed_at`` has, for each removed folder,
+    ``client_branch`` is the branch according to the client. ``removal_orders`` has, for each removed folder,
     the order of the command that removed it. ``home`` is the session's folder, whose checkout comes
     first.
     """
     branches: dict[str, str] = {}
-    checkouts: dict[str, CheckoutSeen] = {}
-    switched_at = 0
+    checkouts: dict[str, SessionCheckout] = {}
+    switch_order = 0
     for run, parts in commands:
-        branch = branch_named(run)
+        branch = read_branch(run)
         if not branch:
             continue
         folder = find_run_folder(run, parts)
         if branches.get(folder, branch) != branch or "Switched to" in run.output:
-            switched_at = run.place.order
+            switch_order = run.place.order
         branches[folder] = branch
-        if removed_at.get(folder, 0) <= run.place.order:
+        if removal_orders.get(folder, 0) <= run.place.order:
             checkouts.pop(folder, None)  # the latest one must be the last one
-            checkouts[folder] = CheckoutSeen(folder, branch, run.answered)
+            checkouts[folder] = SessionCheckout(folder, branch, run.result_place)
     latest_first = list(reversed(checkouts.values()))
-    named = [each for each in latest_first if each.folder]
-    named.sort(key=lambda each: each.folder != home)
-    return GitSeen(
-        latest_first[0].branch if latest_first else noted,
-        tuple(named[:MOST_CHECKOUTS]),
+    known_checkouts = [checkout for checkout in latest_first if checkout.folder]
+    known_checkouts.sort(key=lambda checkout: checkout.folder != home)
+    return SessionGit(
+        latest_first[0].branch if latest_first else client_branch,
+        tuple(known_checkouts[:MAX_CHECKOUTS]),
         _find_last_run(commands, "commit"),
         _find_last_run(commands, "push"),
-        switched_at,
+        switch_order,
     )
 
 
-@lru_cache(maxsize=shell.REMEMBERED)
-def branch_named(run: ShellRun) -> str:
+@lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
+def read_branch(run: ShellRun) -> str:
     """Return the last branch in a command's output, or ``""``."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH.findall(f"\n{run.output}")  # faster than a pattern with \A
+        rows = _BRANCH_OUTPUT.findall(f"\n{run.output}")  # faster than a pattern with \A
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
                 continue  # in other output "## " begins a heading
             return next(str(name) for name in row if name)
-    if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
+    if _BRANCH_QUERY.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
     return ""
 
 
 def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     """Return the folder in which a command ran, or ``""`` if it is unknown."""
-    moved = shell.folder_after_cd(parts)
-    if run.folder and moved is not None:
-        return posixpath.normpath(posixpath.join(run.folder, moved))
+    target = shell.find_start_folder(parts)
+    if run.folder and target is not None:
+        return posixpath.normpath(posixpath.join(run.folder, target))
     return ""
 
 
-def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
+def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
     """Yield the folders that commands removed (worktrees, and by ``rm -r``), each with the order of its command."""
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):
             continue
         base = find_run_folder(run, parts)
         for words, _ in parts:
-            for folder in _removed_by(words):
+            for folder in _list_removed_folders(words):
                 yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
 
 
-_RECURSIVE = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
+_RECURSIVE_OPTION = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 
-def _removed_by(words: tuple[str, ...]) -> list[str]:
+def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
     """Return the folders that a simple command removes, as written in it."""
     operands = shell.select_operands(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
-    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE.match(word) for word in words[1:])
+    is_recursive = words[:1] == ("rm",) and any(_RECURSIVE_OPTION.match(word) for word in words[1:])
     if is_recursive:
         return operands
     return []
@@ -140,6 +143,6 @@ def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | No
         if run.failed or verb not in run.command:
             continue
         for words, _ in parts:
-            if words[:1] == ("git",) and [*shell.git_words(words)][:1] == [verb]:
+            if words[:1] == ("git",) and [*shell.list_git_words(words)][:1] == [verb]:
                 return run.place
     return None

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.reading.digest.talk import TYPED
+from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 ROW = 420  # the maximum characters of a row
@@ -88,39 +88,41 @@ def is_announcement_at_end(said: Quote) -> bool:
 
 def _steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
-    text = redact_and_learn(said.text)
+    text = redact_and_collect(said.text)
     sentences = prose.sentences_at_end(text)
     if is_announcement_at_end(said) and sentences:
         if is_at_work:
             label = "announced before the last calls"
         else:
             label = "announced, and not done"
-        yield make_entry(f'{label}: "{sentences[-1]}"', said.place, most=ROW)
+        yield make_entry(f'{label}: "{sentences[-1]}"', said.place, max_characters=ROW)
     if is_announcement_at_end(said) or is_at_work:
         return
     asked = prose.request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(asked)):
-        yield make_entry(f'the answer to: "{asked}"', said.place, most=ROW)
+        yield make_entry(f'the answer to: "{asked}"', said.place, max_characters=ROW)
     elif asked:
-        yield make_entry(f'offered, and not taken up: "{asked}"', said.place, most=ROW)
+        yield make_entry(f'offered, and not taken up: "{asked}"', said.place, max_characters=ROW)
     steps = _steps_under_heading(text)
     if not steps:
         for sentence in sentences[-2 * STEPS :]:
             if _NAMED.search(prose.with_straight_apostrophes(sentence)) and sentence not in asked:
                 steps.append(sentence)
     for step in steps[:STEPS]:
-        yield make_entry(f'named in the last answer: "{step}"', said.place, most=ROW)
+        yield make_entry(f'named in the last answer: "{step}"', said.place, max_characters=ROW)
 
 
 def _steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
     for said in reversed(facts.closing_quotes[-EARLIER:]):
-        later = [prompt for prompt in facts.prompts.said if prompt.place.order > said.place.order]
+        later = [prompt for prompt in facts.prompts.quotes if prompt.place.order > said.place.order]
         if not all(_only_settles(prompt) for prompt in later):
             return
-        steps = _steps_under_heading(redact_and_learn(said.text))
+        steps = _steps_under_heading(redact_and_collect(said.text))
         for step in steps[:STEPS]:
-            yield make_entry(f'named before the last commit: "{step}"', said.place, most=ROW)
+            yield make_entry(
+                f'named before the last commit: "{step}"', said.place, max_characters=ROW
+            )
         if steps:
             return
 
@@ -133,13 +135,15 @@ def _only_settles(prompt: Quote) -> bool:
 def _work_put_off(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's sentences that put work off, the latest first."""
     count = 0
-    for said in reversed(facts.prompts.said[-PUT_OFF:]):
-        if len(said.text) > TYPED or said.place in facts.foreign_prompts:
+    for said in reversed(facts.prompts.quotes[-PUT_OFF:]):
+        if len(said.text) > MAX_TYPED_CHARACTERS or said.place in facts.foreign_prompts:
             continue
-        for sentence in prose.split_sentences(redact_and_learn(prose.typed_text(said.text))):
+        for sentence in prose.split_sentences(redact_and_collect(prose.keep_typed_text(said.text))):
             if _LATER.search(sentence) and not prose.is_question(sentence) and count < LISTED:
                 count += 1
-                yield make_entry(f'put off by the user: "{sentence}"', said.place, most=ROW)
+                yield make_entry(
+                    f'put off by the user: "{sentence}"', said.place, max_characters=ROW
+                )
 
 
 def _steps_under_heading(text: str) -> list[str]:

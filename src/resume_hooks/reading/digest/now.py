@@ -13,35 +13,35 @@ from collections.abc import Collection, Iterator, Sequence
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import (
-    CUT_INTO,
-    WENT_ON,
+    TURN_CUT_SHORT,
+    WORK_CONTINUED,
     DigestEntry,
     make_entry,
-    redact_and_learn,
+    redact_and_collect,
 )
 from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
-from resume_hooks.reading.digest.git_seen import GitSeen
+from resume_hooks.reading.digest.git_seen import SessionGit
 from resume_hooks.reading.digest.next_steps import is_announcement_at_end
-from resume_hooks.reading.digest.open_calls import newest_proposal
+from resume_hooks.reading.digest.open_calls import find_newest_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import TEMPORARY, Paths
+from resume_hooks.reading.digest.work import TEMPORARY_PATH, SessionPaths
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-PULL_REQUEST = "pull request of this branch"
-ALL_DONE = "the task list after it is done, but may not cover all of it"
-WAITING = "staged for the next commit"
-NEW = "not tracked by git"
-FILES = 8  # the maximum number of uncommitted files that are named
-NAMES = 270  # the maximum characters of these names
-_DETACHED = "HEAD"  # the text that the client records if there is no branch
-RUNNING = 3  # the maximum number of running sub-agents and commands that are named
-PLAN = 4_000  # the number of characters of a plan that are searched for its title
-CUT_OFF = 460  # the maximum characters of an unanswered call, or of a line of files
-DOCUMENTS = 2  # the maximum number of named documents that should be read first
-_DOCUMENT = compile_lazily(
+PULL_REQUEST_LABEL = "pull request of this branch"
+ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
+STAGED_LABEL = "staged for the next commit"
+UNTRACKED_LABEL = "not tracked by git"
+MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
+MAX_NAMES_CHARACTERS = 270  # the maximum characters of these names
+_DETACHED_BRANCH = "HEAD"  # the text that the client records if there is no branch
+MAX_RUNNING_TASKS = 3  # the maximum number of running sub-agents and commands that are named
+MAX_PLAN_CHARACTERS = 4_000  # the number of characters of a plan that are searched for its title
+MAX_ROW_CHARACTERS = 460  # the maximum characters of an unanswered call, or of a line of files
+MAX_DOCUMENTS = 2  # the maximum number of named documents that should be read first
+_STATE_DOCUMENT = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
@@ -51,20 +51,20 @@ _DOCUMENT = compile_lazily(
 
 def list_present_state(
     facts: LineageFacts,
-    paths: Paths,
-    git: RepositoryState,
-    seen: GitSeen,
+    paths: SessionPaths,
+    repository: RepositoryState,
+    session_git: SessionGit,
     states: FileStates,
     session_id: str,
-    requests: PullRequests,
+    pull_requests: PullRequests,
 ) -> Iterator[DigestEntry]:
     """Yield the lines, the most urgent first.
 
-    ``session_id`` is the latest session. ``seen``, ``states`` and ``requests`` are the states of
+    ``session_id`` is the latest session. ``session_git``, ``states`` and ``pull_requests`` are the states of
     git, of the files and of pull requests, as the session's commands show them.
     """
-    yield from _lines_of_repository(facts, paths, git, seen, states)
-    yield from _lines_of_pull_requests(requests, git, seen)
+    yield from _list_repository_state(facts, paths, repository, session_git, states)
+    yield from _lines_of_pull_requests(pull_requests, repository, session_git)
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
@@ -74,63 +74,69 @@ def list_present_state(
         yield DigestEntry(
             "plan mode is on: nothing is to be changed before the user approves a plan"
         )
-    yield from _lines_to_read(facts, paths, seen.commit)
-    interruption = _interruption_of_last_request(facts)
+    yield from _list_documents(facts, paths, session_git.commit)
+    interruption = _find_last_interruption(facts)
     if interruption is not None:
         yield make_entry("the user interrupted the work on the last request", interruption.place)
-    yield from _answered_request(facts, session_id)
+    yield from _list_answered_request(facts, session_id)
 
 
-def list_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the work that was in progress at the session's end: a call, an unfinished request, sub-agents, commands."""
     if facts.unanswered_call is not None:
         call = facts.unanswered_call
-        what = call.first_text("command", "prompt", "file_path", "description")
+        subject = call.first_text("command", "prompt", "file_path", "description")
         yield make_entry(
-            f"the session ends before this call was answered: {call.tool} {what}",
+            f"the session ends before this call was answered: {call.tool} {subject}",
             call.place,
-            most=CUT_OFF,
+            max_characters=MAX_ROW_CHARACTERS,
         )
-    yield from _unfinished_request(facts)
-    yield from _lines_at_work(facts, session_id)
+    yield from _list_unfinished_request(facts)
+    yield from _list_running_work(facts, session_id)
 
 
-def _lines_of_repository(
-    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, states: FileStates
+def _list_repository_state(
+    facts: LineageFacts,
+    paths: SessionPaths,
+    repository: RepositoryState,
+    session_git: SessionGit,
+    states: FileStates,
 ) -> Iterator[DigestEntry]:
     """Yield the present state of git in the folder.
 
     If git cannot run, yield the state that the session's own commands show.
     """
-    if git.root:
-        yield DigestEntry(f"git: {plain_line(git.line)}")
-        if git.dirty:
-            yield from _lines_of_uncommitted(git, paths)
+    if repository.root:
+        yield DigestEntry(f"git: {plain_line(repository.line)}")
+        if repository.dirty_paths:
+            yield from _list_uncommitted(repository, paths)
         return
-    is_elsewhere = len(seen.checkouts) == 1 and not _is_inside(
-        paths.folder, seen.checkouts[0].folder
+    is_elsewhere = len(session_git.checkouts) == 1 and not _is_inside(
+        paths.folder, session_git.checkouts[0].folder
     )
-    if len(seen.checkouts) > 1 or is_elsewhere:
-        for each in seen.checkouts:
+    if len(session_git.checkouts) > 1 or is_elsewhere:
+        for checkout in session_git.checkouts:
             yield make_entry(
-                f"in {quote_name(each.folder)}: branch {quote_name(each.branch)}, when last seen",
-                each.place,
+                f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
+                checkout.place,
             )
-    elif seen.branch and seen.branch != _DETACHED:
-        yield make_entry(f"branch {quote_name(seen.branch)}, as last seen in the session", "")
-    commit, push = seen.commit, seen.push
+    elif session_git.branch and session_git.branch != _DETACHED_BRANCH:
+        yield make_entry(
+            f"branch {quote_name(session_git.branch)}, as last seen in the session", ""
+        )
+    last_commit, last_push = session_git.commit, session_git.push
     note = f"last commit {states.head}" if states.head else ""
-    if commit is not None and (push is None or push.order < commit.order):
-        yield make_entry("the session did not push its last commit", commit, note)
-    elif push is not None and seen.switched_at <= push.order:
-        yield make_entry("the session pushed, and has committed nothing since", push, note)
-    yield from _uncommitted_as_seen(facts, paths, seen, states)
+    if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
+        yield make_entry("the session did not push its last commit", last_commit, note)
+    elif last_push is not None and session_git.switch_order <= last_push.order:
+        yield make_entry("the session pushed, and has committed nothing since", last_push, note)
+    yield from _list_session_uncommitted(facts, paths, session_git, states)
     if facts.has_unseen_agents:
         if any(change.is_reported for change in facts.changes):
-            held = "these lists hold of their changes what they reported"
+            reported_changes = "these lists hold of their changes what they reported"
         else:
-            held = "what they may have changed is not in these lists"
-        yield make_entry(f"sub-agents worked, too: {held}", facts.reports[-1].place)
+            reported_changes = "what they may have changed is not in these lists"
+        yield make_entry(f"sub-agents worked, too: {reported_changes}", facts.reports[-1].place)
 
 
 def _is_inside(home: str, folder: str) -> bool:
@@ -139,100 +145,106 @@ def _is_inside(home: str, folder: str) -> bool:
 
 
 def _lines_of_pull_requests(
-    requests: PullRequests, git: RepositoryState, seen: GitSeen
+    requests: PullRequests, git: RepositoryState, seen: SessionGit
 ) -> Iterator[DigestEntry]:
     """Yield the open pull request of the current branch, or of each branch if there are several checkouts."""
     if git.branch or len(seen.checkouts) < 2:
-        request = requests.open_one_of(git.branch or seen.branch)
+        request = requests.find_open(git.branch or seen.branch)
         if request is not None:
-            yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place)
+            yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.place)
         return
     for checkout in seen.checkouts:
-        request = requests.open_one_of(checkout.branch)
+        request = requests.find_open(checkout.branch)
         if request is not None and request.branch == checkout.branch:
             text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
             yield make_entry(text, request.place)
 
 
-def _lines_to_read(
-    facts: LineageFacts, paths: Paths, commit: RecordPlace | None
+def _list_documents(
+    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
 ) -> Iterator[DigestEntry]:
     """Yield the documents and the plan that should be read first, with the number of changes after each."""
-    for path, place in _documents_on_state(facts, paths):
-        changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
-        since = _changes_since(len(changed), place, commit)
-        if facts.todo_list.is_done_since(place.order):
-            since = ", ".join(filter(None, (since, ALL_DONE)))
-        if commit is not None and commit.order > place.order:
+    for path, place in _find_state_documents(facts, paths):
+        other_files = [
+            file for file in _list_files_changed_after(facts, paths, place.order) if file != path
+        ]
+        note = _count_later_changes(len(other_files), place, last_commit)
+        if facts.todo_list.is_done_after(place.order):
+            note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
+        if last_commit is not None and last_commit.order > place.order:
             yield make_entry(
-                f"a document about the work, part of which may be done: {path}", place, since
+                f"a document about the work, part of which may be done: {path}", place, note
             )
         else:
-            yield make_entry(f"read this first: {path}", place, since or "written in this session")
+            yield make_entry(f"read this first: {path}", place, note or "written in this session")
     if facts.plans:
-        yield _line_of_plan(facts, paths, commit)
+        yield _make_plan_entry(facts, paths, last_commit)
 
 
-def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> DigestEntry:
+def _make_plan_entry(
+    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
+) -> DigestEntry:
     """Return the plan that the user approved last, and whether it is outdated."""
     plan = facts.plans[-1]
-    title = next(prose.split_sentences(redact_and_learn(plan.text[:PLAN])), "")
-    changed = len(_files_changed_since(facts, paths, plan.place.order))
-    notes = [_changes_since(changed, plan.place, commit)]
-    if facts.todo_list.is_done_since(plan.place.order):
-        notes.append(ALL_DONE)
-    newer = newest_proposal(facts)
-    if newer is not None and newer.place.order > plan.place.order:
-        notes.append(f"a newer plan was proposed, :{newer.place.number}")
+    title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
+    change_count = len(_list_files_changed_after(facts, paths, plan.place.order))
+    notes = [_count_later_changes(change_count, plan.place, last_commit)]
+    if facts.todo_list.is_done_after(plan.place.order):
+        notes.append(ALL_DONE_NOTE)
+    newer_plan = find_newest_plan(facts)
+    if newer_plan is not None and newer_plan.place.order > plan.place.order:
+        notes.append(f"a newer plan was proposed, :{newer_plan.place.number}")
     text = f"the last plan that the user approved: {title}"
     return make_entry(text, plan.place, ", ".join(filter(None, notes)))
 
 
-def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
+def _count_later_changes(
+    changed_count: int, place: RecordPlace, last_commit: RecordPlace | None
+) -> str:
     """Return the number of files that were changed after a record, and whether a commit followed, or ``""``."""
-    if changed:
-        parts = [f"{format_count(changed, 'file')} changed since"]
+    if changed_count:
+        notes = [f"{format_count(changed_count, 'file')} changed since"]
     else:
-        parts = []
-    if commit is not None and commit.order > place.order:
-        parts.append("a commit since")
-    return ", ".join(parts)
+        notes = []
+    if last_commit is not None and last_commit.order > place.order:
+        notes.append("a commit since")
+    return ", ".join(notes)
 
 
-def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
+def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
     """Return the distinct files that were changed after a moment, in the order of their first change."""
-    changed = (change for change in facts.changes if change.place.order > order)
+    later_changes = (change for change in facts.changes if change.place.order > order)
     names = dict.fromkeys(
-        plain_line(paths.relative_path(change.path, change.folder)) for change in changed
+        plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes
     )
-    return [name for name in names if TEMPORARY.search(name) is None]
+    return [name for name in names if TEMPORARY_PATH.search(name) is None]
 
 
 def _last_prompt_order(facts: LineageFacts) -> int:
     """Return the order of the last prompt, or 0."""
-    if facts.prompts.said:
-        return facts.prompts.said[-1].place.order
+    if facts.prompts.quotes:
+        return facts.prompts.quotes[-1].place.order
     return 0
 
 
-def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the background sub-agents and commands that started since the last prompt and have not ended."""
-    last_prompt = _last_prompt_order(facts)
-    waiting = [
-        said
-        for said in facts.running_agents.values()
-        if said.place.session_id == session_id and said.place.order > last_prompt
+    prompt_order = _last_prompt_order(facts)
+    running_agents = [
+        quote
+        for quote in facts.running_agents.values()
+        if quote.place.session_id == session_id and quote.place.order > prompt_order
     ]
-    for said in waiting[-RUNNING:]:
-        yield make_entry(f"a sub-agent was still at work: {said.text}", said.place)
+    for quote in running_agents[-MAX_RUNNING_TASKS:]:
+        yield make_entry(f"a sub-agent was still at work: {quote.text}", quote.place)
     background = []
     for run in facts.runs:
-        is_running = run.background and run.status is None and not run.failed
-        if is_running and run.place.order > last_prompt and not _was_only_watched(facts, run):
+        is_running = run.is_background and run.status is None and not run.failed
+        if is_running and run.place.order > prompt_order and not _was_only_watched(facts, run):
             background.append(run)
-    for run in background[-RUNNING:]:
+    for run in background[-MAX_RUNNING_TASKS:]:
         yield make_entry(
-            f"a command was still running in the background: {shell.command_core(run.command)}",
+            f"a command was still running in the background: {shell.make_command_key(run.command)}",
             run.place,
         )
 
@@ -249,59 +261,69 @@ def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
 _WATCHES = compile_lazily(r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b")
 
 
-def _uncommitted_as_seen(
-    facts: LineageFacts, paths: Paths, seen: GitSeen, states: FileStates
+def _list_session_uncommitted(
+    facts: LineageFacts, paths: SessionPaths, session_git: SessionGit, states: FileStates
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands, and others that git lists."""
     if not states.uses_git:
-        changed = _files_changed_since(facts, paths, 0)
-        names = [name for name in changed if name not in states.removed]
+        changed_files = _list_files_changed_after(facts, paths, 0)
+        names = [name for name in changed_files if name not in states.removed_paths]
         if names:
-            shown = _first_names(names[::-1])
-            yield make_entry(f"no git command ran; changed: {shown}", "", most=CUT_OFF)
+            shown_names = _join_first_names(names[::-1])
+            yield make_entry(
+                f"no git command ran; changed: {shown_names}", "", max_characters=MAX_ROW_CHARACTERS
+            )
         return
-    own = [path for path in reversed(states.open_files()) if _is_named(path, states)]
-    if own:
-        yield from _lines_of_open_files(
-            own,
-            [path for path in own if states.states[path].words == STAGED],
-            states.untracked,
+    own_paths = [
+        path for path in reversed(states.list_open_files()) if _counts_as_own(path, states)
+    ]
+    if own_paths:
+        yield from _list_open_files(
+            own_paths,
+            [path for path in own_paths if states.states[path].label == STAGED],
+            states.untracked_paths,
         )
-    elif seen.commit is not None and facts.changes:
-        yield make_entry("no change of the session's own is left to commit", seen.commit)
-    others: list[str] = []
-    folders = _collect_folders([*_files_changed_since(facts, paths, 0), *states.states])
-    for path in sorted(states.listed):
-        is_strange = path not in states.states or not _is_named(path, states)
-        if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in folders:
-            others.append(plain_line(path))
-    if others and states.listed_at is not None:
+    elif session_git.commit is not None and facts.changes:
+        yield make_entry("no change of the session's own is left to commit", session_git.commit)
+    other_names: list[str] = []
+    folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])
+    for path in sorted(states.listed_paths):
+        is_foreign = path not in states.states or not _counts_as_own(path, states)
+        if is_foreign and not posixpath.isabs(path) and path.rstrip("/") not in folders:
+            other_names.append(plain_line(path))
+    if other_names and states.listing_place is not None:
         yield make_entry(
-            f"git status lists besides: {_first_names(others)}", states.listed_at, most=CUT_OFF
+            f"git status lists besides: {_join_first_names(other_names)}",
+            states.listing_place,
+            max_characters=MAX_ROW_CHARACTERS,
         )
 
 
-def _is_named(path: str, states: FileStates) -> bool:
+def _counts_as_own(path: str, states: FileStates) -> bool:
     """Check whether an uncommitted file counts as changed by the session.
 
     A file that only git lists counts after it was staged.
     """
-    if TEMPORARY.search(path) is not None:
+    if TEMPORARY_PATH.search(path) is not None:
         return False
-    return path not in states.only_listed or states.states[path].words == STAGED
+    return path not in states.listed_only_paths or states.states[path].label == STAGED
 
 
-def _lines_of_open_files(
+def _list_open_files(
     paths: Sequence[str], staged: Collection[str], untracked: Collection[str]
 ) -> Iterator[DigestEntry]:
     """Yield the uncommitted files: staged files first, new files last."""
-    waiting = [path for path in paths if path in staged]
-    new = [path for path in paths if path in untracked and path not in staged]
-    changed = [path for path in paths if path not in staged and path not in untracked]
-    for words, names in ((WAITING, waiting), (NOT_COMMITTED, changed), (NEW, new)):
+    staged_paths = [path for path in paths if path in staged]
+    new_paths = [path for path in paths if path in untracked and path not in staged]
+    changed_paths = [path for path in paths if path not in staged and path not in untracked]
+    for label, names in (
+        (STAGED_LABEL, staged_paths),
+        (NOT_COMMITTED, changed_paths),
+        (UNTRACKED_LABEL, new_paths),
+    ):
         if names:
-            shown = _first_names([plain_line(name) for name in names])
-            yield make_entry(f"{words}: {shown}", "", most=CUT_OFF)
+            shown_names = _join_first_names([plain_line(name) for name in names])
+            yield make_entry(f"{label}: {shown_names}", "", max_characters=MAX_ROW_CHARACTERS)
 
 
 def _collect_folders(names: Sequence[str]) -> frozenset[str]:
@@ -315,31 +337,33 @@ def _collect_folders(names: Sequence[str]) -> frozenset[str]:
     return frozenset(folders)
 
 
-def _first_names(names: Sequence[str]) -> str:
+def _join_first_names(names: Sequence[str]) -> str:
     """Return as many names as fit into a line, and the number of other names."""
-    shown: list[str] = []
-    room = NAMES
-    for name in names[:FILES]:
-        room -= len(name) + 2
-        if shown and room < 0:
+    shown_names: list[str] = []
+    remaining_characters = MAX_NAMES_CHARACTERS
+    for name in names[:MAX_NAMED_FILES]:
+        remaining_characters -= len(name) + 2
+        if shown_names and remaining_characters < 0:
             break
-        shown.append(name)
-    if len(names) > len(shown):
-        more = f" and {format_count(len(names) - len(shown), 'other')}"
+        shown_names.append(name)
+    if len(names) > len(shown_names):
+        suffix = f" and {format_count(len(names) - len(shown_names), 'other')}"
     else:
-        more = ""
-    return f"{', '.join(shown)}{more}"
+        suffix = ""
+    return f"{', '.join(shown_names)}{suffix}"
 
 
-def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
+def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the progress on an unanswered last request, or a report that nobody answered."""
-    last = facts.words_since_prompt
-    last_prompt = _last_prompt_order(facts)
-    if last is None:
-        if last_prompt:
-            yield make_entry(_line_of_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
+    last_words = facts.words_since_prompt
+    prompt_order = _last_prompt_order(facts)
+    if last_words is None:
+        if prompt_order:
+            yield make_entry(
+                _format_unanswered(facts, prompt_order), facts.prompts.quotes[-1].place
+            )
         return
-    report = _report_after(facts, last)
+    report = _find_report_after(facts, last_words)
     if report is not None:
         yield make_entry(
             "the last report of a sub-agent came after the last words, and nobody answered it",
@@ -347,37 +371,43 @@ def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
         )
 
 
-def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield whether the last request was answered, or whether the work on it continued after the last words.
 
     The request counts as answered if the last words neither ask nor announce anything, and if no
     call or report follows them. A request in the middle of a turn is also reported.
     """
-    last = facts.words_since_prompt
+    last_words = facts.words_since_prompt
     if (
-        last is None
+        last_words is None
         and facts.closing_quotes
         and facts.closing_quotes[-1] is facts.interrupted_words
     ):
-        yield make_entry(CUT_INTO, facts.closing_quotes[-1].place)
-    elif last is None:
+        yield make_entry(TURN_CUT_SHORT, facts.closing_quotes[-1].place)
+    elif last_words is None:
         yield from _interrupted_former_request(facts)
-    if last is None or _report_after(facts, last) is not None:
+    if last_words is None or _find_report_after(facts, last_words) is not None:
         return
-    interruption = _interruption_of_last_request(facts)
-    if facts.last_call_order > last.place.order:
-        yield make_entry(WENT_ON, last.place)
+    interruption = _find_last_interruption(facts)
+    if facts.last_call_order > last_words.place.order:
+        yield make_entry(WORK_CONTINUED, last_words.place)
         return
-    is_at_work = interruption is not None or bool(list(_lines_at_work(facts, session_id)))
-    if not is_at_work and not is_announcement_at_end(last) and not prose.asks_at_end(last.text):
-        yield make_entry("the last request was answered, and the answer asks nothing", last.place)
+    is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
+    if (
+        not is_at_work
+        and not is_announcement_at_end(last_words)
+        and not prose.ends_with_question_or_offer(last_words.text)
+    ):
+        yield make_entry(
+            "the last request was answered, and the answer asks nothing", last_words.place
+        )
 
 
-def _interruption_of_last_request(facts: LineageFacts) -> Quote | None:
+def _find_last_interruption(facts: LineageFacts) -> Quote | None:
     """Return the user's interruption after the last prompt, else None."""
-    said = facts.interruption
-    if said is not None and said.place.order > _last_prompt_order(facts):
-        return said
+    interruption = facts.interruption
+    if interruption is not None and interruption.place.order > _last_prompt_order(facts):
+        return interruption
     return None
 
 
@@ -387,9 +417,9 @@ def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     It may be unfinished. A request without any work counts as replaced by the last one.
     """
     said = facts.interruption
-    if said is None or len(facts.prompts.said) < 2:
+    if said is None or len(facts.prompts.quotes) < 2:
         return
-    former, last = facts.prompts.said[-2:]
+    former, last = facts.prompts.quotes[-2:]
     if not former.place.order < said.place.order < last.place.order:
         return
     if any(former.place.order < run.place.order < said.place.order for run in facts.runs):
@@ -400,53 +430,59 @@ def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
         )
 
 
-def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
+def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
     """Return the last report of a sub-agent if the report came after these words, else None."""
-    if facts.reports and facts.reports[-1].place.order > said.place.order:
+    if facts.reports and facts.reports[-1].place.order > quote.place.order:
         return facts.reports[-1]
     return None
 
 
-def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
+def _format_unanswered(facts: LineageFacts, prompt_order: int) -> str:
     """Return the line for an unanswered request, with the progress on the request."""
-    ran = sum(run.place.order > last_prompt for run in facts.runs)
-    changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
-    done = [
+    run_count = sum(run.place.order > prompt_order for run in facts.runs)
+    changed_count = len(
+        {change.path for change in facts.changes if change.place.order > prompt_order}
+    )
+    progress = [
         format_count(count, noun)
-        for count, noun in ((ran, "command"), (changed, "changed file"))
+        for count, noun in ((run_count, "command"), (changed_count, "changed file"))
         if count
     ]
-    if done:
-        reached = f"; the work on it ends after {' and '.join(done)}"
+    if progress:
+        progress_clause = f"; the work on it ends after {' and '.join(progress)}"
     else:
-        reached = ""
-    return f"the last request was not answered{reached}"
+        progress_clause = ""
+    return f"the last request was not answered{progress_clause}"
 
 
-def _lines_of_uncommitted(git: RepositoryState, paths: Paths) -> Iterator[DigestEntry]:
+def _list_uncommitted(repository: RepositoryState, paths: SessionPaths) -> Iterator[DigestEntry]:
     """Yield the files with uncommitted changes, relative to the session's folder."""
     names: dict[str, str] = {}
-    for name in git.dirty:
-        shown = plain_line(paths.relative_path(posixpath.join(git.root, name)))
-        names[quote_name(shown)] = name
-    staged = {shown for shown, name in names.items() if name in git.staged}
-    untracked = {shown for shown, name in names.items() if name in git.untracked}
-    return _lines_of_open_files(sorted(names), staged, untracked)
+    for name in repository.dirty_paths:
+        shown_name = plain_line(paths.relative_path(posixpath.join(repository.root, name)))
+        names[quote_name(shown_name)] = name
+    staged = {shown_name for shown_name, name in names.items() if name in repository.staged_paths}
+    untracked = {
+        shown_name for shown_name, name in names.items() if name in repository.untracked_paths
+    }
+    return _list_open_files(sorted(names), staged, untracked)
 
 
-def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
+def _find_state_documents(
+    facts: LineageFacts, paths: SessionPaths
+) -> list[tuple[str, RecordPlace]]:
     """Return the documents in which the session described its own state, the latest first.
 
     The plan from plan mode is one of them.
     """
-    found: dict[str, RecordPlace] = {}
+    documents: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
-        if len(found) == DOCUMENTS:
+        if len(documents) == MAX_DOCUMENTS:
             break
         path = plain_line(paths.relative_path(change.path, change.folder))
-        if path in found:
+        if path in documents:
             continue
-        is_document = _DOCUMENT.search(path) is not None and "template" not in path
+        is_document = _STATE_DOCUMENT.search(path) is not None and "template" not in path
         if is_document or change.path == facts.plan_file:
-            found[path] = change.place
-    return list(found.items())
+            documents[path] = change.place
+    return list(documents.items())

@@ -10,39 +10,39 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import Kind
+from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace, Refusal
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import WRITING_TOOLS, Record, objects, string
 
 PLAN_TOOL = "ExitPlanMode"
-_SHOWN = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
+_TOOLS_WITH_ARGUMENTS = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
 """Tools whose arguments contain more than the line for a pending call."""
 
-RECENT = 2  # the number of prompts after which a refusal is no longer relevant
+MAX_PROMPTS_AFTER_REFUSAL = 2  # the number of prompts after which a refusal is no longer relevant
 
 
 class OpenCall(NamedTuple):
     """A call, its position, and its ``text``: the tool, then each argument under its name."""
 
-    kind: Kind
+    kind: MessageKind
     place: RecordPlace
     text: str
 
 
-def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
+def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     """Yield the unanswered call, and the last edit or plan that the user refused and that was not replaced."""
-    if facts.unanswered_call is not None and facts.unanswered_call.tool in _SHOWN:
+    if facts.unanswered_call is not None and facts.unanswered_call.tool in _TOOLS_WITH_ARGUMENTS:
         call = facts.unanswered_call
-        yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))
+        yield OpenCall(MessageKind.PENDING, call.place, _format_call(call))
     refusal = _open_refusal(facts)
     if refusal is not None:
         call = refusal.call
-        if call.tool == PLAN_TOOL and refusal.said.text:
-            kind = Kind.RETURNED  # the words may be "write it down", which refuses nothing
+        if call.tool == PLAN_TOOL and refusal.quote.text:
+            kind = MessageKind.RETURNED  # the words may be "write it down", which refuses nothing
         else:
-            kind = Kind.REFUSED
-        yield OpenCall(kind, call.place, _text_of_call(call))
+            kind = MessageKind.REFUSED
+        yield OpenCall(kind, call.place, _format_call(call))
 
 
 def _open_refusal(facts: LineageFacts) -> Refusal | None:
@@ -52,14 +52,14 @@ def _open_refusal(facts: LineageFacts) -> Refusal | None:
         call = refusal.call
         if not refusal.by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
-        since = sum(said.place.order > refusal.said.place.order for said in facts.prompts.said)
-        if since > RECENT or _is_replaced(call, facts):
+        since = sum(said.place.order > refusal.quote.place.order for said in facts.prompts.quotes)
+        if since > MAX_PROMPTS_AFTER_REFUSAL or _is_replaced(call, facts):
             return None
         return refusal
     return None
 
 
-def newest_proposal(facts: LineageFacts) -> PendingCall | None:
+def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
     """Return the last plan that the user refused or has not answered."""
     if facts.unanswered_call is not None and facts.unanswered_call.tool == PLAN_TOOL:
         return facts.unanswered_call
@@ -74,28 +74,28 @@ def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Check whether a later change of the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)
-    later = set()
+    later_paths = set()
     for change in facts.changes:
         if change.place.order > call.place.order:
-            later.add(change.path)
-    return not later.isdisjoint(call.paths())
+            later_paths.add(change.path)
+    return not later_paths.isdisjoint(call.paths())
 
 
-def _text_of_call(call: PendingCall) -> str:
+def _format_call(call: PendingCall) -> str:
     """Return the tool of a call, and its arguments unchanged."""
     rows = [call.tool]
-    for name, value in call.given.items():
+    for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):
             rows += [f"[{name}:]", value.strip("\n")]
-    for edit in objects(call.given.get("edits")):
+    for edit in objects(call.inputs.get("edits")):
         rows += ["[old_string:]", string(edit, "old_string")]
         rows += ["[new_string:]", string(edit, "new_string")]
-    for question in objects(call.given.get("questions")):
-        rows += _rows_of_question(question)
+    for question in objects(call.inputs.get("questions")):
+        rows += _format_question(question)
     return "\n".join(rows)
 
 
-def _rows_of_question(question: Record) -> Iterator[str]:
+def _format_question(question: Record) -> Iterator[str]:
     """Yield a question with its options."""
     yield "[question:]"
     yield string(question, "question")

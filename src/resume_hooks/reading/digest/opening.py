@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import (
-    CUT_INTO,
-    WENT_ON,
+    TURN_CUT_SHORT,
+    WORK_CONTINUED,
     Digest,
     DigestEntry,
-    Kind,
+    MessageKind,
     TalkMessage,
+    collect_secret_texts,
     digest_references,
-    secrets_found,
-    without_secrets,
+    redact_digest,
 )
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import (
@@ -34,52 +34,53 @@ from resume_hooks.reading.digest.sections import (
     COMMANDS,
     CONSTRAINTS,
     SECTIONS,
-    Group,
     Section,
+    SectionGroup,
 )
-from resume_hooks.reading.digest.talk_choice import chosen_talk
+from resume_hooks.reading.digest.talk_choice import choose_talk
 from resume_hooks.sessions.lineage_block import format_bytes, remove_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 
-CHARACTERS = 4  # the characters of a token, for measuring space
+TOKEN_CHARACTERS = 4  # the characters of a token, for measuring space
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-UNLIMITED = 1 << 40  # the minimum characters of the whole text
-LISTS = 0.4  # the fraction of the space for the sections if the talk needs the rest
-LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
+MIN_UNLIMITED_CHARACTERS = 1 << 40  # the minimum characters of the whole text
+LISTS_FRACTION = 0.4  # the fraction of the space for the sections if the talk needs the rest
+# the maximum fractions of the available space for each of these parts
+LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
     0.2,
     0.35,
     0.25,
     0.2,
-)  # the maximum fractions of the available space for each of these parts
-CALLS = 0.45  # the maximum fraction of the space for the latest calls
-RESERVED = 0.1  # the fraction of the space that is always reserved for the latest calls
-TALK_HEADING = 90  # the characters of the longest heading of the talk
-LEAST_CALLS = 400  # if fewer characters are available, no call is shown or shortened
-Calls = Callable[[int], Sequence[TalkMessage]]
+)
+CALLS_FRACTION = 0.45  # the maximum fraction of the space for the latest calls
+RESERVED_FRACTION = 0.1  # the fraction of the space that is always reserved for the latest calls
+TALK_HEADING_CHARACTERS = 90  # the characters of the longest heading of the talk
+MIN_CALLS_CHARACTERS = 400  # if fewer characters are available, no call is shown or shortened
+CollectCalls = Callable[[int], Sequence[TalkMessage]]
 """A function that returns the latest calls, oldest first, in about this many characters."""
 
 _SPEAKERS = {
-    Kind.REQUEST: "USER",
-    Kind.CLOSING: "ASSISTANT",
-    Kind.NARRATION: "ASSISTANT",
-    Kind.REPORT: "SUB-AGENT'S REPORT",
-    Kind.SUMMARY: "CLIENT'S SUMMARY, as of then,",
-    Kind.CALL: "CALL",
-    Kind.PENDING: "CALL",
-    Kind.REFUSED: "CALL",
-    Kind.RETURNED: "CALL",
+    MessageKind.REQUEST: "USER",
+    MessageKind.CLOSING: "ASSISTANT",
+    MessageKind.NARRATION: "ASSISTANT",
+    MessageKind.REPORT: "SUB-AGENT'S REPORT",
+    MessageKind.SUMMARY: "CLIENT'S SUMMARY, as of then,",
+    MessageKind.CALL: "CALL",
+    MessageKind.PENDING: "CALL",
+    MessageKind.REFUSED: "CALL",
+    MessageKind.RETURNED: "CALL",
 }
 
 
-_OPEN_CALLS = {
-    Kind.PENDING: "proposed, and not answered yet",
-    Kind.REFUSED: "proposed, and refused by the user",
-    Kind.RETURNED: "proposed, and answered by the user with words",
+_OPEN_CALL_HEADINGS = {
+    MessageKind.PENDING: "proposed, and not answered yet",
+    MessageKind.REFUSED: "proposed, and refused by the user",
+    MessageKind.RETURNED: "proposed, and answered by the user with words",
 }
 """The headings of the calls that the new session must act on."""
 
@@ -87,36 +88,36 @@ _OPEN_CALLS = {
 class Opening(NamedTuple):
     """The ``text`` of an opening.
 
-    ``messages`` is the number of messages of the talk in it, and ``left_out`` the number of omitted
+    ``message_count`` is the number of messages of the talk in it, and ``omitted_count`` the number of omitted
     messages.
     """
 
     text: str
-    messages: int = 0
-    left_out: int = 0
+    message_count: int = 0
+    omitted_count: int = 0
 
 
-class _Names(NamedTuple):
-    """The names of sessions in references: empty for the ``main`` session, ``words`` for the others."""
+class _SessionNames(NamedTuple):
+    """The names of sessions in references: empty for the main session, ``other_names`` for the others."""
 
-    main: str
-    words: Mapping[str, str]
+    main_session: str
+    other_names: Mapping[str, str]
 
     def short_reference(self, ref: str) -> str:
         """Return a reference as it is shown, or ``""``."""
         session, colon, record = ref.rpartition(":")
-        if session == self.main:
-            named = ""
+        if session == self.main_session:
+            session_name = ""
         else:
-            named = self.words.get(session, session)
+            session_name = self.other_names.get(session, session)
         if colon:
-            return f"{named}:{record}"
+            return f"{session_name}:{record}"
         return ""
 
 
 def characters_for_tokens(tokens: int) -> int:
     """Convert a number of tokens to characters."""
-    return tokens * CHARACTERS
+    return tokens * TOKEN_CHARACTERS
 
 
 def format_whole_digest(digest: Digest) -> str:
@@ -126,129 +127,170 @@ def format_whole_digest(digest: Digest) -> str:
 
 def format_opening(
     digest: Digest,
-    room: int | None,
+    max_characters: int | None,
     *,
-    calls: Calls | None = None,
-    whole: str = "",
-    read: str = "resume-hooks read",
+    collect_calls: CollectCalls | None = None,
+    record_ref: str = "",
+    read_command: str = "resume-hooks read",
 ) -> Opening:
-    """Format a digest in ``room`` characters, or completely if ``room`` is None.
+    """Format a digest in ``max_characters``, or completely if that is None.
 
-    ``calls`` returns the latest calls if there is space left. ``whole`` is the reference of the
-    record with the digest, ``read`` the command that shows a record.
+    ``collect_calls`` returns the latest calls if there is space left. ``record_ref`` is the reference of the
+    record with the digest, ``read_command`` the command that shows a record.
     """
-    digest = _without_repeats(digest)
+    digest = _drop_repeats(digest)
     names = _find_names(digest)
-    head = [_format_head(names, whole, read), *_format_notes(digest)]
-    if room is None:
-        left = UNLIMITED
+    head_rows = [_format_head(names, record_ref, read_command), *_format_notes(digest)]
+    if max_characters is None:
+        remaining = MIN_UNLIMITED_CHARACTERS
     else:
-        left = room - _rows_size(head) + 1
-    last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
-    talk_size = sum(
+        remaining = max_characters - _count_characters(head_rows) + 1
+    last_messages = _select_last_messages(
+        digest.talk, has_unfinished_turn=_has_unfinished_turn(digest)
+    )
+    talk_characters = sum(
         len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk
     )
-    named = [section for section in SECTIONS if section.group is not Group.SPARE]
+    listed_sections = [section for section in SECTIONS if section.group is not SectionGroup.SPARE]
     sections = _format_sections(
-        named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left
-    )
-    left -= sum(_rows_size(rows) for rows in sections.values())
-    quoted: dict[TalkMessage, list[str]] = {}
-    for message, heading, share in last:
-        rows = _quote_message(
-            message, names, heading, min(left, round((room or UNLIMITED) * share))
-        )
-        if _rows_size(rows) <= left:
-            quoted[message] = rows
-            left -= _rows_size(rows)
-    rest = _messages_to_show(digest, sections, quoted)
-    if calls is not None and room is not None:
-        reserved = round(room * RESERVED)
-    else:
-        reserved = 0
-    said = _talk_rows(
-        rest,
+        listed_sections,
+        digest,
         names,
-        left - reserved,
-        is_whole=room is None,
-        current=_first_current(digest.talk, rest),
-        remarks=digest.remarks,
+        max(round(remaining * LISTS_FRACTION), remaining - talk_characters)
+        if digest.talk
+        else remaining,
     )
-    left -= _rows_size(said.rows)
+    remaining -= sum(_count_characters(rows) for rows in sections.values())
+    quoted_messages: dict[TalkMessage, list[str]] = {}
+    for message, heading, fraction in last_messages:
+        rows = _quote_message(
+            message,
+            names,
+            heading,
+            min(remaining, round((max_characters or MIN_UNLIMITED_CHARACTERS) * fraction)),
+        )
+        if _count_characters(rows) <= remaining:
+            quoted_messages[message] = rows
+            remaining -= _count_characters(rows)
+    other_messages = _select_messages(digest, sections, quoted_messages)
+    if collect_calls is not None and max_characters is not None:
+        reserved_characters = round(max_characters * RESERVED_FRACTION)
+    else:
+        reserved_characters = 0
+    formatted_talk = _format_talk(
+        other_messages,
+        names,
+        remaining - reserved_characters,
+        is_whole=max_characters is None,
+        first_current=_find_first_current(digest.talk, other_messages),
+        remark_count=digest.remark_count,
+    )
+    remaining -= _count_characters(formatted_talk.rows)
     sections |= _format_sections(
-        [one for one in SECTIONS if one.group is Group.SPARE], digest, names, left
+        [one for one in SECTIONS if one.group is SectionGroup.SPARE], digest, names, remaining
     )
     groups = _group_rows(sections)
-    rows = [*head, *groups[Group.NOW], *groups[Group.OPEN]]
+    rows = [*head_rows, *groups[SectionGroup.NOW], *groups[SectionGroup.OPEN]]
     for message in digest.talk:
-        rows += quoted.get(message, ())
-    rows += [*groups[Group.BINDING], *said.rows, *groups[Group.LIST], *groups[Group.SPARE]]
-    if calls is not None and room is not None:
-        latest, texts = _latest_calls(
-            calls, digest, min(room - _rows_size(rows), round(room * CALLS))
+        rows += quoted_messages.get(message, ())
+    rows += [
+        *groups[SectionGroup.BINDING],
+        *formatted_talk.rows,
+        *groups[SectionGroup.LIST],
+        *groups[SectionGroup.SPARE],
+    ]
+    if collect_calls is not None and max_characters is not None:
+        latest_calls, secret_texts = _collect_latest_calls(
+            collect_calls,
+            digest,
+            min(max_characters - _count_characters(rows), round(max_characters * CALLS_FRACTION)),
         )
-        if texts:  # secrets that were found in the calls must not appear elsewhere
-            cleaned = without_secrets(digest, (*digest.secrets, *texts))
-            return format_opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
-        rows += _calls_section(latest, names, min(room - _rows_size(rows), round(room * CALLS)))
-    left_out = len(rest) - said.count
-    return Opening("\n".join(rows), len(digest.talk) - left_out, left_out)
+        if secret_texts:  # secrets that were found in the calls must not appear elsewhere
+            redacted = redact_digest(digest, (*digest.secrets, *secret_texts))
+            return format_opening(
+                redacted,
+                max_characters,
+                collect_calls=lambda _: latest_calls,
+                record_ref=record_ref,
+                read_command=read_command,
+            )
+        rows += _format_calls(
+            latest_calls,
+            names,
+            min(max_characters - _count_characters(rows), round(max_characters * CALLS_FRACTION)),
+        )
+    omitted_count = len(other_messages) - formatted_talk.message_count
+    return Opening("\n".join(rows), len(digest.talk) - omitted_count, omitted_count)
 
 
-def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[Group, list[str]]:
+def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, list[str]]:
     """Return the rows of the sections by group, with a heading before the open questions."""
-    groups: dict[Group, list[str]] = {group: [] for group in Group}
+    groups: dict[SectionGroup, list[str]] = {group: [] for group in SectionGroup}
     for section in SECTIONS:
         rows = sections.get(section.name, ())
-        if rows and section.group is Group.OPEN and not groups[Group.OPEN]:
-            groups[Group.OPEN].append(OPEN_HEADING)
+        if rows and section.group is SectionGroup.OPEN and not groups[SectionGroup.OPEN]:
+            groups[SectionGroup.OPEN].append(OPEN_HEADING)
         groups[section.group] += rows
     return groups
 
 
-def _messages_to_show(
-    digest: Digest, shown: Mapping[str, Sequence[str]], quoted: Collection[TalkMessage]
+def _select_messages(
+    digest: Digest,
+    shown_rows: Mapping[str, Sequence[str]],
+    quoted_messages: Collection[TalkMessage],
 ) -> list[TalkMessage]:
-    """Return the talk without ``quoted`` messages, and without messages that the shown lists contain completely."""
-    known = _listed_words(digest, shown)
-    rest: list[TalkMessage] = []
+    """Return the talk without the quoted messages and without messages that the shown lists contain completely."""
+    listed_words = _collect_listed_words(digest, shown_rows)
+    messages: list[TalkMessage] = []
     for message in digest.talk:
-        if message not in quoted and not _is_listed_whole(message, known):
-            rest.append(message)
-    return rest
+        if message not in quoted_messages and not _is_fully_listed(message, listed_words):
+            messages.append(message)
+    return messages
 
 
-def _listed_words(digest: Digest, shown: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+def _collect_listed_words(
+    digest: Digest, shown_rows: Mapping[str, Sequence[str]]
+) -> dict[str, set[str]]:
     """Return the user's words in the shown rows of binding statements, by record."""
-    found: dict[str, set[str]] = {}
+    words_by_record: dict[str, set[str]] = {}
     for section in (ANSWERS, CONSTRAINTS):
-        count = max(0, len(shown.get(section.name, ())) - 1)  # the first row is the heading
-        for entry in digest.entries_of(section.name)[:count]:
-            if len(entry.text) <= section.row:
-                found.setdefault(entry.ref, set()).add(entry.text)
-    return found
+        count = max(0, len(shown_rows.get(section.name, ())) - 1)  # the first row is the heading
+        for entry in digest.section_entries(section.name)[:count]:
+            if len(entry.text) <= section.max_row_characters:
+                words_by_record.setdefault(entry.ref, set()).add(entry.text)
+    return words_by_record
 
 
-def _is_listed_whole(message: TalkMessage, known: Mapping[str, set[str]]) -> bool:
+def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]]) -> bool:
     """Check whether every line of a user's message is in the rows of binding statements."""
-    if message.kind is not Kind.REQUEST or message.superseded or message.ref not in known:
+    if (
+        message.kind is not MessageKind.REQUEST
+        or message.superseded
+        or message.ref not in listed_words
+    ):
         return False
-    return all(" ".join(row.split()) in known[message.ref] for row in message.text.split("\n"))
+    return all(
+        " ".join(row.split()) in listed_words[message.ref] for row in message.text.split("\n")
+    )
 
 
-def _without_repeats(digest: Digest) -> Digest:
+def _drop_repeats(digest: Digest) -> Digest:
     """Return a digest without repeated messages, failures, questions, and demands that are in the last request."""
-    standing = {entry.ref for entry in digest.entries_of("errors")}
-    failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
-    last = set()
-    for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest)):
-        last.add(message.ref)
+    open_error_refs = {entry.ref for entry in digest.section_entries("errors")}
+    failures = tuple(
+        entry for entry in digest.section_entries("failures") if entry.ref not in open_error_refs
+    )
+    last_refs = set()
+    for message, _, _ in _select_last_messages(
+        digest.talk, has_unfinished_turn=_has_unfinished_turn(digest)
+    ):
+        last_refs.add(message.ref)
     constraints = tuple(
-        entry for entry in digest.entries_of("constraints") if entry.ref not in last
+        entry for entry in digest.section_entries("constraints") if entry.ref not in last_refs
     )
     questions = []
-    for entry in digest.entries_of("questions"):
-        if not any(entry.text in step.text for step in digest.entries_of("next")):
+    for entry in digest.section_entries("questions"):
+        if not any(entry.text in step.text for step in digest.section_entries("next")):
             questions.append(entry)
     sections = {
         **digest.sections,
@@ -259,86 +301,102 @@ def _without_repeats(digest: Digest) -> Digest:
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
 
-def shown_entries(text: str, section: Section) -> int:
+def count_shown_entries(text: str, section: Section) -> int:
     """Return the number of a section's entries in an opening."""
     rows = text.split("\n")
     start = next(
-        (at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
+        (index + 1 for index, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
     )
-    end = next((at for at in range(start, len(rows)) if not rows[at].startswith(BULLET)), len(rows))
+    end = next(
+        (index for index in range(start, len(rows)) if not rows[index].startswith(BULLET)),
+        len(rows),
+    )
     return end - start
 
 
-def _format_head(names: _Names, whole: str, read: str) -> str:
+def _format_head(names: _SessionNames, record_ref: str, read_command: str) -> str:
     parts = ["not instructions"]
-    if names.main:
-        shown = names.words[names.main]
-        parts.append(f":N is record {shown}:N, which `{read} {shown}:N` shows")
-    if whole:
-        parts.append(f"all of it: {read} {shorten_reference(whole)}")
+    if names.main_session:
+        short_id = names.other_names[names.main_session]
+        parts.append(f":N is record {short_id}:N, which `{read_command} {short_id}:N` shows")
+    if record_ref:
+        parts.append(f"all of it: {read_command} {shorten_reference(record_ref)}")
     return f"{DIGEST_BEGINNING}, quoted from its records ({'; '.join(parts)})"
 
 
 def _format_notes(digest: Digest) -> Iterator[str]:
-    if digest.unread:
-        yield f"skipped for their size: {digest.unread} sessions or sub-agents of the lineage"
-    if digest.passed_over:
-        yield f"skipped for its size: {format_bytes(digest.passed_over)} in the middle of the session"
+    if digest.unread_count:
+        yield f"skipped for their size: {digest.unread_count} sessions or sub-agents of the lineage"
+    if digest.skipped_bytes:
+        yield f"skipped for its size: {format_bytes(digest.skipped_bytes)} in the middle of the session"
 
 
-def _is_at_work(digest: Digest) -> bool:
+def _has_unfinished_turn(digest: Digest) -> bool:
     """Check whether the last words were written in the middle of the work."""
-    return any(entry.text in {WENT_ON, CUT_INTO} for entry in digest.entries_of("now"))
+    return any(
+        entry.text in {WORK_CONTINUED, TURN_CUT_SHORT} for entry in digest.section_entries("now")
+    )
 
 
-def _last_messages(
-    messages: Sequence[TalkMessage], *, is_at_work: bool
+def _select_last_messages(
+    messages: Sequence[TalkMessage], *, has_unfinished_turn: bool
 ) -> list[tuple[TalkMessage, str, float]]:
     """Return the last answer, the last request, open calls and later reports, each in its part of the space.
 
-    If the session ``is_at_work``, the last words are not an answer. The answer gets its space
+    If the session has an unfinished turn, the last words are not an answer. The answer gets its space
     first, because it contains the state and the open ends. The messages keep their original order.
     """
-    found: list[tuple[TalkMessage, str, float]] = []
-    last = -1
-    for kind, heading, share in (
-        (Kind.CLOSING, "last words, said at work" if is_at_work else "last answer", LAST_ANSWER),
-        (Kind.REQUEST, "last request", LAST_REQUEST),
+    selected: list[tuple[TalkMessage, str, float]] = []
+    last_index = -1
+    for kind, heading, fraction in (
+        (
+            MessageKind.CLOSING,
+            "last words, said at work" if has_unfinished_turn else "last answer",
+            LAST_ANSWER_FRACTION,
+        ),
+        (MessageKind.REQUEST, "last request", LAST_REQUEST_FRACTION),
     ):
-        places = []
-        for at, message in enumerate(messages):
+        indexes = []
+        for index, message in enumerate(messages):
             if message.kind is kind:
-                places.append(at)
-        if places:
-            found.append((messages[places[-1]], heading, share))
-            last = max(last, places[-1])
+                indexes.append(index)
+        if indexes:
+            selected.append((messages[indexes[-1]], heading, fraction))
+            last_index = max(last_index, indexes[-1])
     for message in messages:
-        if message.kind in _OPEN_CALLS:
-            found.append((message, _OPEN_CALLS[message.kind], LAST_CALL))
+        if message.kind in _OPEN_CALL_HEADINGS:
+            selected.append((message, _OPEN_CALL_HEADINGS[message.kind], LAST_CALL_FRACTION))
     reports = []
-    for message in messages[last + 1 :]:
-        if message.kind is Kind.REPORT:
+    for message in messages[last_index + 1 :]:
+        if message.kind is MessageKind.REPORT:
             reports.append(message)
     return [
-        *found,
-        *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports),
+        *selected,
+        *(
+            (report, "reported after that", LAST_REPORT_FRACTION / len(reports))
+            for report in reports
+        ),
     ]
 
 
-def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
+def _quote_message(
+    message: TalkMessage, names: _SessionNames, heading: str, max_characters: int
+) -> list[str]:
     """Return a message with its heading, shortened if necessary."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_format_body(message, message.text, names)]
-    if _rows_size(rows) > room:  # a message's code blocks are shortened before its sentences
-        text = talk.with_short_blocks(message.text)
+    if (
+        _count_characters(rows) > max_characters
+    ):  # a message's code blocks are shortened before its sentences
+        text = talk.shorten_blocks(message.text)
         rows = [head, *_format_body(message, text, names)]
-    if _rows_size(rows) > room:
-        text = talk.shorten_text(text, max(80, (room - len(head)) * 9 // 10 - 60))
+    if _count_characters(rows) > max_characters:
+        text = talk.shorten_text(text, max(80, (max_characters - len(head)) * 9 // 10 - 60))
         rows = [head, *_format_body(message, text, names)]
     return rows
 
 
-def _format_body(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
+def _format_body(message: TalkMessage, text: str, names: _SessionNames) -> Iterator[str]:
     for row in text.split("\n"):
         yield f"{INDENT}{remove_block_markers(row)}"
     for sentence, ref in message.superseded:
@@ -349,104 +407,114 @@ def _format_body(message: TalkMessage, text: str, names: _Names) -> Iterator[str
             )
 
 
-def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
+def _collect_latest_calls(
+    collect_calls: CollectCalls, digest: Digest, max_characters: int
+) -> tuple[list[TalkMessage], list[str]]:
     """Return the latest calls in about this many characters, without secrets, and texts with new secrets."""
-    if room < LEAST_CALLS:
+    if max_characters < MIN_CALLS_CHARACTERS:
         return [], []
-    with secrets_found() as texts:
-        latest = calls(room)
-    if digest.secrets or texts:
-        known = without_secrets(Digest(talk=tuple(latest)), (*digest.secrets, *texts))
-        latest = known.talk
-    return list(latest), [text for text in texts if text not in digest.secrets]
+    with collect_secret_texts() as secret_texts:
+        latest_calls = collect_calls(max_characters)
+    if digest.secrets or secret_texts:
+        redacted = redact_digest(Digest(talk=tuple(latest_calls)), (*digest.secrets, *secret_texts))
+        latest_calls = redacted.talk
+    return list(latest_calls), [text for text in secret_texts if text not in digest.secrets]
 
 
-def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) -> list[str]:
+def _format_calls(
+    messages: Sequence[TalkMessage], names: _SessionNames, max_characters: int
+) -> list[str]:
     """Return the section of the latest calls, oldest first, or an empty list if not even one call fits."""
     heading = "latest calls, with what they wrote or got:"
-    left = room - len(heading) - 1
-    shown: list[list[str]] = []
+    remaining = max_characters - len(heading) - 1
+    shown_calls: list[list[str]] = []
     for message in reversed(messages):
         rows = [
             f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}",
             *_format_body(message, message.text, names),
         ]
-        if _rows_size(rows) > left > LEAST_CALLS:
-            text = talk.shorten_text(message.text, left * 8 // 10 - len(rows[0]))
+        if _count_characters(rows) > remaining > MIN_CALLS_CHARACTERS:
+            text = talk.shorten_text(message.text, remaining * 8 // 10 - len(rows[0]))
             rows = [f"{rows[0]} (in part)", *_format_body(message, text, names)]
-        if _rows_size(rows) <= left:
-            left -= _rows_size(rows)
-            shown.append(rows)
-    if shown:
-        return [heading, *(row for rows in reversed(shown) for row in rows)]
+        if _count_characters(rows) <= remaining:
+            remaining -= _count_characters(rows)
+            shown_calls.append(rows)
+    if shown_calls:
+        return [heading, *(row for rows in reversed(shown_calls) for row in rows)]
     return []
 
 
 @dataclass
-class _TalkRows:
+class _FormattedTalk:
     rows: list[str]
-    count: int
+    message_count: int
 
 
-def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage]) -> int:
-    """Return the index among ``rest`` of the first message after the last request."""
-    last = max(
-        (at for at, message in enumerate(messages) if message.kind is Kind.REQUEST), default=-1
+def _find_first_current(
+    messages: Sequence[TalkMessage], shown_messages: Sequence[TalkMessage]
+) -> int:
+    """Return the index among ``shown_messages`` of the first message after the last request."""
+    last_request = max(
+        (index for index, message in enumerate(messages) if message.kind is MessageKind.REQUEST),
+        default=-1,
     )
-    later = {message.ref for message in messages[last + 1 :]}
-    return next((at for at, message in enumerate(rest) if message.ref in later), len(rest))
+    later_refs = {message.ref for message in messages[last_request + 1 :]}
+    return next(
+        (index for index, message in enumerate(shown_messages) if message.ref in later_refs),
+        len(shown_messages),
+    )
 
 
-def _talk_rows(
+def _format_talk(
     messages: Sequence[TalkMessage],
-    names: _Names,
-    room: int,
+    names: _SessionNames,
+    max_characters: int,
     *,
     is_whole: bool,
-    current: int,
-    remarks: int,
-) -> _TalkRows:
+    first_current: int,
+    remark_count: int,
+) -> _FormattedTalk:
     """Return the talk with its heading, oldest message first, or an empty list if not even one message fits.
 
-    ``remarks`` is the number of messages that are not in the digest.
+    ``remark_count`` is the number of messages that are not in the digest.
     """
-    left = room - TALK_HEADING
+    available = max_characters - TALK_HEADING_CHARACTERS
 
-    def rows_of(message: TalkMessage, text: str) -> list[str]:
+    def format_rows(message: TalkMessage, text: str) -> list[str]:
         head = f"{_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
-        part = " (in part)" if text != message.text else ""
-        return [f"{head}{part}", *_format_body(message, text, names)]
+        suffix = " (in part)" if text != message.text else ""
+        return [f"{head}{suffix}", *_format_body(message, text, names)]
 
-    texts = chosen_talk(
+    texts = choose_talk(
         messages,
-        left,
-        lambda message, text: _rows_size(rows_of(message, text)),
-        current,
+        available,
+        lambda message, text: _count_characters(format_rows(message, text)),
+        first_current,
         is_whole=is_whole,
     )
     if not texts:
-        return _TalkRows([], 0)
-    heading = _heading_of_talk(len(messages) - len(texts), len(messages), remarks)
+        return _FormattedTalk([], 0)
+    heading = _format_talk_heading(len(messages) - len(texts), len(messages), remark_count)
     rows = []
-    for at in sorted(texts):
-        rows.extend(rows_of(messages[at], texts[at]))
-    return _TalkRows([heading, *rows], len(texts))
+    for index in sorted(texts):
+        rows.extend(format_rows(messages[index], texts[index]))
+    return _FormattedTalk([heading, *rows], len(texts))
 
 
-def _heading_of_talk(left_out: int, messages: int, remarks: int) -> str:
+def _format_talk_heading(omitted_count: int, message_count: int, remark_count: int) -> str:
     """Return the heading of the talk, with the number of messages and remarks that are left out."""
     counts: list[str] = []
-    if left_out:
-        counts.append(f"{format_count(left_out, 'message')} of {messages:,}")
-    if remarks:
-        counts.append(format_count(remarks, "other remark"))
+    if omitted_count:
+        counts.append(f"{format_count(omitted_count, 'message')} of {message_count:,}")
+    if remark_count:
+        counts.append(format_count(remark_count, "other remark"))
     if not counts:
         return "talk, oldest first:"
     return f"talk, oldest first ({' and '.join(counts)} left out):"
 
 
 def _format_sections(
-    wanted: Sequence[Section], digest: Digest, names: _Names, room: int
+    sections: Sequence[Section], digest: Digest, names: _SessionNames, max_characters: int
 ) -> dict[str, list[str]]:
     """Return the rows of some sections, each in its fraction of the space.
 
@@ -454,77 +522,83 @@ def _format_sections(
     which the talk rarely names.
     """
     scale = 1.0
-    found: dict[str, list[str]] = {}
+    rows_by_section: dict[str, list[str]] = {}
     for _ in range(4):
-        found = {}
-        for section in wanted:
-            if digest.entries_of(section.name):
-                own_room = _section_room(section, room)
+        rows_by_section = {}
+        for section in sections:
+            if digest.section_entries(section.name):
+                own_room = _max_section_characters(section, max_characters)
                 if section is not CHANGED:
                     own_room = round(own_room * scale)
-                found[section.name] = _format_section(section, digest, names, min(room, own_room))
-        files = _rows_size(found.get(CHANGED.name, []))
-        size = sum(_rows_size(rows) for rows in found.values())
-        if size <= room:
+                rows_by_section[section.name] = _format_section(
+                    section, digest, names, min(max_characters, own_room)
+                )
+        files = _count_characters(rows_by_section.get(CHANGED.name, []))
+        total_characters = sum(_count_characters(rows) for rows in rows_by_section.values())
+        if total_characters <= max_characters:
             break
-        scale *= 0.95 * (room - files) / (size - files)
+        scale *= 0.95 * (max_characters - files) / (total_characters - files)
     else:
-        found = {}
-    return {name: rows for name, rows in found.items() if rows}
+        rows_by_section = {}
+    return {name: rows for name, rows in rows_by_section.items() if rows}
 
 
-def _section_room(section: Section, room: int) -> int:
-    if room >= UNLIMITED // 2:
-        return room
-    return min(section.most, round(room * section.share / LISTS))
+def _max_section_characters(section: Section, max_characters: int) -> int:
+    if max_characters >= MIN_UNLIMITED_CHARACTERS // 2:
+        return max_characters
+    return min(
+        section.max_characters, round(max_characters * section.max_fraction / LISTS_FRACTION)
+    )
 
 
-def _format_section(section: Section, digest: Digest, names: _Names, room: int) -> list[str]:
+def _format_section(
+    section: Section, digest: Digest, names: _SessionNames, max_characters: int
+) -> list[str]:
     """Return a section with as many of its entries as fit."""
-    entries = digest.entries_of(section.name)
-    whole = len(entries) + digest.omitted.get(section.name, 0)
-    is_open = section.group is Group.OPEN
-    left = room - len(section.heading) - 12
+    entries = digest.section_entries(section.name)
+    entry_count = len(entries) + digest.omitted.get(section.name, 0)
+    is_open = section.group is SectionGroup.OPEN
+    remaining = max_characters - len(section.heading) - 12
     if is_open:  # the last row may be the number of omitted entries
-        left -= len(OPEN_HEADING) + len(BULLET) + 12
+        remaining -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
         row = f"{prefix}{_format_entry(section, entry, names)}"
-        if section is COMMANDS and len(entry.text) > section.row:
+        if section is COMMANDS and len(entry.text) > section.max_row_characters:
             continue  # a part of a command is useless
-        if len(row) + 1 > left:
+        if len(row) + 1 > remaining:
             if section is not COMMANDS:
                 break
             continue
         rows.append(row)
-        left -= len(row) + 1
+        remaining -= len(row) + 1
     if not rows:
         return []
     if is_open:
-        if whole > len(rows):
-            rows.append(f"{prefix}({whole - len(rows):,} more)")
+        if entry_count > len(rows):
+            rows.append(f"{prefix}({entry_count - len(rows):,} more)")
         return rows
-    more = f" ({len(rows)} of {whole:,})" if whole > len(rows) else ""
-    return [f"{section.heading}{more}:", *rows]
+    suffix = f" ({len(rows)} of {entry_count:,})" if entry_count > len(rows) else ""
+    return [f"{section.heading}{suffix}:", *rows]
 
 
-def _format_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
+def _format_entry(section: Section, entry: DigestEntry, names: _SessionNames) -> str:
     text = entry.text
-    if len(text) > section.row:
+    if len(text) > section.max_row_characters:
         if section is CHANGED:
-            text = f"…{text[1 - section.row :]}"
+            text = f"…{text[1 - section.max_row_characters :]}"
         else:
-            text = cut_line(text, section.row)
+            text = cut_line(text, section.max_row_characters)
     note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
     return remove_block_markers(f"{text} ({note})" if note else text)
 
 
-def _rows_size(rows: Sequence[str]) -> int:
+def _count_characters(rows: Sequence[str]) -> int:
     return sum(len(row) + 1 for row in rows)
 
 
-def _find_names(digest: Digest) -> _Names:
+def _find_names(digest: Digest) -> _SessionNames:
     """Return the names for the sessions in a digest.
 
     The ids of the other sessions are shortened, unless two of them have the same prefix.
@@ -537,8 +611,8 @@ def _find_names(digest: Digest) -> _Names:
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon
     )
     ids = ShortIds(session.partition("/")[0] for session in counts)
-    words = {}
+    names = {}
     for session in counts:
-        owner, slash, agent = session.partition("/")
-        words[session] = f"{ids.shorten(owner)}{slash}{agent}"
-    return _Names(counts.most_common(1)[0][0] if counts else "", words)
+        session_id, slash, agent_name = session.partition("/")
+        names[session] = f"{ids.shorten(session_id)}{slash}{agent_name}"
+    return _SessionNames(counts.most_common(1)[0][0] if counts else "", names)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.statements import HEADING
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -51,9 +51,9 @@ def entries_of_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     yield make_entry(facts.instructions_of, given.place, AGAIN)
     inside = _BODY.search(given.text)
     body = inside[1] if inside is not None else given.text
-    body = redact_and_learn(body.partition(_SKILL_LIST)[0][:READ])
+    body = redact_and_collect(body.partition(_SKILL_LIST)[0][:READ])
     for text in (*_rules_about_work(body, facts), *_commands_in(body)):
-        yield make_entry(text, "", most=RULE)
+        yield make_entry(text, "", max_characters=RULE)
 
 
 def _rules_about_work(body: str, facts: LineageFacts) -> list[str]:
@@ -62,7 +62,7 @@ def _rules_about_work(body: str, facts: LineageFacts) -> list[str]:
     rules: list[tuple[float, int, str]] = []
     sentences = list(prose.split_sentences(HEADING.sub("", body)))
     for at, sentence in enumerate(sentences):
-        telling = prose.telling_words(sentence)
+        telling = prose.significant_words(sentence)
         shared = telling & words
         if len(sentence.split()) < RULE_WORDS or _RULE.search(sentence) is None:
             continue
@@ -78,14 +78,14 @@ def _words_of_work(facts: LineageFacts) -> frozenset[str]:
     texts: list[str] = []
     left = TALK
     for said in sorted(
-        (*facts.prompts.said, *facts.closing_quotes), key=lambda said: -said.place.order
+        (*facts.prompts.quotes, *facts.closing_quotes), key=lambda said: -said.place.order
     ):
         if left <= 0:
             break
         texts.append(said.text[:left])
         left -= len(said.text)
     texts += [run.command[:RULE] for run in facts.runs[-RUNS:]]
-    return prose.telling_words("\n".join(texts))
+    return prose.significant_words("\n".join(texts))
 
 
 def _commands_in(body: str) -> list[str]:
@@ -104,5 +104,5 @@ def _commands_in(body: str) -> list[str]:
 def _is_check(command: str) -> bool:
     if _NOT_COMMAND.match(command):
         return False
-    parts = shell.simple_commands(command)
+    parts = shell.parse_simple_commands(command)
     return any(part.words and has_check_word(part.words) for part in parts)

@@ -11,15 +11,18 @@ from collections.abc import Iterable, Iterator
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.client_insertions import replace_insertions
 
-LONGEST = 320  # the maximum characters of a sentence; a longer sentence is shortened
-_FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+# the maximum characters of a sentence; a longer sentence is shortened
+MAX_SENTENCE_CHARACTERS = 320
+_CODE_BLOCK = compile_lazily(
+    r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 MARKUP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """The markup before a list item, a heading, a quote or a table row."""
 
-_END = compile_lazily(
+_SENTENCE_END = compile_lazily(
     r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])"
 )
-PASTE_BEGINS, PASTE_ENDS = "[pasted:", "end of the paste]"
+PASTE_START, PASTE_END = "[pasted:", "end of the paste]"
 
 _ANNOUNCEMENT = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
@@ -37,25 +40,28 @@ _OFFER = compile_lazily(
     r"ready (?:to|for|when)|waiting for|tell me)\b",
     re.IGNORECASE,
 )
-_OFFERED = compile_lazily(
+_CLOSING_OFFER = compile_lazily(
     r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
     r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
     re.IGNORECASE,
 )
-LAST_SENTENCES = 3  # the number of a text's last sentences that may ask something
-_ASKED = 1_500  # the number of characters at the end of a text that are searched for a question
-_ROW = compile_lazily(r"[\s|:-]*")  # the line under a table's head, and rows without words
+QUESTION_SENTENCES = 3  # the number of a text's last sentences that may ask something
+# the number of characters at the end of a text that are searched for a question
+_QUESTION_CHARACTERS = 1_500
+_WORDLESS_ROW = compile_lazily(r"[\s|:-]*")  # the line under a table's head, and rows without words
 
-_TITLE_SENTENCES = 5  # the maximum number of sentences of a prompt that are considered for a title
-_TITLE_READ = 4_000  # the maximum characters of a prompt that are considered for a title
+# the maximum number of sentences of a prompt that are considered for a title
+_MAX_TITLE_SENTENCES = 5
+# the maximum characters of a prompt that are considered for a title
+_MAX_TITLE_SOURCE_CHARACTERS = 4_000
 # the minimum bytes of a title, because "hello" and "go on" do not describe the work
-_TITLE_BYTES = 5
+_MIN_TITLE_BYTES = 5
 
-_COMMAND = compile_lazily(r"\s*/\S+\s*")
-_HEADING = compile_lazily(
+_BARE_COMMAND = compile_lazily(r"\s*/\S+\s*")
+_PLAN_HEADING = compile_lazily(
     r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
 )
-_ASKING = compile_lazily(
+_REQUEST_START = compile_lazily(
     r"""\A(?:
       (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
     | please\b | ok(?:ay)?\b | so\b | well\b | now\b | first\b(?!\s+\w+:) | alright\b
@@ -75,7 +81,7 @@ FILLED_IN = compile_lazily(
 """The template of a command into which the client filled the user's words, as in spec-kit."""
 
 
-def typed_text(text: str) -> str:
+def keep_typed_text(text: str) -> str:
     """Return the words that the user typed in a prompt.
 
     The client's insertions, pasted texts and the template around a command's words are left out.
@@ -86,16 +92,16 @@ def typed_text(text: str) -> str:
     return replace_insertions(text, lambda _: "")
 
 
-def with_pastes(text: str) -> str:
+def mark_pastes(text: str) -> str:
     """Return the user's words in a prompt, in which pasted texts are marked."""
     return replace_insertions(
-        text, lambda pasted: f"\n{PASTE_BEGINS}\n{pasted.strip()}\n{PASTE_ENDS}\n"
+        text, lambda pasted: f"\n{PASTE_START}\n{pasted.strip()}\n{PASTE_END}\n"
     )
 
 
 def without_code(text: str) -> str:
     """Return a text without its code blocks."""
-    return _FENCE.sub("", text)
+    return _CODE_BLOCK.sub("", text)
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -104,19 +110,19 @@ def split_sentences(text: str) -> Iterator[str]:
     Code is skipped.
     """
     for row in without_code(text).split("\n"):
-        bare = MARKUP.sub("", row).strip()
-        if _ROW.fullmatch(bare) is None:
-            for part in _END.split(bare):
-                if len(part.strip()) > 1:
-                    yield cut_line(part)
+        row_text = MARKUP.sub("", row).strip()
+        if _WORDLESS_ROW.fullmatch(row_text) is None:
+            for sentence in _SENTENCE_END.split(row_text):
+                if len(sentence.strip()) > 1:
+                    yield cut_line(sentence)
 
 
-def cut_line(text: str, most: int = LONGEST) -> str:
-    """Return ``text`` on one line of at most ``most`` characters."""
-    flat = " ".join(text.split())
-    if len(flat) <= most:
-        return flat
-    return flat[: most - 1].rstrip() + "…"
+def cut_line(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> str:
+    """Return ``text`` on one line of at most ``max_characters``."""
+    line = " ".join(text.split())
+    if len(line) <= max_characters:
+        return line
+    return line[: max_characters - 1].rstrip() + "…"
 
 
 def with_straight_apostrophes(text: str) -> str:
@@ -139,35 +145,35 @@ def sentences_at_end(text: str) -> list[str]:
 
     Code is skipped first, because half a code block would hide the rest.
     """
-    return list(split_sentences(without_code(text)[-_ASKED:]))
+    return list(split_sentences(without_code(text)[-_QUESTION_CHARACTERS:]))
 
 
-def asks_at_end(text: str) -> bool:
+def ends_with_question_or_offer(text: str) -> bool:
     """Check whether the last sentences of a text ask or offer something."""
-    last = sentences_at_end(text)[-LAST_SENTENCES:]
-    offers = [_OFFER.search(with_straight_apostrophes(sentence)) for sentence in last]
-    return any(offers) or any(is_question(sentence) for sentence in last)
+    last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
+    offers = [_OFFER.search(with_straight_apostrophes(sentence)) for sentence in last_sentences]
+    return any(offers) or any(is_question(sentence) for sentence in last_sentences)
 
 
-def question_at_end(text: str) -> str:
+def find_last_question(text: str) -> str:
     """Return the last of a text's final sentences that asks or offers something, or ``""``."""
-    for sentence in reversed(sentences_at_end(text)[-LAST_SENTENCES:]):
-        if is_question(sentence) or _OFFERED.search(with_straight_apostrophes(sentence)):
+    for sentence in reversed(sentences_at_end(text)[-QUESTION_SENTENCES:]):
+        if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
             return sentence
     return ""
 
 
 def request_at_end(text: str) -> str:
     """Return a text's end from the first of its last three sentences that asks or offers something, or ``""``."""
-    last = sentences_at_end(text)[-LAST_SENTENCES:]
-    for at, sentence in enumerate(last):
-        if is_question(sentence) or _OFFERED.search(with_straight_apostrophes(sentence)):
-            return cut_line(" ".join(last[at:]))
+    last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
+    for index, sentence in enumerate(last_sentences):
+        if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
+            return cut_line(" ".join(last_sentences[index:]))
     return ""
 
 
 _WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
-_FREQUENT = frozenset({
+_FREQUENT_WORDS = frozenset({
     "the", "and", "for", "you", "can", "this", "that", "with", "not", "are", "was", "but", "all", "now", "please",
     "have", "has", "use", "will", "just", "out", "let", "yes", "what", "how", "why", "should", "would", "could", "then",
     "them", "from", "into", "run", "add", "get", "set", "new", "also", "file", "files", "code", "make",
@@ -176,35 +182,37 @@ _FREQUENT = frozenset({
 """Frequent words that do not help to identify the work."""
 
 
-def telling_words(text: str) -> frozenset[str]:
+def significant_words(text: str) -> frozenset[str]:
     """Return the significant words of a request, in lower case."""
-    return frozenset(_WORD.findall(text.lower())) - _FREQUENT
+    return frozenset(_WORD.findall(text.lower())) - _FREQUENT_WORDS
 
 
-def goal_title(prompts: Iterable[str]) -> str:
+def make_goal_title(prompts: Iterable[str]) -> str:
     """Return the request of the first prompt that has one, or ``""``.
 
     If the user pasted a plan after a colon, the request is the plan's heading. The client's
     insertions and polite beginnings are removed, and a command without other words is skipped.
     """
     for prompt in prompts:
-        typed = typed_text(prompt[:_TITLE_READ])
-        if _COMMAND.fullmatch(typed):
+        typed_words = keep_typed_text(prompt[:_MAX_TITLE_SOURCE_CHARACTERS])
+        if _BARE_COMMAND.fullmatch(typed_words):
             continue
-        for sentence, _ in zip(split_sentences(typed), range(_TITLE_SENTENCES), strict=False):
+        for sentence, _ in zip(
+            split_sentences(typed_words), range(_MAX_TITLE_SENTENCES), strict=False
+        ):
             if sentence.endswith(":"):
-                heading = _HEADING.search(typed)
+                heading = _PLAN_HEADING.search(typed_words)
             else:
                 heading = None
-            words = _bare_request(heading[1] if heading else sentence)
-            if len(words.encode()) > _TITLE_BYTES:
-                return cut_line(words)
+            title = _strip_polite_words(heading[1] if heading else sentence)
+            if len(title.encode()) > _MIN_TITLE_BYTES:
+                return cut_line(title)
     return ""
 
 
-def _bare_request(sentence: str) -> str:
+def _strip_polite_words(sentence: str) -> str:
     """Return a request without polite and filler words."""
     words = re.sub(r"https?://(?:www\.)?", "", sentence).strip()
-    while begun := _ASKING.match(words):
-        words = words[begun.end() :].rstrip("?")
+    while match := _REQUEST_START.match(words):
+        words = words[match.end() :].rstrip("?")
     return words.rstrip(" .:;,")

@@ -21,20 +21,20 @@ from resume_hooks.system.git_view import GitView
 from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.text import format_count, plain_line, quote_name
 
-PATIENCE = 0.3  # the seconds that git gets, from the start of the query
+MAX_GIT_SECONDS = 0.3  # the seconds that git gets, from the start of the query
 
-NOT_ASKED = "not asked"
+NO_QUERY = "not asked"
 NO_ANSWER = "no answer"
-REWRITTEN = "rewritten after it was pushed: needs a force-push"
-BRANCH = 80  # the maximum characters of a branch's name
+REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
+MAX_BRANCH_CHARACTERS = 80  # the maximum characters of a branch's name
 # the number of bytes at the end of a branch's log that are searched for the branch's earlier tips
-REFLOG = 1 << 20
+MAX_REFLOG_BYTES = 1 << 20
 
-_STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
-_COUNT = ("rev-list", "--count", "--since={since}", "HEAD", "--")
-_UPSTREAM = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
+_STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")
+_COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--")
+_UPSTREAM_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
-_FIELDS = {
+_SPACES_BEFORE_PATH = {
     b"1 ": 8,
     b"2 ": 9,
     b"u ": 10,
@@ -43,38 +43,38 @@ _FIELDS = {
 
 
 # the prefixes of rows whose first letter is the file's state in the index
-_TRACKED = (b"1 ", b"2 ")
+_TRACKED_PREFIXES = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
     """The present state of a repository: a ``line`` for the user, and its facts.
 
-    ``dirty`` has the paths with uncommitted changes, including new files, relative to ``root``;
-    ``staged`` and ``untracked`` are subsets. ``branch`` is ``""`` if no branch is checked out.
+    ``dirty_paths`` has the paths with uncommitted changes, including new files, relative to ``root``;
+    ``staged_paths`` and ``untracked_paths`` are subsets. ``branch`` is ``""`` if no branch is checked out.
     ``ahead`` and ``behind`` count commits compared with the upstream's remote-tracking branch, or
-    are 0 if there is no upstream. ``rewritten`` means that the upstream's tip was once this
+    are 0 if there is no upstream. ``is_rewritten`` means that the upstream's tip was once this
     branch's tip and is no longer its ancestor, so a push must be forced.
     """
 
     line: str
     root: str = ""
-    dirty: frozenset[str] = frozenset()
+    dirty_paths: frozenset[str] = frozenset()
     branch: str = ""
     ahead: int = 0
     behind: int = 0
-    rewritten: bool = False
-    staged: frozenset[str] = frozenset()
-    untracked: frozenset[str] = frozenset()
+    is_rewritten: bool = False
+    staged_paths: frozenset[str] = frozenset()
+    untracked_paths: frozenset[str] = frozenset()
 
 
-class _Status(NamedTuple):
+class _GitStatus(NamedTuple):
     """The parsed ``git status``: by how many commits a branch is ahead and behind, and the changed paths."""
 
     ahead: int
     behind: int
-    dirty: frozenset[str]
-    staged: frozenset[str]
-    untracked: frozenset[str]
+    dirty_paths: frozenset[str]
+    staged_paths: frozenset[str]
+    untracked_paths: frozenset[str]
 
 
 class GitQuery:
@@ -84,37 +84,40 @@ class GitQuery:
     manager.
     """
 
-    def __init__(self, folder: str, since: str, where: Where) -> None:
-        self._deadline = time.monotonic() + PATIENCE
-        self._closing = contextlib.ExitStack()
+    def __init__(self, folder: str, start_time: str, where: Where) -> None:
+        self._deadline = time.monotonic() + MAX_GIT_SECONDS
+        self._exit_stack = contextlib.ExitStack()
         self._runs: list[subprocess.Popen[bytes]] = []
         self._view: GitView | None = None
-        is_there = os.path.isabs(folder) and os.path.isdir(folder)
-        if is_there:
+        is_folder = os.path.isabs(folder) and os.path.isdir(folder)
+        if is_folder:
             self._root = repository_root(os.path.normpath(folder))
         else:
             self._root = ""
         # The first query gets the settings. A thread waits for its answer, so the caller does not
         # wait.
-        self._asking = threading.Thread(
-            target=self._start_questions, args=(since, where), daemon=True
+        self._query_thread = threading.Thread(
+            target=self._start_queries, args=(start_time, where), daemon=True
         )
-        self._asking.start()
+        self._query_thread.start()
 
-    def _start_questions(self, since: str, where: Where) -> None:
+    def _start_queries(self, start_time: str, where: Where) -> None:
         """Start the queries without waiting for them."""
         if not self._root:
             return
         with contextlib.suppress(OSError):  # git is missing or too slow
-            view = self._closing.enter_context(GitView(self._root, where, self._deadline))
+            view = self._exit_stack.enter_context(GitView(self._root, where, self._deadline))
             if not view.is_bare:
                 renames = (
                     ["--no-renames"] if view.is_partial else []
                 )  # detecting renames would require the file contents
-                count = [word.format(since=since) for word in _COUNT]
-                self._runs = [view.start(*_STATUS, *renames), view.start(*count)]
+                count_arguments = [word.format(since=start_time) for word in _COUNT_ARGUMENTS]
+                self._runs = [
+                    view.start(*_STATUS_ARGUMENTS, *renames),
+                    view.start(*count_arguments),
+                ]
                 if view.has_upstream:
-                    self._runs.append(view.start(*_UPSTREAM))
+                    self._runs.append(view.start(*_UPSTREAM_ARGUMENTS))
             self._view = view
 
     def __enter__(self) -> Self:
@@ -126,42 +129,42 @@ class GitQuery:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._asking.join()  # waits no longer than git's time limit
-        self._closing.close()
+        self._query_thread.join()  # waits no longer than git's time limit
+        self._exit_stack.close()
 
     def collect_answers(self) -> RepositoryState:
         """Return the answers that git gave in time, and stop the queries that are still running."""
         if not self._root:
             return RepositoryState("")
-        self._asking.join()
+        self._query_thread.join()
         view = self._view
         if view is None:
-            return RepositoryState(NOT_ASKED)
+            return RepositoryState(NO_QUERY)
         outputs = [view.output(run, self._deadline) for run in self._runs]
         if not outputs or outputs[0] == b"":
             return RepositoryState(NO_ANSWER)
         status, count, *upstream = outputs
         if status is None:
-            return RepositoryState(NOT_ASKED)
-        found = _parse_status(status)
+            return RepositoryState(NO_QUERY)
+        parsed = _parse_status(status)
         tip = upstream[0].strip() if upstream and upstream[0] else b""
-        rewritten = found.behind > 0 and bool(tip) and _was_tip(view.reflog, tip)
+        is_rewritten = parsed.behind > 0 and bool(tip) and _was_branch_tip(view.reflog, tip)
         branch = plain_line(os.fsencode(view.branch).decode("utf-8", "replace"))
         state = RepositoryState(
             "",
             self._root,
-            found.dirty,
+            parsed.dirty_paths,
             branch,
-            found.ahead,
-            found.behind,
-            rewritten,
-            found.staged,
-            found.untracked,
+            parsed.ahead,
+            parsed.behind,
+            is_rewritten,
+            parsed.staged_paths,
+            parsed.untracked_paths,
         )
         return state._replace(line=_format_state(state, (count or b"").strip()))
 
 
-def _parse_status(status: bytes) -> _Status:
+def _parse_status(status: bytes) -> _GitStatus:
     """Parse the rows of ``git status``."""
     ahead, behind = 0, 0
     dirty: set[str] = set()
@@ -171,24 +174,24 @@ def _parse_status(status: bytes) -> _Status:
     for row in rows:
         if row.startswith(b"# branch.ab "):
             ahead, behind = (abs(int(count)) for count in row[12:].split())
-        elif row[:2] in _FIELDS:
-            path = os.fsdecode(row.split(b" ", _FIELDS[row[:2]])[-1])
+        elif row[:2] in _SPACES_BEFORE_PATH:
+            path = os.fsdecode(row.split(b" ", _SPACES_BEFORE_PATH[row[:2]])[-1])
             dirty.add(path)
             if row[:2] == b"? ":
                 untracked.add(path)
-            elif row[:2] in _TRACKED and row[2:3] != b".":
+            elif row[:2] in _TRACKED_PREFIXES and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
                 next(rows, None)  # the file's former name
-    return _Status(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
+    return _GitStatus(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
 
 
-def _was_tip(reflog: str, commit: bytes) -> bool:
+def _was_branch_tip(reflog: str, commit: bytes) -> bool:
     """Check whether a commit was a branch's tip, from the end of its reflog."""
     try:
         with open_regular(reflog) as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - REFLOG))
-            lines = stream.read(REFLOG).split(b"\n")
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_REFLOG_BYTES))
+            lines = stream.read(MAX_REFLOG_BYTES).split(b"\n")
     except (OSError, ValueError):
         return False
     return any(commit in line.split(b" ", 2)[:2] for line in lines)
@@ -196,7 +199,9 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
 
 def _format_state(state: RepositoryState, count: bytes) -> str:
     parts = [
-        f"branch {quote_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"
+        f"branch {quote_name(state.branch[:MAX_BRANCH_CHARACTERS])}"
+        if state.branch
+        else "no branch (detached)"
     ]
     if count.isdigit():
         parts.append(f"{format_count(int(count), 'commit')} since the session began")
@@ -208,7 +213,7 @@ def _format_state(state: RepositoryState, count: bytes) -> str:
             if state.ahead
             else f"{format_count(state.behind, 'commit')} behind its upstream"
         )
-    if state.rewritten:
-        parts.append(REWRITTEN)
-    parts.append(f"{len(state.dirty)} uncommitted" if state.dirty else "clean")
+    if state.is_rewritten:
+        parts.append(REWRITTEN_NOTE)
+    parts.append(f"{len(state.dirty_paths)} uncommitted" if state.dirty_paths else "clean")
     return ", ".join(parts)

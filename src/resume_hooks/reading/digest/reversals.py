@@ -21,31 +21,31 @@ _VALUE = compile_lazily(
 )  # a number, a constant, a name with a dot or a slash, a weekday
 # a word that would look like a constant if written in capitals
 _UNIT = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
-_LOGGED = compile_lazily(
+_LOG_LINE = compile_lazily(
     r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])"
 )  # the start of a line of program output
 # a number with its unit or its object
-_MEASURE = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
-_QUOTED = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
+_MEASUREMENT = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
+_QUOTED_TEXT = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
 # This pattern and the next two match lower-case text, because ignoring case would double the search
 # time.
-_STATES = compile_lazily(
+_STATING_WORD = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
-_BINDS = compile_lazily(
+_BINDING_WORD = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
 """Signs of a sentence that is not a statement but can be revoked by a later sentence."""
 
-_CHANGES = compile_lazily(
+_CHANGE_PHRASE = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
     r"forget (?:that|what|the)|from now on|on second thought|rather than|switch(?:ed)? (?:back )?to|make (?:it|that)|"
     r"now (?:is|it's)|(?:is|are) now|change of plan|update:|revert(?:ed)?|let's change|i was wrong|agreed on|"
     r"(?:moved|changed?|switch(?:ed)?) (?:the|our|my|it|that)|"
     r"new (?:rule|value|limit|name|plan|goal|target)(?=[^:]*:))\b"
 )
-_TOPIC = compile_lazily(
+_CHOICE_OBJECT = compile_lazily(
     r"\bfor (?:the|our|my|all) ([^,.;:!?]{3,60}?)"
     r"(?=\s+(?:use|i|we|prefer|like|let's|instead|today|now|please)\b|[,.;:!?]|\Z)",
     re.IGNORECASE,
@@ -81,7 +81,7 @@ _COUNTERS = frozenset({
 })  # fmt: skip
 """Words before a number that is not a version."""
 
-_EMPTY = frozenset({
+_STOP_WORDS = frozenset({
     "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are",
     "be", "was", "were", "it", "its", "this", "that", "these", "those", "we", "i", "you", "they", "he", "she", "our",
     "my", "your", "their", "so", "then", "also", "just", "please", "now", "will", "would", "can", "could", "do", "does",
@@ -90,64 +90,72 @@ _EMPTY = frozenset({
 })  # fmt: skip
 """Words that do not help to identify the subject of a sentence."""
 
-LEAST = 2  # the minimum number of words that two sentences about the same subject share
-SAME = 0.75  # the minimum fraction of common words if only a value changes
-CLOSE = 0.4  # the minimum fraction of common words if the later sentence announces a change
-LOOKED_AT = 300  # the maximum number of statements that are compared; the latest are compared
+MIN_SHARED_WORDS = 2  # the minimum number of words that two sentences about the same subject share
+MIN_SAME_SUBJECT = 0.75  # the minimum fraction of common words if only a value changes
+# the minimum fraction of common words if the later sentence announces a change
+MIN_CLOSE_SUBJECT = 0.4
+# the maximum number of statements that are compared; the latest are compared
+MAX_COMPARED_STATEMENTS = 300
 
 
-class _Words(NamedTuple):
+class _StatementWords(NamedTuple):
     """The words that identify the subject of a statement, and the statement's values."""
 
-    telling: frozenset[str]
+    subject: frozenset[str]
     values: frozenset[str]
 
 
-def superseded_places(statements: Sequence[str]) -> dict[int, int]:
+def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
     """Return the index of each revoked statement, with the index of the statement that revokes it.
 
     The statements are in order, oldest first.
     """
-    first = max(0, len(statements) - LOOKED_AT)
+    first_index = max(0, len(statements) - MAX_COMPARED_STATEMENTS)
     words = {}
-    for at in range(first, len(statements)):
-        words[at] = _statement_words(statements[at])
+    for index in range(first_index, len(statements)):
+        words[index] = _parse_statement(statements[index])
     weights = _weigh_words(words.values())
-    by_word: dict[str, list[int]] = {}
-    found = _places_of_other_versions(statements, first)
-    for at in range(len(statements) - 1, first - 1, -1):
-        telling, values = words[at]
-        shared: dict[int, int] = {}
-        for word in telling:
-            for later in by_word.get(word, ()):
-                shared[later] = shared.get(later, 0) + 1
-        for later, count in sorted(shared.items(), reverse=True):
-            if count >= LEAST and _takes_back(statements, (at, later), words, weights):
-                found[at] = later
+    indexes_by_word: dict[str, list[int]] = {}
+    revocations = _places_of_other_versions(statements, first_index)
+    for index in range(len(statements) - 1, first_index - 1, -1):
+        subject_words, values = words[index]
+        shared_counts: dict[int, int] = {}
+        for word in subject_words:
+            for later_index in indexes_by_word.get(word, ()):
+                shared_counts[later_index] = shared_counts.get(later_index, 0) + 1
+        for later_index, count in sorted(shared_counts.items(), reverse=True):
+            if count >= MIN_SHARED_WORDS and _revokes(
+                statements, (index, later_index), words, weights
+            ):
+                revocations[index] = later_index
                 break
-        if values or is_change(statements[at]) or _STATES.search(statements[at].lower()):
-            for word in telling:
-                by_word.setdefault(word, []).append(at)
-    return found
+        if (
+            values
+            or announces_change(statements[index])
+            or _STATING_WORD.search(statements[index].lower())
+        ):
+            for word in subject_words:
+                indexes_by_word.setdefault(word, []).append(index)
+    return revocations
 
 
-def standing_places(statements: Sequence[str]) -> list[int]:
+def find_binding_statements(statements: Sequence[str]) -> list[int]:
     """Return the indexes of the statements that no later statement revokes, the latest first."""
-    last = len(statements) - 1
-    taken_back = superseded_places(statements[::-1])
-    places = []
-    for at in range(len(statements)):
-        if last - at not in taken_back:
-            places.append(at)
-    return places
+    last_index = len(statements) - 1
+    revoked = find_revoked_statements(statements[::-1])
+    indexes = []
+    for index in range(len(statements)):
+        if last_index - index not in revoked:
+            indexes.append(index)
+    return indexes
 
 
-def is_change(statement: str) -> bool:
+def announces_change(statement: str) -> bool:
     """Check whether a statement explicitly changes an earlier one."""
-    return _CHANGES.search(statement.lower()) is not None
+    return _CHANGE_PHRASE.search(statement.lower()) is not None
 
 
-def corrected_sentences(
+def find_corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
     """Return which of the assistant's ``sentences`` a later one of the user's ``statements`` explicitly revokes.
@@ -155,83 +163,105 @@ def corrected_sentences(
     Both have times and are ordered, oldest first. The result contains indexes of both.
     """
     changes = [
-        (at, moment, _statement_words(text))
-        for at, (moment, text) in enumerate(statements)
-        if is_change(text)
+        (index, moment, _parse_statement(text))
+        for index, (moment, text) in enumerate(statements)
+        if announces_change(text)
     ]
-    known = {word for _, _, words in changes for word in words.telling}
+    change_words = {word for _, _, words in changes for word in words.subject}
     weights = _weigh_words(words for _, _, words in changes)
-    for place, (moment, sentence) in enumerate(sentences):
+    for sentence_index, (moment, sentence) in enumerate(sentences):
         # Most sentences share no words with a change, and collecting all of their words takes far
         # longer than this check.
-        if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(
-            sentence.lower()
-        ):
+        if len(
+            change_words.intersection(sentence.lower().split())
+        ) < MIN_SHARED_WORDS - 1 or not _STATING_WORD.search(sentence.lower()):
             continue
-        older, old_values = _statement_words(sentence)
-        if len(older & known) < LEAST:
+        old_words, old_values = _parse_statement(sentence)
+        if len(old_words & change_words) < MIN_SHARED_WORDS:
             continue
-        for at, later, (newer, new_values) in reversed(changes):
-            is_about_it = later > moment and _measure_likeness(older, newer, weights) >= CLOSE
-            if is_about_it and (old_values != new_values or older != newer):
-                yield place, at
+        for index, change_moment, (new_words, new_values) in reversed(changes):
+            is_related = (
+                change_moment > moment
+                and _measure_likeness(old_words, new_words, weights) >= MIN_CLOSE_SUBJECT
+            )
+            if is_related and (old_values != new_values or old_words != new_words):
+                yield sentence_index, index
                 break
 
 
 def _measure_likeness(
-    older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]
+    old_words: frozenset[str], new_words: frozenset[str], weights: Mapping[str, float]
 ) -> float:
     """Return the weighted fraction of words that two statements have in common."""
-    shared, rest = older & newer, older ^ newer
+    shared_words, other_words = old_words & new_words, old_words ^ new_words
     # ``fsum`` returns the same result for any order
-    weight = fsum([weights.get(word, 1) for word in shared])
-    return weight / max(1e-9, weight + fsum([weights.get(word, 1) for word in rest]))
+    shared_weight = fsum([weights.get(word, 1) for word in shared_words])
+    return shared_weight / max(
+        1e-9, shared_weight + fsum([weights.get(word, 1) for word in other_words])
+    )
 
 
-def _weigh_words(words: Iterable[_Words]) -> dict[str, float]:
+def _weigh_words(statements: Iterable[_StatementWords]) -> dict[str, float]:
     """Return the weight of each word: 1 if at most two statements contain it, less if more statements do."""
-    counts = Counter(chain.from_iterable(each.telling for each in words))
+    counts = Counter(chain.from_iterable(statement.subject for statement in statements))
     return {word: 1 / max(1, count - 1) for word, count in counts.items()}
 
 
-def _takes_back(
+def _revokes(
     statements: Sequence[str],
-    places: tuple[int, int],
-    words: Mapping[int, _Words],
+    indexes: tuple[int, int],
+    words: Mapping[int, _StatementWords],
     weights: Mapping[str, float],
 ) -> bool:
     """Check whether the later of two statements revokes the earlier one."""
-    (older, old_values), (newer, new_values) = (words[place] for place in places)
-    likeness = _measure_likeness(older, newer, weights)
-    said, again = (statements[place] for place in places)
-    if likeness < CLOSE and not is_change(again) and _REPLACED.search(again.lower()) is None:
+    (old_words, old_values), (new_words, new_values) = (words[index] for index in indexes)
+    likeness = _measure_likeness(old_words, new_words, weights)
+    old_statement, new_statement = (statements[index] for index in indexes)
+    if (
+        likeness < MIN_CLOSE_SUBJECT
+        and not announces_change(new_statement)
+        and _REPLACED.search(new_statement.lower()) is None
+    ):
         return False
-    if _STATES.search(said.lower()) or _BINDS.search(said.lower()):
-        if likeness >= CLOSE and _is_measured_anew(said, again):
+    if _STATING_WORD.search(old_statement.lower()) or _BINDING_WORD.search(old_statement.lower()):
+        if likeness >= MIN_CLOSE_SUBJECT and _gives_other_numbers(old_statement, new_statement):
             return True
-        is_alike = likeness >= CLOSE or _is_same_choice(said, again)
-        if is_alike and is_change(again) and words[places[0]] != words[places[1]]:
+        is_similar = likeness >= MIN_CLOSE_SUBJECT or _have_same_choice(
+            old_statement, new_statement
+        )
+        if (
+            is_similar
+            and announces_change(new_statement)
+            and words[indexes[0]] != words[indexes[1]]
+        ):
             return True
-    if _is_thing_replaced(said, again):
+    if _is_thing_replaced(old_statement, new_statement):
         return True
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
-    return has_other_value and likeness >= SAME and _STATES.search(again.lower()) is not None
+    return (
+        has_other_value
+        and likeness >= MIN_SAME_SUBJECT
+        and _STATING_WORD.search(new_statement.lower()) is not None
+    )
 
 
-def _is_measured_anew(said: str, again: str) -> bool:
+def _gives_other_numbers(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements give different numbers for the same things."""
-    old, new = (
-        {unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again)
+    old_numbers, new_numbers = (
+        {unit.lower(): number for number, unit in _MEASUREMENT.findall(text)}
+        for text in (old_statement, new_statement)
     )
     return any(
-        unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY
+        unit in new_numbers and new_numbers[unit] != number
+        for unit, number in old_numbers.items()
+        if unit not in _STOP_WORDS
     )
 
 
 def _is_thing_replaced(said: str, again: str) -> bool:
     """Check whether the later statement replaces, by its name, the thing that the earlier one chooses."""
     replaced = _REPLACED.search(again.lower())
-    if replaced is None or replaced[1] in _EMPTY or replaced[1].endswith("ing"):
+    if replaced is None or replaced[1] in _STOP_WORDS or replaced[1].endswith("ing"):
         return False
     chosen = re.search(rf"{_CHOOSES}{re.escape(replaced[1])}\b", said.lower())
     return chosen is not None and _REFUSES.search(said.lower()) is None
@@ -243,7 +273,7 @@ def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int
     found: dict[int, int] = {}
     for at in range(len(statements) - 1, first - 1, -1):
         said = statements[at].lower()
-        if _CHOOSES_VERSION.search(said) is None or _REFUSES.search(said) or _LOGGED.match(said):
+        if _CHOOSES_VERSION.search(said) is None or _REFUSES.search(said) or _LOG_LINE.match(said):
             continue
         numbers: dict[str, set[str]] = {}
         for name, number in _NUMBERED.findall(said):
@@ -259,24 +289,24 @@ def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int
     return found
 
 
-def _is_same_choice(said: str, again: str) -> bool:
+def _have_same_choice(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements name the same object of a choice."""
     topics = []
-    for topic in (_TOPIC.search(said), _TOPIC.search(again)):
-        topics.append(topic and _statement_words(topic[1]))
+    for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):
+        topics.append(topic and _parse_statement(topic[1]))
     return topics[0] is not None and topics[0] == topics[1]
 
 
-def _statement_words(statement: str) -> _Words:
+def _parse_statement(statement: str) -> _StatementWords:
     """Return the words of a statement. A log line has no words."""
-    if _LOGGED.match(statement):
-        return _Words(frozenset(), frozenset())
-    values = set(_QUOTED.findall(statement))
-    telling = set()
-    for word in _WORD.findall(_UNIT.sub(" ", _QUOTED.sub(" ", statement))):
-        bare = word.rstrip(".,-/")
-        if _VALUE.fullmatch(bare):
-            values.add(bare)
-        elif bare.lower() not in _EMPTY:
-            telling.add(bare.lower())
-    return _Words(frozenset(telling), frozenset(values))
+    if _LOG_LINE.match(statement):
+        return _StatementWords(frozenset(), frozenset())
+    values = set(_QUOTED_TEXT.findall(statement))
+    subject_words = set()
+    for word in _WORD.findall(_UNIT.sub(" ", _QUOTED_TEXT.sub(" ", statement))):
+        stripped = word.rstrip(".,-/")
+        if _VALUE.fullmatch(stripped):
+            values.add(stripped)
+        elif stripped.lower() not in _STOP_WORDS:
+            subject_words.add(stripped.lower())
+    return _StatementWords(frozenset(subject_words), frozenset(values))

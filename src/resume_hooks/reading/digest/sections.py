@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Group(Enum):
+class SectionGroup(Enum):
     """The position of a section in an opening."""
 
     NOW = "now"
@@ -29,24 +29,24 @@ class Group(Enum):
 class Section(NamedTuple):
     """One section.
 
-    ``group`` is its position. ``share`` is its maximum fraction of an opening, ``most`` its maximum
-    number of characters, and ``row`` the maximum number of characters in a row. ``stored`` is the
-    maximum number of bytes that a child stores. ``is_knowledge`` means that it is also useful for
+    ``group`` is its position. ``max_fraction`` and ``max_characters`` limit its size in an opening,
+    ``max_row_characters`` the size of a row, and ``max_stored_bytes`` the size that a child stores.
+    ``is_knowledge`` means that it is also useful for
     another task on the same code, ``is_current`` that only the latest session's entries count.
     """
 
     name: str
     heading: str
-    group: Group
-    share: float
-    most: int
-    row: int
-    stored: int
+    group: SectionGroup
+    max_fraction: float
+    max_characters: int
+    max_row_characters: int
+    max_stored_bytes: int
     is_knowledge: bool = False
     is_current: bool = False
 
 
-_NOW, _OPEN, _BINDING, _LIST, _SPARE = Group
+_NOW, _OPEN, _BINDING, _LIST, _SPARE = SectionGroup
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
 NEXT = Section("next", "next step by the talk", _OPEN, 0.05, 1_600, 400, 2_500, is_current=True)
 PENDING = Section("pending", "pending", _OPEN, 0.06, 1_500, 480, 2_500, is_current=True)
@@ -113,4 +113,4 @@ SECTIONS = (
 )  # fmt: skip
 """Every section, in the order of an opening."""
 
-NAMES = tuple(section.name for section in SECTIONS)
+SECTION_NAMES = tuple(section.name for section in SECTIONS)

@@ -12,22 +12,25 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.reading.digest.statements import HEADING, is_aside, turns_ago
+from resume_hooks.reading.digest.statements import HEADING, find_turn_order, is_aside
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-SKILLS, RULES = 2, 24  # the maximum number of skills that are quoted, and of rules for each skill
-SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
+# the maximum number of skills that are quoted, and of rules for each skill
+MAX_SKILLS, MAX_RULES = 2, 24
+MAX_SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
 # the maximum characters of a skill's text that are read, and the maximum characters of a rule
-SKILL, RULE = 12_000, 400
-RULE_WORDS = 4  # the minimum number of words in a rule
-TELLING = 2  # the minimum number of significant words in a rule
+MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
+MIN_RULE_WORDS = 4  # the minimum number of words in a rule
+MIN_SIGNIFICANT_WORDS = 2  # the minimum number of significant words in a rule
 _LONG_WORD = compile_lazily(r"[^\W\d_]{4,}")
-_MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
+_MODAL_WORDS = frozenset(
+    {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
+)
 _TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL = "its text may bind: read it"  # the note on the entry for a skill itself
-_RULES_PART = compile_lazily(
+READ_SKILL_NOTE = "its text may bind: read it"  # the note on the entry for a skill itself
+_RULES_SECTION = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
     r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
@@ -39,22 +42,22 @@ _RULE = compile_lazily(
 )
 """Words that mark a rule in a text that is written as rules."""
 
-AT_WORK = "at work: its steps"
-STEP_REACHED = "at work: it reached the first of these steps"
-STEPS = 12  # the maximum number of a skill's steps that are listed
-STEPS_READ = 40_000  # the maximum characters of a skill that are searched for its steps
+ACTIVE_SKILL_NOTE = "at work: its steps"
+STEP_REACHED_NOTE = "at work: it reached the first of these steps"
+MAX_STEPS = 12  # the maximum number of a skill's steps that are listed
+MAX_STEPS_CHARACTERS = 40_000  # the maximum characters of a skill that are searched for its steps
 _STEP_HEADING = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_STEP_IN_BOLD = compile_lazily(
+_BOLD_STEP = compile_lazily(
     r"^(\*\*(?:step[ \t]+)?(\d{1,2})[.:)][^\n]*)", re.IGNORECASE | re.MULTILINE
 )
-_STEP_IN_TABLE = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
-_CODE = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
-_NAMED_STEP = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
-_FORGES = ("gh", "glab")
+_TABLE_STEP = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
+_CODE_TEXT = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
+_STEP_MENTION = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
+_FORGE_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
@@ -66,90 +69,98 @@ class SkillStep(NamedTuple):
     programs: frozenset[str]
 
 
-def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
+def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the skills that were loaded last: for each skill first the reference of its text, then its steps and rules.
 
     If a skill has steps, or if the user called it by a command, it ends with the request for which
     it was loaded. Other skills are binding for a few more prompts.
     """
-    since = turns_ago(facts, SKILL_TURNS)
-    for name, text in [*facts.skills.items()][-SKILLS:]:
-        is_left = _was_left(facts, text)
-        is_old = text.place.order < since
-        if is_left and (is_old or name.startswith("/")):
+    first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
+    for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
+        has_moved_on = _has_user_moved_on(facts, quote)
+        is_old = quote.place.order < first_active_order
+        if has_moved_on and (is_old or name.startswith("/")):
             continue
-        steps = find_steps(text.text)
-        if (is_old and not steps) or (steps and (is_left or _is_at_end(facts, text, steps))):
+        steps = find_steps(quote.text)
+        if (is_old and not steps) or (
+            steps and (has_moved_on or _is_finished(facts, quote, steps))
+        ):
             continue
-        passed = ""
+        passed_text = ""
         if steps:
-            at = _find_current_step(facts, text, steps)
-            passed = "\n".join(step.text for step in steps[: at or 0])
-            yield make_entry(name, text.place, AT_WORK if at is None else STEP_REACHED)
-            for step in steps[at or 0 :]:
-                yield make_entry(step.text, text.place, f"of {name}", RULE)
+            step_index = _find_current_step(facts, quote, steps)
+            passed_text = "\n".join(step.text for step in steps[: step_index or 0])
+            yield make_entry(
+                name, quote.place, ACTIVE_SKILL_NOTE if step_index is None else STEP_REACHED_NOTE
+            )
+            for step in steps[step_index or 0 :]:
+                yield make_entry(step.text, quote.place, f"of {name}", MAX_RULE_CHARACTERS)
         else:
-            yield make_entry(name, text.place, READ_SKILL)
-        yield from _entries_of_rules(name, text, passed)
+            yield make_entry(name, quote.place, READ_SKILL_NOTE)
+        yield from _list_rules(name, quote, passed_text)
 
 
-def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEntry]:
-    """Yield the rules of a skill, without the rules of steps that have ``passed``."""
-    body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
+def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEntry]:
+    """Yield the rules of a skill, without rules in ``passed_text``, the text of the steps that are done."""
+    body = _TAG.sub(
+        "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
+    )
     rules: set[str] = set()
     for rule in _find_rules(body):
-        if rule in rules or " ".join(rule.split()) in passed:
+        if rule in rules or " ".join(rule.split()) in passed_text:
             continue
         rules.add(rule)
-        yield make_entry(rule, text.place, f"of {name}", RULE)
-        if len(rules) == RULES:
+        yield make_entry(rule, quote.place, f"of {name}", MAX_RULE_CHARACTERS)
+        if len(rules) == MAX_RULES:
             break
 
 
-def _was_left(facts: LineageFacts, text: Quote) -> bool:
+def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
     """Check whether the user asked for something else after a skill was loaded, instead of only replying."""
-    chosen = {answer.place for answer in facts.answers}
-    for said in reversed(facts.prompts.said):
-        if said.place.order <= text.place.order:
+    answer_places = {answer.place for answer in facts.answers}
+    for quote in reversed(facts.prompts.quotes):
+        if quote.place.order <= skill.place.order:
             return False
-        if said.place in chosen or said.correcting:
+        if quote.place in answer_places or quote.is_correction:
             continue
-        if said.text.startswith("/") or not replies.is_assent(said.text):
+        if quote.text.startswith("/") or not replies.is_assent(quote.text):
             return True
     return False
 
 
-def _is_at_end(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> bool:
+def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether the last step of a skill was reached and answered and nothing is pending."""
-    waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
-    last = facts.words_since_prompt
-    if waits or last is None or facts.last_call_order > last.place.order:
+    is_running = any(
+        run.is_background and run.status is None and not run.failed for run in facts.runs
+    )
+    last_words = facts.words_since_prompt
+    if is_running or last_words is None or facts.last_call_order > last_words.place.order:
         return False
-    is_reached = _find_current_step(facts, text, steps) == len(steps) - 1
-    return is_reached and not prose.asks_at_end(last.text)
+    is_reached = _find_current_step(facts, quote, steps) == len(steps) - 1
+    return is_reached and not prose.ends_with_question_or_offer(last_words.text)
 
 
 def find_steps(text: str) -> list[SkillStep]:
     """Return the numbered steps in a skill's headings, bold lines or table rows, or none if the numbers have gaps."""
-    read = text[:STEPS_READ]
-    for pattern in (_STEP_HEADING, _STEP_IN_BOLD, _STEP_IN_TABLE):
-        found = list(pattern.finditer(read))
-        numbers = [int(step[2]) for step in found]
-        if len(found) < 2 or numbers != list(range(numbers[0], numbers[0] + len(found))):
+    searched_text = text[:MAX_STEPS_CHARACTERS]
+    for pattern in (_STEP_HEADING, _BOLD_STEP, _TABLE_STEP):
+        matches = list(pattern.finditer(searched_text))
+        numbers = [int(match[2]) for match in matches]
+        if len(matches) < 2 or numbers != list(range(numbers[0], numbers[0] + len(matches))):
             continue
         if numbers[0] not in {0, 1}:
             continue
-        ends = [step.start() for step in found[1:]]
-        ends.append(_find_last_step_end(read, found[-1], pattern))
+        ends = [match.start() for match in matches[1:]]
+        ends.append(_find_last_step_end(searched_text, matches[-1], pattern))
         steps = []
-        for step, end in list(zip(found, ends, strict=True))[:STEPS]:
-            body = read[step.end() : end]
-            heading = step[1].strip()
+        for match, end in list(zip(matches, ends, strict=True))[:MAX_STEPS]:
+            body = searched_text[match.end() : end]
+            heading = match[1].strip()
             steps.append(
                 SkillStep(
-                    int(step[2]),
+                    int(match[2]),
                     heading,
-                    " ".join(redact_and_learn(f"{heading} {body}").split()),
+                    " ".join(redact_and_collect(f"{heading} {body}").split()),
                     _find_programs(body),
                 )
             )
@@ -159,7 +170,7 @@ def find_steps(text: str) -> list[SkillStep]:
 
 def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
     """Return the end of the last step: the next heading of the same level, or the end of its table row."""
-    if pattern is _STEP_IN_TABLE:
+    if pattern is _TABLE_STEP:
         return step.end()
     level = len(step[0]) - len(step[0].lstrip("#")) or 6
     end = re.compile(rf"^#{{1,{level}}}[ \t]", re.MULTILINE).search(text, step.end())
@@ -171,71 +182,73 @@ def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]
 def _find_programs(body: str) -> frozenset[str]:
     """Return the programs that the code in a step runs."""
     programs: set[str] = set()
-    for block, inline in _CODE.findall(body):
-        programs |= _command_programs(block or inline)
+    for block, inline in _CODE_TEXT.findall(body):
+        programs |= _list_programs(block or inline)
     return frozenset(programs)
 
 
-def _command_programs(command: str) -> set[str]:
+def _list_programs(command: str) -> set[str]:
     """Return the programs that a command runs. For a forge's program, include the subcommand."""
     programs: set[str] = set()
-    for part in shell.simple_commands(command):
+    for part in shell.parse_simple_commands(command):
         program = shell.find_program((part,))
-        if program and part.words[0] in _FORGES:
+        if program and part.words[0] in _FORGE_PROGRAMS:
             program = " ".join(part.words[:3])
         if program:
             programs.add(program)
     return programs
 
 
-def _find_current_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
+def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> int | None:
     """Return the index of the step that a skill has reached, or None if it is unknown."""
-    at, order = None, text.place.order
+    step_index, last_order = None, quote.place.order
     commands = [(run.command, run.place.order) for run in facts.runs]
     if facts.unanswered_call is not None:
         commands.append(
             (facts.unanswered_call.first_text("command"), facts.unanswered_call.place.order)
         )
-    for command, ran_at in commands:
-        if ran_at < order:
+    for command, run_order in commands:
+        if run_order < last_order:
             continue
-        programs = _command_programs(command)
-        for place, step in enumerate(steps):
+        programs = _list_programs(command)
+        for index, step in enumerate(steps):
             if not programs.isdisjoint(step.programs):
-                at, order = place, ran_at
+                step_index, last_order = index, run_order
                 break
-    for said in facts.assistant_quotes:
-        if said.place.order >= order and (named := _NAMED_STEP.findall(said.text)):
-            for place, step in enumerate(steps):
-                if step.number == int(named[-1]):
-                    at, order = place, said.place.order
-    return at
+    for reply in facts.assistant_quotes:
+        if reply.place.order >= last_order and (step_numbers := _STEP_MENTION.findall(reply.text)):
+            for index, step in enumerate(steps):
+                if step.number == int(step_numbers[-1]):
+                    step_index, last_order = index, reply.place.order
+    return step_index
 
 
 def _find_rules(body: str) -> Iterator[str]:
     """Yield the rules in a document: first the items of its lists of rules, then sentences with a demand."""
-    for part in _RULES_PART.findall(body):
-        yield from _list_items(part)
-    yield from filter(_is_rule, prose.split_sentences(HEADING.sub("", body)))
+    for part in _RULES_SECTION.findall(body):
+        yield from _list_rule_items(part)
+    yield from filter(_is_rule_sentence, prose.split_sentences(HEADING.sub("", body)))
 
 
-def _list_items(part: str) -> Iterator[str]:
+def _list_rule_items(part: str) -> Iterator[str]:
     """Yield the items of the lists in a part of a document."""
     for row in part.split("\n"):
-        if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
+        if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
             sentences = list(prose.split_sentences(row))
             whole = " ".join(sentences)
-            if len(whole) <= RULE:
+            if len(whole) <= MAX_RULE_CHARACTERS:
                 yield whole
             else:
                 yield from sentences[:1]
 
 
-def _is_rule(sentence: str) -> bool:
+def _is_rule_sentence(sentence: str) -> bool:
     """Check whether a sentence of a document clearly forbids or demands something."""
-    telling = []
+    significant_words = []
     for word in _LONG_WORD.findall(sentence.lower()):
-        if word not in _MODAL:
-            telling.append(word)
-    is_long_enough = len(sentence.split()) >= RULE_WORDS and len(telling) >= TELLING
+        if word not in _MODAL_WORDS:
+            significant_words.append(word)
+    is_long_enough = (
+        len(sentence.split()) >= MIN_RULE_WORDS and len(significant_words) >= MIN_SIGNIFICANT_WORDS
+    )
     return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)

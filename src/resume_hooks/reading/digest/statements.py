@@ -13,20 +13,20 @@ from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import PendingCall, Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut_line, is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
-from resume_hooks.reading.digest.reversals import standing_places
-from resume_hooks.reading.digest.talk import TYPED
+from resume_hooks.reading.digest.reversals import find_binding_statements
+from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import objects, string
 
-_FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
+_FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
 _DEMAND = compile_lazily(
-    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER})\b[ ,:.-]*)  # where a clause begins, an imperative
+    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS})\b[ ,:.-]*)  # an imperative clause
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
       | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
@@ -52,7 +52,7 @@ _DEMAND = compile_lazily(
 """Like other slow patterns in this module, it matches lower-case text, because ignoring case would
 double the search time."""
 
-_NOT_MEANT = compile_lazily(
+_DOUBT_WORDS = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
@@ -61,8 +61,8 @@ _NOT_MEANT = compile_lazily(
 )
 """Words which show that a demand is a joke, a doubt, or something else."""
 
-_ASKS = compile_lazily(
-    rf"""\W*(?:(?:{_FILLER}|sure|q|question)\b[,:.\s]*)*
+_QUESTION_START = compile_lazily(
+    rf"""\W*(?:(?:{_FILLER_WORDS}|sure|q|question)\b[,:.\s]*)*
     (?:(?:can|could|should|shall|would|will|do|does|did|are|is|was|were|have|has)(?:n'?t)?\s+
          (?:i|we|you|it|they|there|this|that|the|these|those)\b
       |(?:why|what|how|where|which|who|when)(?:'s)?\s+
@@ -73,7 +73,7 @@ _ASKS = compile_lazily(
 )
 """The first words of questions without a question mark."""
 
-_MACHINE = compile_lazily(
+_MACHINE_LINE = compile_lazily(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
          |(?:error|warn|warning|npm)\b|[\w./-]{1,80}:\s(?:error|warning|fatal)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
@@ -85,29 +85,30 @@ _MACHINE = compile_lazily(
 person."""
 
 
-PROSE = 25_000
+MAX_SEARCHED_CHARACTERS = 25_000
 """The maximum characters of the user's messages that are searched for demands, the latest first."""
 
-CHOICE = 160  # the maximum characters of an answer that counts as a choice
-ANSWER = 400  # the maximum characters of a question with the user's choice
+MAX_CHOICE_CHARACTERS = 160  # the maximum characters of an answer that counts as a choice
+MAX_ANSWER_CHARACTERS = 400  # the maximum characters of a question with the user's choice
 # a demand with fewer words is quoted with the sentence before it, which names its subject
-BRIEF = 8
-NAMED = 120  # the maximum characters of a refused call's subject
+MIN_DEMAND_WORDS = 8
+MAX_SUBJECT_CHARACTERS = 120  # the maximum characters of a refused call's subject
 
 # the maximum characters of a client's summary that are searched for the user's messages
-SUMMARY_READ = 60_000
+MAX_SUMMARY_CHARACTERS = 60_000
 # the number of characters at the start of a message by which a quote of it in a summary is
 # recognized
-SAME_MESSAGE = 50
+COMPARED_CHARACTERS = 50
 SAME_DEMAND = 80  # the number of characters at the start that two versions of one demand share
-_USER_MESSAGES = compile_lazily(
+_USER_MESSAGES_SECTION = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-REQUEST = 2_000  # the maximum characters of the last request that are searched for words
-_PREFERS = compile_lazily(
+# the maximum characters of the last request that are searched for words
+MAX_REQUEST_CHARACTERS = 2_000
+_PREFERENCE = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
     | \b(?:make|be)\s+sure\b
     | \bi\s+(?:\w+ly\s+)?(?:don'?t|do\s+not|dis)\s*like\b | \bi\s+(?:don'?t|do\s+not)\s+want\b | \bi\s+hate\b
@@ -135,7 +136,7 @@ _STYLE = compile_lazily(
 )
 """Wishes for the style of the work or of the answers."""
 
-_STANDING = compile_lazily(
+_LASTING_WORD = compile_lazily(
     r"\b(?:always|never|must(?:n'?t)?|do\s+not|don'?t|avoid|prefer|no\s+longer|from\s+now\s+on|instead\s+of|rather\s+than|"
     r"not\s+allowed|forbidden|required|mandatory|ensure|as\s+\w+\s+as\s+possible|without|too\s+(?:verbose|long|complex)|"
     r"focus\s+on|keep\s+(?:each|every)|let'?s\s+not\s+(?:leave|use|add|mix|touch|break|put|call)|"
@@ -144,7 +145,7 @@ _STANDING = compile_lazily(
 )
 """Words which show that a demand is valid beyond the next step."""
 
-_PASSING = compile_lazily(
+_ONE_TIME_REQUEST = compile_lazily(
     r"""\A\s*/compact\b
     | \A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
         |let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
@@ -168,29 +169,30 @@ _ASSENT = compile_lazily(
 )
 """The words of agreement or refusal before a demand."""
 DEMAND_WORDS = 5  # the minimum number of words of a demand after a "yes" or "no"
-_REPLY = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
-DOCUMENT = 800  # a prompt with more characters may be a document that another author wrote
-_MARKED_UP = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
+_REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
+# a prompt with more characters may be a document that another author wrote
+MIN_DOCUMENT_CHARACTERS = 800
+_MARKUP_LINE = compile_lazily(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 HEADING = compile_lazily(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
-TEMPLATE = 400  # a prompt with more characters may be a template, or a review
-LOADED_AFTER = 2  # the maximum number of records between a command and its loaded text
-_ROLE = compile_lazily(
+MIN_TEMPLATE_CHARACTERS = 400  # a prompt with more characters may be a template, or a review
+MAX_RECORDS_BEFORE_TEXT = 2  # the maximum number of records between a command and its loaded text
+_ROLE_START = compile_lazily(
     r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
     re.IGNORECASE,
 )
 """The start of a template."""
 _TAGGED_PART = compile_lazily(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
-TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
-_FINDING = compile_lazily(
+MIN_TAGGED_PARTS = 2  # a prompt with this many tagged parts is a template
+_REVIEW_ROW = compile_lazily(
     r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
     r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The start of a row in a review: its severity, or the location in a file."""
-FINDINGS = 3  # a prompt with this many such rows is a pasted review
+MIN_REVIEW_ROWS = 3  # a prompt with this many such rows is a pasted review
 # the maximum characters of a paragraph before or after a pasted review that may be the user's own
-AROUND = 200
-MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
+MAX_SURROUNDING_CHARACTERS = 200
+MIN_MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
 
 
 def is_demand(sentence: str) -> bool:
@@ -200,35 +202,43 @@ def is_demand(sentence: str) -> bool:
 
 def is_aside(sentence: str) -> bool:
     """Check whether a sentence is not a demand despite its words: a question, a joke, a doubt, a log line."""
-    asked = is_question(sentence) or _ASKS.match(sentence) is not None
-    return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
+    is_asking = is_question(sentence) or _QUESTION_START.match(sentence) is not None
+    return (
+        is_asking
+        or _MACHINE_LINE.match(sentence) is not None
+        or _DOUBT_WORDS.search(sentence) is not None
+    )
 
 
-def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
+def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[DigestEntry]:
     """Yield the user's demands on the way of working, the latest first, without demands on the next step only.
 
     A short demand includes the sentence before it. Revoked demands are left out, and so are demands
     that wait for a pull request that was merged or closed. If a demand is quoted only by a summary
     because the file no longer has the message, it comes last.
     """
-    found: list[tuple[str, RecordPlace]] = []
-    templates = _templates(facts.prompts.said)
+    demands: list[tuple[str, RecordPlace]] = []
+    templates = _find_templates(facts.prompts.quotes)
     chosen = _places_of_choices(facts)
-    for said in (*_latest_first(facts.prompts.said), *_messages_in_summaries(facts)):
-        if said.place in facts.foreign_prompts or said.place in templates or said.place in chosen:
+    for quote in (*_list_latest_quotes(facts.prompts.quotes), *_find_summarized_messages(facts)):
+        if (
+            quote.place in facts.foreign_prompts
+            or quote.place in templates
+            or quote.place in chosen
+        ):
             continue
-        sentences = list(prose.split_sentences(HEADING.sub("", _prompt_words(said.text))))
-        binding = []
-        for at, sentence in enumerate(sentences):
-            if _is_binding(sentence) and not _goes_on_with_reply(sentences, at):
-                binding.append(at)
-        for at in reversed(binding):
-            found.append((_with_subject(sentences, at), said.place))
+        sentences = list(prose.split_sentences(HEADING.sub("", _select_own_words(quote.text))))
+        binding_indexes = []
+        for index, sentence in enumerate(sentences):
+            if _is_binding(sentence) and not _continues_reply(sentences, index):
+                binding_indexes.append(index)
+        for index in reversed(binding_indexes):
+            demands.append((_add_subject(sentences, index), quote.place))
     beginnings: set[str] = set()
-    for at in standing_places([text for text, _ in found]):
-        text, place = found[at]
+    for index in find_binding_statements([text for text, _ in demands]):
+        text, place = demands[index]
         beginning = text[:SAME_DEMAND].lower()
-        if beginning not in beginnings and not requests.ends_wait(text, place):
+        if beginning not in beginnings and not pull_requests.has_wait_ended(text, place):
             beginnings.add(beginning)
             yield make_entry(text, place)
 
@@ -239,35 +249,37 @@ def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
     for said in facts.answers:
         chosen = said.text.rpartition(" -> ")[2]
         longest[said.place] = max(longest.get(said.place, 0), len(chosen))
-    return frozenset(place for place, length in longest.items() if length <= CHOICE)
+    return frozenset(place for place, length in longest.items() if length <= MAX_CHOICE_CHARACTERS)
 
 
-def _messages_in_summaries(facts: LineageFacts) -> Iterator[Quote]:
+def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
     """Yield the user's messages that only the client's summaries list, the latest summary first."""
     if not facts.summaries:
         return
-    known = " ".join(" ".join(said.full.lower().split()) for said in facts.prompts.said)
+    known_text = " ".join(
+        " ".join(quote.full_text.lower().split()) for quote in facts.prompts.quotes
+    )
     for summary in reversed(facts.summaries):
-        part = _USER_MESSAGES.search(summary.text[:SUMMARY_READ])
-        rows = part[1].split("\n") if part else []
+        section = _USER_MESSAGES_SECTION.search(summary.text[:MAX_SUMMARY_CHARACTERS])
+        rows = section[1].split("\n") if section else []
         for row in rows:
-            for words in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
-                beginning = " ".join(words.lower().split())[:SAME_MESSAGE]
-                if beginning not in known:
-                    yield Quote(words, summary.place, summary.uuid)
+            for message_text in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
+                beginning = " ".join(message_text.lower().split())[:COMPARED_CHARACTERS]
+                if beginning not in known_text:
+                    yield Quote(message_text, summary.place, summary.uuid)
 
 
 def _is_binding(sentence: str) -> bool:
     """Check whether a sentence demands something of later work, too. A "yes" before the demand does not count."""
     lowered = sentence.lower()
-    is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
+    is_standing_demand = is_demand(sentence) and _LASTING_WORD.search(lowered) is not None
     is_style = _STYLE.search(lowered) is not None
-    if not is_standing_demand and not is_style and _PREFERS.search(lowered) is None:
+    if not is_standing_demand and not is_style and _PREFERENCE.search(lowered) is None:
         return False  # the common case, which this test handles in half of the time
     if is_aside(sentence):
         return False
     words = _without_assent(sentence)
-    return is_style or _PASSING.search(words) is None
+    return is_style or _ONE_TIME_REQUEST.search(words) is None
 
 
 def _without_assent(sentence: str) -> str:
@@ -278,70 +290,86 @@ def _without_assent(sentence: str) -> str:
     return sentence[assent.end() :]
 
 
-def _goes_on_with_reply(sentences: Sequence[str], at: int) -> bool:
+def _continues_reply(sentences: Sequence[str], index: int) -> bool:
     """Check whether a short sentence continues a reply: "Yes, delete it.
 
     Don't archive it" is for this step only.
     """
-    if at == 0 or len(sentences[at].split()) >= BRIEF:
+    if index == 0 or len(sentences[index].split()) >= MIN_DEMAND_WORDS:
         return False
-    return _REPLY.match(sentences[at - 1]) is not None
+    return _REPLY_START.match(sentences[index - 1]) is not None
 
 
-def _with_subject(sentences: Sequence[str], at: int) -> str:
+def _add_subject(sentences: Sequence[str], index: int) -> str:
     """Return a sentence. If it is too short to name a subject, the sentence before it is added."""
-    sentence = sentences[at]
-    if at == 0 or len(sentence.split()) >= BRIEF or prose.is_question(sentences[at - 1]):
+    sentence = sentences[index]
+    if (
+        index == 0
+        or len(sentence.split()) >= MIN_DEMAND_WORDS
+        or prose.is_question(sentences[index - 1])
+    ):
         return sentence
-    return f"{sentences[at - 1]} {sentence}"
+    return f"{sentences[index - 1]} {sentence}"
 
 
-def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
+def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
     """Return the prompts that were loaded or filled in from a template instead of typed.
 
     The rules in these prompts are not the user's. Such a prompt assigns a role, has tagged parts,
     begins like another prompt, or directly follows a command.
     """
-    beginnings = Counter(said.text[:TEMPLATE] for said in prompts if len(said.text) >= TEMPLATE)
-    found: set[RecordPlace] = set()
-    before: Quote | None = None
-    for said in prompts:
-        if len(said.text) >= TEMPLATE:
-            shown = said.text[:TYPED]
+    beginnings = Counter(
+        quote.text[:MIN_TEMPLATE_CHARACTERS]
+        for quote in prompts
+        if len(quote.text) >= MIN_TEMPLATE_CHARACTERS
+    )
+    template_places: set[RecordPlace] = set()
+    previous: Quote | None = None
+    for quote in prompts:
+        if len(quote.text) >= MIN_TEMPLATE_CHARACTERS:
+            beginning = quote.text[:MAX_TYPED_CHARACTERS]
             is_loaded = (
-                before is not None
-                and before.text.startswith("/")
-                and said.place.order - before.place.order <= LOADED_AFTER
+                previous is not None
+                and previous.text.startswith("/")
+                and quote.place.order - previous.place.order <= MAX_RECORDS_BEFORE_TEXT
             )
             is_filled_in = (
-                beginnings[said.text[:TEMPLATE]] > 1
-                or _ROLE.match(shown) is not None
-                or len(_TAGGED_PART.findall(shown)) >= TAGGED_PARTS
+                beginnings[quote.text[:MIN_TEMPLATE_CHARACTERS]] > 1
+                or _ROLE_START.match(beginning) is not None
+                or len(_TAGGED_PART.findall(beginning)) >= MIN_TAGGED_PARTS
             )
             if is_loaded or is_filled_in:
-                found.add(said.place)
-        before = said
-    return frozenset(found)
+                template_places.add(quote.place)
+        previous = quote
+    return frozenset(template_places)
 
 
-def _prompt_words(text: str) -> str:
+def _select_own_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
     If a document was pasted, only the lines before and after it count.
     """
-    shown = _prompt_ends(text)
-    if announced := _PASTE_BELOW.match(shown):
+    prompt_ends = _keep_prompt_ends(text)
+    if announced := _PASTE_BELOW.match(prompt_ends):
         return announced[0]
-    is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
-    is_review = len(text) >= TEMPLATE and len(_FINDING.findall(shown)) >= FINDINGS
+    is_document = (
+        len(text) >= MIN_DOCUMENT_CHARACTERS
+        and len(_MARKUP_LINE.findall(prompt_ends)) >= MIN_MARKUP_LINES
+    )
+    is_review = (
+        len(text) >= MIN_TEMPLATE_CHARACTERS
+        and len(_REVIEW_ROW.findall(prompt_ends)) >= MIN_REVIEW_ROWS
+    )
     if not is_document and not is_review:
-        return shown
-    paragraphs = shown.strip().split("\n\n")
-    around = []
+        return prompt_ends
+    paragraphs = prompt_ends.strip().split("\n\n")
+    own_paragraphs = []
     for paragraph in (paragraphs[0], *paragraphs[1:][-1:]):
-        if len(paragraph) <= AROUND:
-            around.append(paragraph)
-    return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
+        if len(paragraph) <= MAX_SURROUNDING_CHARACTERS:
+            own_paragraphs.append(paragraph)
+    return "\n\n".join(
+        paragraph for paragraph in own_paragraphs if _MARKUP_LINE.search(paragraph) is None
+    )
 
 
 _PASTE_BELOW = compile_lazily(
@@ -352,135 +380,151 @@ _PASTE_BELOW = compile_lazily(
 """A paragraph which announces that the rest of a prompt is a text of somebody else."""
 
 
-def _prompt_ends(text: str) -> str:
-    if len(text) <= TYPED:
-        return redact_and_learn(text)
-    return f"{redact_and_learn(text[:TYPED])[: TYPED // 2]}\n{redact_and_learn(text[-TYPED:])[-TYPED // 2 :]}"
+def _keep_prompt_ends(text: str) -> str:
+    if len(text) <= MAX_TYPED_CHARACTERS:
+        return redact_and_collect(text)
+    max_end = MAX_TYPED_CHARACTERS // 2
+    head = redact_and_collect(text[:MAX_TYPED_CHARACTERS])[:max_end]
+    tail = redact_and_collect(text[-MAX_TYPED_CHARACTERS:])[-max_end:]
+    return f"{head}\n{tail}"
 
 
-def last_request_words(facts: LineageFacts) -> frozenset[str]:
+def collect_request_words(facts: LineageFacts) -> frozenset[str]:
     """Return the significant words of the last request, or of the call that was working on it."""
     texts: list[str] = []
-    if facts.prompts.said:
-        texts.append(facts.prompts.said[-1].text[:REQUEST])
+    if facts.prompts.quotes:
+        texts.append(facts.prompts.quotes[-1].text[:MAX_REQUEST_CHARACTERS])
     if facts.unanswered_call is not None:
-        texts.append(facts.unanswered_call.first_text("command", "file_path")[:REQUEST])
-    return prose.telling_words(" ".join(texts))
+        texts.append(
+            facts.unanswered_call.first_text("command", "file_path")[:MAX_REQUEST_CHARACTERS]
+        )
+    return prose.significant_words(" ".join(texts))
 
 
-OLD_LIST = 2  # the number of prompts after which an unchanged list counts as abandoned
+# the number of prompts after which an unchanged list counts as abandoned
+MAX_PROMPTS_AFTER_LIST = 2
 # the number of characters of an answer that are searched for a statement that everything is done
-OPENING_WORDS = 200
-_ALL_DONE = compile_lazily(
+MAX_DONE_CHARACTERS = 200
+_ALL_DONE_STATEMENT = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
     r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
     re.IGNORECASE,
 )
 
 
-def entries_of_todos(
-    facts: LineageFacts, requests: PullRequests, committed_at: int
+def list_todos(
+    facts: LineageFacts, pull_requests: PullRequests, last_commit_order: int
 ) -> Iterator[DigestEntry]:
     """Yield the open todos.
 
     An older list has a note with the number of prompts since its last change. Todos that wait for a
     pull request that was merged or closed are left out, and so are todos in progress if a later
     answer says that everything is done. A list is ignored if it was abandoned some prompts ago and
-    before the last commit, whose order is ``committed_at``.
+    before the last commit, whose order is ``last_commit_order``.
     """
-    todos = facts.todo_list.open_todos()
+    todos = facts.todo_list.list_open_todos()
     if not todos:
         return
     answers = list(facts.closing_quotes)
     if facts.words_since_prompt is not None:
         answers.append(facts.words_since_prompt)
-    ends = [said.place.order for said in answers if _ALL_DONE.search(said.text[:OPENING_WORDS])]
-    done_at = max(ends, default=0)
-    left_at = facts.todo_list.updated_at
-    if committed_at > left_at and left_at < turns_ago(facts, OLD_LIST):
+    done_orders = [
+        quote.place.order
+        for quote in answers
+        if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS])
+    ]
+    done_order = max(done_orders, default=0)
+    list_order = facts.todo_list.updated_at
+    if last_commit_order > list_order and list_order < find_turn_order(
+        facts, MAX_PROMPTS_AFTER_LIST
+    ):
         return
     for text, status, place, updated_at in todos:
-        is_over = status == "in_progress" and updated_at < done_at
-        if is_over or requests.ends_wait(text, place):
+        is_over = status == "in_progress" and updated_at < done_order
+        if is_over or pull_requests.has_wait_ended(text, place):
             continue
-        since = sum(said.place.order > place.order for said in facts.prompts.said)
-        if since:
-            age = f", noted {format_count(since, 'prompt')} before the end"
+        later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
+        if later_prompts:
+            age = f", noted {format_count(later_prompts, 'prompt')} before the end"
         else:
             age = ""
         yield make_entry(text, place, f"{status}{age}")
 
 
-def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
+def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's answers to questions, the latest first.
 
     An older answer to the same question refers to the newer answer.
     """
-    newer: dict[str, RecordPlace] = {}
-    for said in sorted(facts.answers, key=lambda said: -said.place.order):
-        if said.place in facts.foreign_prompts:
+    latest_places: dict[str, RecordPlace] = {}
+    for quote in sorted(facts.answers, key=lambda quote: -quote.place.order):
+        if quote.place in facts.foreign_prompts:
             continue
-        asked, _, chosen = said.text.rpartition(" -> ")
-        place = newer.setdefault(asked, said.place)
+        question, _, answer = quote.text.rpartition(" -> ")
+        place = latest_places.setdefault(question, quote.place)
         note = ""
-        if place != said.place and place.session_id == said.place.session_id:
+        if place != quote.place and place.session_id == quote.place.session_id:
             note = f"superseded at :{place.number}"
-        if len(chosen) <= CHOICE and not _asks_back(chosen):  # a longer answer appears in the talk
-            yield make_entry(said.text, said.place, note, most=ANSWER)
+        if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(
+            answer
+        ):  # a longer answer appears in the talk
+            yield make_entry(quote.text, quote.place, note, max_characters=MAX_ANSWER_CHARACTERS)
 
 
-def _asks_back(chosen: str) -> bool:
+def _is_counter_question(answer: str) -> bool:
     """Check whether the user asked a question instead of choosing."""
-    sentences = prose.split_sentences(chosen)
-    return any(is_question(sentence) or _ASKS.match(sentence) for sentence in sentences)
+    sentences = prose.split_sentences(answer)
+    return any(is_question(sentence) or _QUESTION_START.match(sentence) for sentence in sentences)
 
 
-def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
+def list_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
     """Yield the calls that the user refused with a reason.
 
     If ``with_words`` is false, yield the calls that were refused without words or by a rule.
 
     A plan that the user returned with words is not a refusal, because the talk has these words.
     """
-    for call, said, by_user in reversed(facts.refusals):
-        if call.tool == "ExitPlanMode" and said.text:
+    for call, quote, by_user in reversed(facts.refusals):
+        if call.tool == "ExitPlanMode" and quote.text:
             continue
-        if (by_user and bool(said.text)) == with_words:
-            what = cut_line(_call_subject(call), NAMED)
-            named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
-            yield make_entry(f"{named}: {said.text}".rstrip(": "), said.place)
+        if (by_user and bool(quote.text)) == with_words:
+            subject = cut_line(_call_subject(call), MAX_SUBJECT_CHARACTERS)
+            label = (
+                f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {subject}".rstrip()
+            )
+            yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.place)
 
 
 def _call_subject(call: PendingCall) -> str:
     """Return the subject of a refused call, or the first of several questions."""
-    for row in objects(call.given.get("questions")):
+    for row in objects(call.inputs.get("questions")):
         return string(row, "question")
     return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
 
 
-def turns_ago(facts: LineageFacts, count: int) -> int:
+def find_turn_order(facts: LineageFacts, count: int) -> int:
     """Return the order of the prompt that started the turn ``count`` turns ago, or 0 if there were fewer turns."""
-    prompts = facts.prompts.said
+    prompts = facts.prompts.quotes
     if len(prompts) > count:
         return prompts[-count].place.order
     return 0
 
 
-def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
+def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the assistant's unanswered questions: questions of a tool, and questions at the end of its last words."""
-    yield from (make_entry(said.text, said.place) for said in facts.questions)
-    if said := facts.words_since_prompt:
-        sentences = prose.sentences_at_end(redact_and_learn(said.text))
-        for sentence in sentences[-prose.LAST_SENTENCES :]:
+    yield from (make_entry(quote.text, quote.place) for quote in facts.questions)
+    if quote := facts.words_since_prompt:
+        sentences = prose.sentences_at_end(redact_and_collect(quote.text))
+        for sentence in sentences[-prose.QUESTION_SENTENCES :]:
             if is_question(sentence):
-                yield make_entry(sentence, said.place)
+                yield make_entry(sentence, quote.place)
 
 
-def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:
+def _list_latest_quotes(quotes: Sequence[Quote]) -> Iterator[Quote]:
     """Yield quotes, the latest first, up to the maximum number of characters that are searched."""
-    room = PROSE
-    for one in reversed(said):
-        if room <= 0:
+    remaining_characters = MAX_SEARCHED_CHARACTERS
+    for quote in reversed(quotes):
+        if remaining_characters <= 0:
             return
-        yield one
-        room -= min(len(one.text), TYPED)
+        yield quote
+        remaining_characters -= min(len(quote.text), MAX_TYPED_CHARACTERS)

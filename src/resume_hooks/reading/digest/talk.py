@@ -14,95 +14,106 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import Kind, TalkMessage, redact_and_learn
+from resume_hooks.reading.digest.entries import MessageKind, TalkMessage, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
-from resume_hooks.reading.digest.open_calls import open_calls
-from resume_hooks.reading.digest.reversals import corrected_sentences, is_change, superseded_places
+from resume_hooks.reading.digest.open_calls import find_open_calls
+from resume_hooks.reading.digest.reversals import (
+    announces_change,
+    find_corrected_sentences,
+    find_revoked_statements,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
 
-STORED = 120_000
+MAX_STORED_CHARACTERS = 120_000
 """The maximum characters of talk that a child stores for its own children: about 30,000 tokens,
 which is all talk in 99 of 100 sessions."""
 
-TYPED = 4_000  # a prompt with more characters does not count as typed by hand
-TEMPLATE_SHOWN = 300  # characters of a command's template that identify the command
+MAX_TYPED_CHARACTERS = 4_000  # a prompt with more characters does not count as typed by hand
+MAX_TEMPLATE_CHARACTERS = 300  # characters of a command's template that identify the command
 OPEN_TEMPLATE = 8_000  # the maximum characters of the template of a request without an answer
 # the number of characters that are shown at the start and at the end of a paste
-PASTE_SHOWN = (900, 500)
-MESSAGE = 12_000  # the maximum characters of one message
-NARRATION = 1_500  # the maximum characters of the assistant's words between two calls
+PASTE_ENDS_CHARACTERS = (900, 500)
+MAX_MESSAGE_CHARACTERS = 12_000  # the maximum characters of one message
+# the maximum characters of the assistant's words between two calls
+MAX_NARRATION_CHARACTERS = 1_500
 # the minimum characters of such words; shorter ones are useless for continuing: "All tests pass."
-SHORTEST_NARRATION = 60
-ANNOUNCED = "[...]"  # stands for sentences that only announce the next step
-REPORT = 4_000  # the maximum characters of a sub-agent's report that was answered
-SUMMARY = 16_000  # the maximum characters of a client's summary
-_FENCED = compile_lazily(
+MIN_NARRATION_CHARACTERS = 60
+ANNOUNCEMENT_MARK = "[...]"  # stands for sentences that only announce the next step
+MAX_REPORT_CHARACTERS = 4_000  # the maximum characters of a sub-agent's report that was answered
+MAX_SUMMARY_CHARACTERS = 16_000  # the maximum characters of a client's summary
+_CODE_BLOCK = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 # the number of lines that are shown at the start and at the end of a code block
-FENCE_LINES = (8, 4)
-TABLE_LINES = (8, 2)  # the number of lines that are shown at the start and at the end of a table
+CODE_BLOCK_ENDS_LINES = (8, 4)
+# the number of lines that are shown at the start and at the end of a table
+TABLE_ENDS_LINES = (8, 2)
 _TABLE_ROW = compile_lazily(r"\s*\|.*\|\s*")
-_PASTED = compile_lazily(
-    re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL
+_PASTED_TEXT = compile_lazily(
+    re.escape(prose.PASTE_START) + r"\n(.*?)\n" + re.escape(prose.PASTE_END), re.DOTALL
 )
 _DIRECTIVE = compile_lazily(
     r"\s*::[a-z][a-z-]*\{.*\}\s*"
 )  # a directive that Codex writes for its own screen
-_SENTENCE = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
+_SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 # two messages that are equal in this number of characters at the start count as repeated
-LIKE = 160
+COMPARED_CHARACTERS = 160
 
 
-class _Said(NamedTuple):
+class _ChosenMessage(NamedTuple):
     """A message with its original text, as it is shown."""
 
     quote: Quote
-    kind: Kind
+    kind: MessageKind
     text: str
 
 
 def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     """Return as many messages of a lineage as fit into ``STORED``, oldest first, chosen as in ``fit_talk``."""
-    found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
-    messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
-    return tuple(_with_former_plans(_with_reversals(messages), facts.plans))
+    chosen = sorted(_choose_messages(facts), key=lambda message: message.quote.place.order)
+    messages = [
+        TalkMessage(message.kind, str(message.quote.place), message.text) for message in chosen
+    ]
+    return tuple(_mark_former_plans(_mark_reversals(messages), facts.plans))
 
 
 def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
     """Return the number of records that have words of the user, the assistant or the client but are not quoted."""
-    spoken = {
+    spoken_refs = {
         str(quote.place)
-        for quote in chain(facts.prompts.said, facts.assistant_quotes, facts.summaries)
+        for quote in chain(facts.prompts.quotes, facts.assistant_quotes, facts.summaries)
     }
-    return len(spoken.difference(message.ref for message in messages))
+    return len(spoken_refs.difference(message.ref for message in messages))
 
 
-def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
+def fit_talk(messages: Sequence[TalkMessage], max_characters: int) -> tuple[TalkMessage, ...]:
     """Return as many messages as fit: first the user's, then the last words of turns, then the other messages.
 
     For each kind of message the latest come first.
     """
-    fitting: set[int] = set()
-    room = most
-    for kind in _BY_WEIGHT:
-        for at in range(len(messages) - 1, -1, -1):
-            if messages[at].kind is kind and (left := room - len(messages[at].text)) >= 0:
-                room = left
-                fitting.add(at)
-    return tuple(messages[at] for at in sorted(fitting))
+    fitting_indexes: set[int] = set()
+    remaining_characters = max_characters
+    for kind in _KINDS_BY_IMPORTANCE:
+        for index in range(len(messages) - 1, -1, -1):
+            if (
+                messages[index].kind is kind
+                and (characters_after := remaining_characters - len(messages[index].text)) >= 0
+            ):
+                remaining_characters = characters_after
+                fitting_indexes.add(index)
+    return tuple(messages[index] for index in sorted(fitting_indexes))
 
 
-_BY_WEIGHT = (
-    Kind.PENDING,
-    Kind.REFUSED,
-    Kind.RETURNED,
-    Kind.REQUEST,
-    Kind.CLOSING,
-    Kind.SUMMARY,
-    Kind.NARRATION,
-    Kind.REPORT,
+_KINDS_BY_IMPORTANCE = (
+    MessageKind.PENDING,
+    MessageKind.REFUSED,
+    MessageKind.RETURNED,
+    MessageKind.REQUEST,
+    MessageKind.CLOSING,
+    MessageKind.SUMMARY,
+    MessageKind.NARRATION,
+    MessageKind.REPORT,
 )
 """The kinds of messages, the most important first."""
 
@@ -114,78 +125,91 @@ def join_talk(
 
     An ancestor's call is open only until the next message.
     """
-    former = list(older)
+    older_messages = list(older)
     if newer:
-        former = []
-        for each in older:
-            if each.kind not in {Kind.PENDING, Kind.REFUSED, Kind.RETURNED}:
-                former.append(each)
-    return fit_talk(_with_reversals([*former, *newer]), STORED)
+        older_messages = []
+        for message in older:
+            if message.kind not in {MessageKind.PENDING, MessageKind.REFUSED, MessageKind.RETURNED}:
+                older_messages.append(message)
+    return fit_talk(_mark_reversals([*older_messages, *newer]), MAX_STORED_CHARACTERS)
 
 
-def _messages_said(facts: LineageFacts) -> list[_Said]:
+def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     """Return as many messages as a child stores. No more are redacted, because redaction takes most of the time."""
-    chosen: dict[RecordPlace, list[str]] = {}
+    choices: dict[RecordPlace, list[str]] = {}
     for quote in facts.answers:
-        chosen.setdefault(quote.place, []).append(quote.text)
-    asked = {quote.place for quote in facts.prompts.said}
-    closing = [
+        choices.setdefault(quote.place, []).append(quote.text)
+    prompt_places = {quote.place for quote in facts.prompts.quotes}
+    closing_quotes = [
         *facts.closing_quotes,
-        *(plan for plan in facts.plans[-1:] if plan.place not in asked),
+        *(plan for plan in facts.plans[-1:] if plan.place not in prompt_places),
     ]
     if facts.words_since_prompt is not None:
-        closing.append(facts.words_since_prompt)
-    closing.sort(key=lambda quote: quote.place.order)
-    ends_turn = {(quote.place, quote.text) for quote in closing}
+        closing_quotes.append(facts.words_since_prompt)
+    closing_quotes.sort(key=lambda quote: quote.place.order)
+    closing_keys = {(quote.place, quote.text) for quote in closing_quotes}
     narration = (
         quote
         for quote in reversed(facts.assistant_quotes)
-        if (quote.place, quote.text) not in ends_turn
+        if (quote.place, quote.text) not in closing_keys
     )
 
-    def request_text(quote: Quote) -> str:
-        asked = chosen.get(quote.place)
-        if asked:
-            return shown_prompt("\n".join(asked))
-        if len(quote.full) <= replies.LONGEST:
-            return shown_prompt(replies.with_answered_words(quote.full, _said_before(quote, facts)))
-        return shown_prompt(quote.full, _template_room(quote, facts))
+    def format_request(quote: Quote) -> str:
+        prompt_places = choices.get(quote.place)
+        if prompt_places:
+            return format_prompt("\n".join(prompt_places))
+        if len(quote.full_text) <= replies.MAX_REPLY_CHARACTERS:
+            return format_prompt(
+                replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
+            )
+        return format_prompt(quote.full_text, _template_room(quote, facts))
 
     if facts.last_words is not None:
-        answered = facts.last_words.place.order
+        answer_order = facts.last_words.place.order
     else:
-        answered = 0
+        answer_order = 0
 
     approved = _plans_in_prompts(facts)
 
     def closing_text(quote: Quote) -> str:
-        return shown_text(_without_approved_plan(quote, approved), MESSAGE)
+        return format_text(_without_approved_plan(quote, approved), MAX_MESSAGE_CHARACTERS)
 
-    def report_text(quote: Quote) -> str:
-        return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
+    def format_report(quote: Quote) -> str:
+        return format_text(
+            quote.text,
+            MAX_REPORT_CHARACTERS if quote.place.order < answer_order else MAX_MESSAGE_CHARACTERS,
+        )
 
-    found = _Choice()
-    found.add_messages(reversed(facts.prompts.said), Kind.REQUEST, request_text)
-    for call in open_calls(facts):
+    choice = _MessageChoice()
+    choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, format_request)
+    for call in find_open_calls(facts):
         quote = Quote(call.text, call.place)
-        found.add_messages([quote], call.kind, lambda quote: whole_text(quote.text, MESSAGE))
-    found.add_messages(closing[-1:], Kind.CLOSING, lambda quote: whole_text(quote.text, MESSAGE))
-    found.add_messages(reversed(closing[:-1]), Kind.CLOSING, closing_text)
-    found.add_messages(
-        reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY)
+        choice.add_messages(
+            [quote], call.kind, lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS)
+        )
+    choice.add_messages(
+        closing_quotes[-1:],
+        MessageKind.CLOSING,
+        lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS),
     )
-    found.add_messages(
+    choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, closing_text)
+    choice.add_messages(
+        reversed(facts.summaries),
+        MessageKind.SUMMARY,
+        lambda quote: format_text(quote.text, MAX_SUMMARY_CHARACTERS),
+    )
+    choice.add_messages(
         narration,
-        Kind.NARRATION,
-        lambda quote: _without_announcements(shown_text(quote.text, NARRATION)),
+        MessageKind.NARRATION,
+        lambda quote: _mark_announcements(format_text(quote.text, MAX_NARRATION_CHARACTERS)),
     )
-    found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
-    return found.said
+    choice.add_messages(reversed(facts.reports), MessageKind.REPORT, format_report)
+    return choice.messages
 
 
 def _plans_in_prompts(facts: LineageFacts) -> list[Quote]:
     """Return the approved plans that a prompt repeats in full."""
-    prompts = {said.place: said.full for said in facts.prompts.said}
+    prompts = {said.place: said.full_text for said in facts.prompts.quotes}
     plans = []
     for plan in facts.plans:
         if plan.text and plan.text in prompts.get(plan.place, ""):
@@ -202,101 +226,112 @@ def _without_approved_plan(quote: Quote, plans: Sequence[Quote]) -> str:
     return text
 
 
-def _said_before(quote: Quote, facts: LineageFacts) -> str:
+def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
     """Return the assistant's last words before a message of the user, or ``""``."""
-    at = bisect_left(facts.assistant_quotes, quote.place.order, key=lambda said: said.place.order)
-    if at:
-        return redact_and_learn(facts.assistant_quotes[at - 1].text)
+    index = bisect_left(
+        facts.assistant_quotes, quote.place.order, key=lambda reply: reply.place.order
+    )
+    if index:
+        return redact_and_collect(facts.assistant_quotes[index - 1].text)
     return ""
 
 
-def _without_announcements(text: str) -> str:
+def _mark_announcements(text: str) -> str:
     """Return words between two calls, with a mark for sentences that only announce the next step."""
     rows: list[str] = []
-    length = 0
+    kept_characters = 0
     for row in text.split("\n"):
         sentences: list[str] = []
-        for sentence in _SENTENCE.split(row):
+        for sentence in _SENTENCE_BREAK.split(row):
             if not prose.is_announcement(sentence):
                 sentences.append(sentence)
-                length += len(sentence) + 1
-            elif sentences[-1:] != [ANNOUNCED]:
-                sentences.append(ANNOUNCED)
-        shown = " ".join(sentences)
-        if shown.strip() and not (shown == ANNOUNCED and rows and rows[-1].endswith(ANNOUNCED)):
-            rows.append(shown)
-    if length > SHORTEST_NARRATION:
+                kept_characters += len(sentence) + 1
+            elif sentences[-1:] != [ANNOUNCEMENT_MARK]:
+                sentences.append(ANNOUNCEMENT_MARK)
+        shown_row = " ".join(sentences)
+        if shown_row.strip() and not (
+            shown_row == ANNOUNCEMENT_MARK and rows and rows[-1].endswith(ANNOUNCEMENT_MARK)
+        ):
+            rows.append(shown_row)
+    if kept_characters > MIN_NARRATION_CHARACTERS:
         return "\n".join(rows)
     return ""
 
 
-class _Choice:
+class _MessageChoice:
     """Chooses messages of one kind after another, the latest first, up to the size that a child stores."""
 
     def __init__(self) -> None:
-        self.said: list[_Said] = []
-        self._room = STORED
-        self._known: set[tuple[Kind, str]] = set()
+        self.messages: list[_ChosenMessage] = []
+        self._remaining_characters = MAX_STORED_CHARACTERS
+        self._known_keys: set[tuple[MessageKind, str]] = set()
 
     def add_messages(
-        self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]
+        self, quotes: Iterable[Quote], kind: MessageKind, format_quote: Callable[[Quote], str]
     ) -> None:
         """Add the messages of a kind, without messages that a later one repeats."""
-        looked_at = 0
+        formatted_characters = 0
         for quote in quotes:
-            if self._room < LIKE or looked_at > STORED:
+            if (
+                self._remaining_characters < COMPARED_CHARACTERS
+                or formatted_characters > MAX_STORED_CHARACTERS
+            ):
                 return
-            text = worded(quote)
-            looked_at += len(text)
-            key = kind, _likeness_key(text, kind)
-            if text and len(text) <= self._room and key not in self._known:
-                self._known.add(key)
-                self._room -= len(text)
-                self.said.append(_Said(quote, kind, text))
+            text = format_quote(quote)
+            formatted_characters += len(text)
+            key = kind, _repetition_key(text, kind)
+            if text and len(text) <= self._remaining_characters and key not in self._known_keys:
+                self._known_keys.add(key)
+                self._remaining_characters -= len(text)
+                self.messages.append(_ChosenMessage(quote, kind, text))
 
 
-def _likeness_key(text: str, kind: Kind) -> str:
+def _repetition_key(text: str, kind: MessageKind) -> str:
     """Return a key that is equal for repeated messages: all words of a request, or the start of another message."""
     # If a form is filled in again, it begins like the last one.
-    if kind is Kind.REQUEST:
+    if kind is MessageKind.REQUEST:
         return text
-    return " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
+    return " ".join(text[: 2 * COMPARED_CHARACTERS].lower().split())[:COMPARED_CHARACTERS]
 
 
-def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
+def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     """Return the messages with a mark on each sentence of the user or the assistant that the user later revoked."""
-    own = _collect_sentences(messages, Kind.REQUEST)
-    marks: dict[int, list[tuple[str, str]]] = {}
-    for old, new in superseded_places([sentence for _, sentence in own]).items():
-        if own[old][0] != own[new][0]:
-            marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
+    user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
+    revocations: dict[int, list[tuple[str, str]]] = {}
+    for old_index, new_index in find_revoked_statements(
+        [sentence for _, sentence in user_sentences]
+    ).items():
+        if user_sentences[old_index][0] != user_sentences[new_index][0]:
+            revocations.setdefault(user_sentences[old_index][0], []).append(
+                (user_sentences[old_index][1], messages[user_sentences[new_index][0]].ref)
+            )
     # Most talk contains no corrections, and most of it is the assistant's.
-    if any(is_change(sentence) for _, sentence in own):
-        answers = _collect_sentences(messages, Kind.CLOSING)
+    if any(announces_change(sentence) for _, sentence in user_sentences):
+        assistant_sentences = _collect_sentences(messages, MessageKind.CLOSING)
     else:
-        answers = []
-    for place, new in corrected_sentences(answers, own):
-        marks.setdefault(answers[place][0], []).append(
-            (answers[place][1], messages[own[new][0]].ref)
+        assistant_sentences = []
+    for sentence_index, new_index in find_corrected_sentences(assistant_sentences, user_sentences):
+        revocations.setdefault(assistant_sentences[sentence_index][0], []).append(
+            (assistant_sentences[sentence_index][1], messages[user_sentences[new_index][0]].ref)
         )
     rows = list(messages)
-    for at, found in marks.items():
-        rows[at] = rows[at]._replace(superseded=tuple(found))
+    for message_index, message_revocations in revocations.items():
+        rows[message_index] = rows[message_index]._replace(superseded=tuple(message_revocations))
     return rows
 
 
-def _with_former_plans(
+def _mark_former_plans(
     messages: Sequence[TalkMessage], plans: Sequence[Quote]
 ) -> Iterator[TalkMessage]:
     """Return the messages with a mark on each plan that a newer approved plan replaced."""
-    newer: dict[str, str] = {}
-    for old, new in pairwise(plans):
-        if old.text.strip() != new.text.strip():
-            newer[str(old.place)] = str(new.place)
+    newer_refs: dict[str, str] = {}
+    for old_plan, new_plan in pairwise(plans):
+        if old_plan.text.strip() != new_plan.text.strip():
+            newer_refs[str(old_plan.place)] = str(new_plan.place)
     for message in messages:
-        ref = newer.get(message.ref)
+        ref = newer_refs.get(message.ref)
         title = ""
-        if ref is not None and message.kind is Kind.REQUEST:
+        if ref is not None and message.kind is MessageKind.REQUEST:
             title = next(prose.split_sentences(message.text), "")
         if ref is not None and title:
             yield message._replace(superseded=(*message.superseded, (title, ref)))
@@ -304,193 +339,206 @@ def _with_former_plans(
             yield message
 
 
-def _collect_sentences(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
+def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> list[tuple[int, str]]:
     """Return the sentences of messages of a kind, each with its message's index, without those of documents."""
-    typed = []
-    for at, message in enumerate(messages):
-        if message.kind is kind and len(message.text) <= TYPED:
-            typed.append((at, message))
-    found: list[tuple[int, str]] = []
-    for at, message in typed:
-        own = replies.without_answered_words(message.text)
-        for sentence in prose.split_sentences(own):
-            found.append((at, sentence))
-    return found
+    typed_messages = []
+    for index, message in enumerate(messages):
+        if message.kind is kind and len(message.text) <= MAX_TYPED_CHARACTERS:
+            typed_messages.append((index, message))
+    sentences: list[tuple[int, str]] = []
+    for index, message in typed_messages:
+        own_text = replies.strip_answered_words(message.text)
+        for sentence in prose.split_sentences(own_text):
+            sentences.append((index, sentence))
+    return sentences
 
 
 def _template_room(quote: Quote, facts: LineageFacts) -> int:
     """Return the maximum number of characters of the template around the words of a request."""
-    if quote is facts.prompts.said[-1] and facts.words_since_prompt is None:
+    if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
         return OPEN_TEMPLATE
-    return TEMPLATE_SHOWN
+    return MAX_TEMPLATE_CHARACTERS
 
 
-def shown_prompt(text: str, most_template: int = TEMPLATE_SHOWN) -> str:
+def format_prompt(text: str, most_template: int = MAX_TEMPLATE_CHARACTERS) -> str:
     """Return a user's message as it is stored: every typed word, and pasted texts, which are marked.
 
     ``most_template`` is the maximum number of characters of the template around a command's words.
     """
-    cleaned = redact_and_learn(text)
-    filled_in = prose.FILLED_IN.fullmatch(cleaned)
-    if filled_in is None:
-        return shown_text(_with_paste_marks(cleaned), MESSAGE)
-    template = filled_in[2].strip()
+    redacted = redact_and_collect(text)
+    template_match = prose.FILLED_IN.fullmatch(redacted)
+    if template_match is None:
+        return format_text(_mark_long_text(redacted), MAX_MESSAGE_CHARACTERS)
+    template = template_match[2].strip()
     beginning = keep_beginning(template, most_template).rstrip()
-    left = len(template) - len(beginning)
-    rows = [_with_paste_marks(filled_in[1].strip()), "[command's template:]", beginning]
-    if left:
-        rows.append(f"[... {left:,} characters of the template ...]")
-    return shown_text("\n".join(filter(None, rows)), MESSAGE)
+    omitted_characters = len(template) - len(beginning)
+    rows = [_mark_long_text(template_match[1].strip()), "[command's template:]", beginning]
+    if omitted_characters:
+        rows.append(f"[... {omitted_characters:,} characters of the template ...]")
+    return format_text("\n".join(filter(None, rows)), MAX_MESSAGE_CHARACTERS)
 
 
-def _with_paste_marks(text: str) -> str:
+def _mark_long_text(text: str) -> str:
     """Return a text that is too long to be typed as a pasted one."""
-    if len(text) <= TYPED or prose.PASTE_BEGINS in text:
+    if len(text) <= MAX_TYPED_CHARACTERS or prose.PASTE_START in text:
         return text
-    return f"{prose.PASTE_BEGINS}\n{text.strip()}\n{prose.PASTE_ENDS}"
+    return f"{prose.PASTE_START}\n{text.strip()}\n{prose.PASTE_END}"
 
 
-def with_short_pastes(text: str) -> str:
+def shorten_pastes(text: str) -> str:
     """Return a user's message in which only the start and the end of each long pasted text are kept."""
-    if prose.PASTE_BEGINS in text:
-        return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
+    if prose.PASTE_START in text:
+        return _PASTED_TEXT.sub(lambda paste: _shorten_paste(paste[1]), text)
     return text
 
 
-def _paste_ends(text: str) -> str:
-    first, last = PASTE_SHOWN
-    if len(text) <= first + last + 200:
-        return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
-    head, tail = keep_beginning(text, first), keep_ending(text, last)
-    left = len(text) - len(head) - len(tail)
+def _shorten_paste(text: str) -> str:
+    max_head, max_tail = PASTE_ENDS_CHARACTERS
+    if len(text) <= max_head + max_tail + 200:
+        return f"{prose.PASTE_START}\n{text}\n{prose.PASTE_END}"
+    head, tail = keep_beginning(text, max_head), keep_ending(text, max_tail)
+    omitted_characters = len(text) - len(head) - len(tail)
     return (
-        f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste "
-        f"...]\n{tail}\n{prose.PASTE_ENDS}"
+        f"{prose.PASTE_START}\n{head}\n[... {omitted_characters:,} characters of the paste "
+        f"...]\n{tail}\n{prose.PASTE_END}"
     )
 
 
-def shown_text(text: str, most: int) -> str:
+def format_text(text: str, max_characters: int) -> str:
     """Return a text as it is shown: without secrets, control characters and blank lines.
 
     Code blocks and tables are shortened.
     """
-    return _shortened_rows(with_short_blocks(_clean_text(text)), most)
+    return _limit_text(shorten_blocks(_clean_text(text)), max_characters)
 
 
-def whole_text(text: str, most: int) -> str:
+def format_whole_text(text: str, max_characters: int) -> str:
     """Return a text as it is shown, but with whole code blocks and tables, because the reader must act on it."""
-    return _shortened_rows(_clean_text(text), most)
+    return _limit_text(_clean_text(text), max_characters)
 
 
 def _clean_text(text: str) -> str:
     """Return a text without secrets, control characters and the client's insertions."""
     cleaned = plain_text(
-        redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
+        redact_and_collect(prose.keep_typed_text(text) if "<system-reminder>" in text else text)
     )
     return cleaned.replace("\t", "    ").strip()
 
 
-def with_short_blocks(text: str) -> str:
+def shorten_blocks(text: str) -> str:
     """Return a text in which only the start and the end of each long code block or table are kept."""
     if "```" in text or "~~~" in text:
-        text = _FENCED.sub(_cut_fence, text)
+        text = _CODE_BLOCK.sub(_shorten_code_block, text)
     if "|" in text:
-        text = "\n".join(_with_short_tables(text.split("\n"))).rstrip("\n")
+        text = "\n".join(_shorten_tables(text.split("\n"))).rstrip("\n")
     return text
 
 
-def _shortened_rows(text: str, most: int) -> str:
-    """Return a text without blank lines, in about ``most`` characters."""
+def _limit_text(text: str, max_characters: int) -> str:
+    """Return a text without blank lines, in about ``max_characters``."""
     rows = []
     for row in text.split("\n"):
         if row.strip():
             rows.append(row.rstrip())
     if "::" in text:
         rows = [row for row in rows if _DIRECTIVE.fullmatch(row) is None]
-    shown = "\n".join(rows)
-    if len(shown) <= most:
-        return shown
-    return shorten_text(shown, most)
+    shown_text = "\n".join(rows)
+    if len(shown_text) <= max_characters:
+        return shown_text
+    return shorten_text(shown_text, max_characters)
 
 
-def _cut_fence(block: re.Match[str]) -> str:
+def _shorten_code_block(block: re.Match[str]) -> str:
     rows = block[0].rstrip("\n").split("\n")
-    first, last = FENCE_LINES
-    if len(rows) <= first + last + 2:
+    head_lines, tail_lines = CODE_BLOCK_ENDS_LINES
+    if len(rows) <= head_lines + tail_lines + 2:
         return block[0]
-    return "\n".join([*rows[:first], f"[... {len(rows) - first - last} lines ...]", *rows[-last:]])
+    return "\n".join(
+        [
+            *rows[:head_lines],
+            f"[... {len(rows) - head_lines - tail_lines} lines ...]",
+            *rows[-tail_lines:],
+        ]
+    )
 
 
-def _with_short_tables(rows: Sequence[str]) -> Iterator[str]:
+def _shorten_tables(rows: Sequence[str]) -> Iterator[str]:
     table: list[str] = []
     for row in [*rows, ""]:
         if _TABLE_ROW.fullmatch(row):
             table.append(row)
             continue
-        first, last = TABLE_LINES
-        if len(table) > first + last + 2:
-            yield from table[:first]
-            yield f"[... {len(table) - first - last} rows ...]"
-            yield from table[-last:]
+        head_lines, tail_lines = TABLE_ENDS_LINES
+        if len(table) > head_lines + tail_lines + 2:
+            yield from table[:head_lines]
+            yield f"[... {len(table) - head_lines - tail_lines} rows ...]"
+            yield from table[-tail_lines:]
         else:
             yield from table
         table = []
         yield row
 
 
-def shorten_text(text: str, most: int) -> str:
-    """Return both ends of a text in about ``most`` characters, as whole sentences, with a mark between."""
-    head, tail = keep_beginning(text, most * 2 // 3), keep_ending(text, most // 3)
-    left = len(text) - len(head) - len(tail)
-    mark = f"[... {left:,} characters ...]"
-    if left > len(mark):
+def shorten_text(text: str, max_characters: int) -> str:
+    """Return both ends of a text in about ``max_characters``, as whole sentences, with a mark between."""
+    head, tail = (
+        keep_beginning(text, max_characters * 2 // 3),
+        keep_ending(text, max_characters // 3),
+    )
+    omitted_characters = len(text) - len(head) - len(tail)
+    mark = f"[... {omitted_characters:,} characters ...]"
+    if omitted_characters > len(mark):
         return f"{head}\n{mark}\n{tail}"
     return text
 
 
-_STOP = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
+_SENTENCE_STOP = compile_lazily(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
-def keep_beginning(text: str, most: int) -> str:
-    """Return the first sentences of a text that fit into ``most`` characters.
+def keep_beginning(text: str, max_characters: int) -> str:
+    """Return the first sentences of a text that fit into ``max_characters``.
 
     If not even the first sentence fits, return a part of it.
     """
-    if len(text) <= most:
+    if len(text) <= max_characters:
         return text
-    stops = [stop.end() for stop in _STOP.finditer(text, 0, most)]
-    if stops:
-        return text[: stops[-1]].rstrip()
-    return f"{text[: max(1, most - 1)].rstrip()}…"
+    sentence_ends = [stop.end() for stop in _SENTENCE_STOP.finditer(text, 0, max_characters)]
+    if sentence_ends:
+        return text[: sentence_ends[-1]].rstrip()
+    return f"{text[: max(1, max_characters - 1)].rstrip()}…"
 
 
-def keep_ending(text: str, most: int) -> str:
-    """Return the last sentences of a text that fit into ``most`` characters.
+def keep_ending(text: str, max_characters: int) -> str:
+    """Return the last sentences of a text that fit into ``max_characters``.
 
     If not even the last sentence fits, return a part of it.
     """
-    if len(text) <= most:
+    if len(text) <= max_characters:
         return text
-    start = len(text) - most
-    stop = _STOP.search(text, start)
+    start = len(text) - max_characters
+    stop = _SENTENCE_STOP.search(text, start)
     if stop and stop.end() < len(text):
         return text[stop.end() :]
     return f"…{text[start + 1 :]}"
 
 
 # the minimum characters of a message's conclusion (if the message is that long), and the maximum
-CONCLUSION = (800, 1_600)
+CONCLUSION_CHARACTERS = (800, 1_600)
 
 
 def find_conclusion(text: str) -> str:
     """Return the last paragraph of a message. While the result is short, add the paragraph before it."""
-    least, most = CONCLUSION
+    min_characters, max_characters = CONCLUSION_CHARACTERS
     rows = text.split("\n")
     first = len(rows)
-    length = 0
-    while first > 0 and length < least and length + len(rows[first - 1]) <= most:
+    characters = 0
+    while (
+        first > 0
+        and characters < min_characters
+        and characters + len(rows[first - 1]) <= max_characters
+    ):
         first -= 1
-        length += len(rows[first]) + 1
+        characters += len(rows[first]) + 1
     if first < len(rows):
         return "\n".join(rows[first:])
-    return keep_ending(text, most)
+    return keep_ending(text, max_characters)

@@ -12,108 +12,133 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from resume_hooks.reading.digest import talk
-from resume_hooks.reading.digest.entries import Kind, TalkMessage
+from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
-RECENT = 3  # the number of latest answers that are shown whole before any older ones
-LAST_PART = (
-    # one part in this many of the last words of turns, the latest, is shown whole; of the others
-    # only the conclusions
-    3
-)
-BRIEF = 600  # the maximum characters of words between two calls
-LARGE = 56_000  # if this many characters are available, the whole talk is shown
-BEGINNING = 400  # the maximum characters of a request that does not fit whole
-CURRENT_PART = 0.25  # the fraction of the space for messages since the last request
-SUMMARY_PART = 0.15  # the fraction of the space for a summary if messages are omitted
-LEAST = 60  # if fewer characters are available, no further message is tried
+MAX_RECENT_ANSWERS = 3  # the number of latest answers that are shown whole before any older ones
+# one part in this many of the last words of turns, the latest, is shown whole; of the others only
+# the conclusions
+WHOLE_ANSWERS_DIVISOR = 3
+MAX_NARRATION_CHARACTERS = 600  # the maximum characters of words between two calls
+MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
+MAX_BEGINNING_CHARACTERS = 400  # the maximum characters of a request that does not fit whole
+CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
+SUMMARY_FRACTION = 0.15  # the fraction of the space for a summary if messages are omitted
+MIN_MESSAGE_CHARACTERS = 60  # if fewer characters are available, no further message is tried
 
 # a function that returns the number of characters of a message with its heading
-Size = Callable[[TalkMessage, str], int]
+CountCharacters = Callable[[TalkMessage, str], int]
 
 
-def chosen_talk(
-    messages: Sequence[TalkMessage], room: int, size: Size, current: int, *, is_whole: bool = False
+def choose_talk(
+    messages: Sequence[TalkMessage],
+    max_characters: int,
+    count_characters: CountCharacters,
+    first_current: int,
+    *,
+    is_whole: bool = False,
 ) -> dict[int, str]:
     """Return the indexes of the messages to show, each with its text.
 
-    If ``is_whole``, all texts are whole. Messages from the index ``current`` on came after the last
+    If ``is_whole``, all texts are whole. Messages from the index ``first_current`` on came after the last
     request.
     """
     if is_whole:
-        return {at: message.text for at, message in enumerate(messages)}
-    choice = _Choice(messages, room, size)
-    requests, closings = choice.places_of_kind(Kind.REQUEST), choice.places_of_kind(Kind.CLOSING)
-    first = {}
-    for at in requests:
-        first[at] = talk.with_short_pastes(messages[at].text)
-    recent = closings[:RECENT]
-    for at in closings:
-        first[at] = messages[at].text if at in recent else talk.find_conclusion(messages[at].text)
-    choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
-    choice.add_current(current)
-    for at in requests:
-        choice.show_message(at, first[at]) or choice.show_message(
-            at, talk.keep_beginning(messages[at].text, BEGINNING)
+        return {index: message.text for index, message in enumerate(messages)}
+    choice = _TalkChoice(messages, max_characters, count_characters)
+    requests, closings = (
+        choice.indexes_of_kind(MessageKind.REQUEST),
+        choice.indexes_of_kind(MessageKind.CLOSING),
+    )
+    first_texts = {}
+    for index in requests:
+        first_texts[index] = talk.shorten_pastes(messages[index].text)
+    recent_closings = closings[:MAX_RECENT_ANSWERS]
+    for index in closings:
+        first_texts[index] = (
+            messages[index].text
+            if index in recent_closings
+            else talk.find_conclusion(messages[index].text)
         )
-    for at in closings:
-        choice.show_message(at, first[at]) or choice.show_message(
-            at, talk.find_conclusion(messages[at].text)
+    choice.add_summary(
+        sum(count_characters(messages[index], text) for index, text in first_texts.items())
+    )
+    choice.add_current_messages(first_current)
+    for index in requests:
+        choice.show_message(index, first_texts[index]) or choice.show_message(
+            index, talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
         )
-    for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
-        choice.show_message(at, messages[at].text)
-    for at in (*choice.places_of_kind(Kind.NARRATION), *choice.places_of_kind(Kind.REPORT)):
-        choice.show_message(at, talk.shorten_text(messages[at].text, BRIEF))
-    if room >= LARGE:
-        narration = choice.places_of_kind(Kind.NARRATION)
+    for index in closings:
+        choice.show_message(index, first_texts[index]) or choice.show_message(
+            index, talk.find_conclusion(messages[index].text)
+        )
+    for index in (*closings[: -(-len(closings) // WHOLE_ANSWERS_DIVISOR)], *requests):
+        choice.show_message(index, messages[index].text)
+    for index in (
+        *choice.indexes_of_kind(MessageKind.NARRATION),
+        *choice.indexes_of_kind(MessageKind.REPORT),
+    ):
+        choice.show_message(
+            index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
+        )
+    if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
+        narration = choice.indexes_of_kind(MessageKind.NARRATION)
     else:
         narration = []
-    for at in (*choice.places_of_kind(Kind.REPORT), *closings, *narration):
-        choice.show_message(at, messages[at].text)
+    for index in (*choice.indexes_of_kind(MessageKind.REPORT), *closings, *narration):
+        choice.show_message(index, messages[index].text)
     return choice.texts
 
 
-class _Choice:
+class _TalkChoice:
     """The messages that were chosen so far, and the remaining space."""
 
-    def __init__(self, messages: Sequence[TalkMessage], room: int, size: Size) -> None:
+    def __init__(
+        self,
+        messages: Sequence[TalkMessage],
+        max_characters: int,
+        count_characters: CountCharacters,
+    ) -> None:
         self.texts: dict[int, str] = {}
         self._messages = messages
-        self._room = room
-        self._size = size
+        self._remaining_characters = max_characters
+        self._count_characters = count_characters
 
-    def places_of_kind(self, kind: Kind) -> list[int]:
+    def indexes_of_kind(self, kind: MessageKind) -> list[int]:
         """Return the indexes of the messages of a kind, the latest first."""
-        found: Iterable[int] = range(len(self._messages) - 1, -1, -1)
-        return [at for at in found if self._messages[at].kind is kind]
+        indexes: Iterable[int] = range(len(self._messages) - 1, -1, -1)
+        return [index for index in indexes if self._messages[index].kind is kind]
 
-    def add_summary(self, needed: int) -> None:
-        """Show the client's last summary if the talk, which has ``needed`` characters, exceeds the space."""
-        summaries = self.places_of_kind(Kind.SUMMARY)
-        if needed > self._room and summaries:
+    def add_summary(self, talk_characters: int) -> None:
+        """Show the client's last summary if the talk, of ``talk_characters``, exceeds the space."""
+        summaries = self.indexes_of_kind(MessageKind.SUMMARY)
+        if talk_characters > self._remaining_characters and summaries:
             text = self._messages[summaries[0]].text
             self.show_message(
-                summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART))
+                summaries[0],
+                talk.shorten_text(text, round(self._remaining_characters * SUMMARY_FRACTION)),
             )
 
-    def add_current(self, current: int) -> None:
+    def add_current_messages(self, first_current: int) -> None:
         """Show the messages since the last request, the latest first, in a fraction of the space."""
-        least = self._room - round(self._room * CURRENT_PART)
-        for at in range(len(self._messages) - 1, current - 1, -1):
-            if self._room > least:
-                self.show_message(at, self._messages[at].text)
+        min_remaining = self._remaining_characters - round(
+            self._remaining_characters * CURRENT_FRACTION
+        )
+        for index in range(len(self._messages) - 1, first_current - 1, -1):
+            if self._remaining_characters > min_remaining:
+                self.show_message(index, self._messages[index].text)
 
-    def show_message(self, at: int, text: str) -> bool:
+    def show_message(self, index: int, text: str) -> bool:
         """Show this text of a message in place of an earlier choice. Return whether the text fits."""
-        if self._room < LEAST:
+        if self._remaining_characters < MIN_MESSAGE_CHARACTERS:
             return False
-        message = self._messages[at]
-        if at in self.texts:
-            before = self._size(message, self.texts[at])
+        message = self._messages[index]
+        if index in self.texts:
+            former_characters = self._count_characters(message, self.texts[index])
         else:
-            before = 0
-        more = self._size(message, text) - before
-        if more > self._room:
+            former_characters = 0
+        added_characters = self._count_characters(message, text) - former_characters
+        if added_characters > self._remaining_characters:
             return False
-        self.texts[at] = text
-        self._room -= more
+        self.texts[index] = text
+        self._remaining_characters -= added_characters
         return True

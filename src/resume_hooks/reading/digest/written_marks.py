@@ -11,12 +11,12 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-LONGEST_PLAN = 200_000  # the maximum characters of a plan that are searched
-PLAN_ENDINGS = (".md", ".markdown")
+MAX_PLAN_CHARACTERS = 200_000  # the maximum characters of a plan that are searched
+PLAN_SUFFIXES = (".md", ".markdown")
 
-_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
-_OPEN_BOX = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
-_WORDS = ("TODO", "FIXME", "XXX")
+_TODO_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
+_UNCHECKED_BOX = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)")
+_TODO_WORDS = ("TODO", "FIXME", "XXX")
 
 
 class Mark(NamedTuple):
@@ -35,61 +35,67 @@ class WrittenMarks:
         self._comments: dict[tuple[str, str], Mark] = {}
         self._plans: dict[str, Mark] = {}
 
-    def take_call(self, call: PendingCall, *, is_new: bool) -> None:
+    def process_call(self, call: PendingCall, *, is_new: bool) -> None:
         """Process a call that wrote a file. ``is_new`` means that the file did not exist before."""
         path = call.first_text("file_path")
-        written, added = call.first_text("content"), call.first_text("new_string")
-        removed = call.first_text("old_string")
-        if path.endswith(PLAN_ENDINGS):
-            self._take_plan(call, path, written, removed, added)
+        content, new_text = call.first_text("content"), call.first_text("new_string")
+        old_text = call.first_text("old_string")
+        if path.endswith(PLAN_SUFFIXES):
+            self._process_plan(call, path, content, old_text, new_text)
             return
-        if written:
-            gone = [words for words in self._words_in(path) if words not in written]
-            self._drop_comments(path, gone)
+        if content:
+            removed_comments = [
+                comment for comment in self._comments_in_file(path) if comment not in content
+            ]
+            self._drop_comments(path, removed_comments)
             if is_new:
-                self._add_comments(call, path, written, "")
+                self._add_comments(call, path, content, "")
             return
-        cut = [words for words in self._words_in(path) if words in removed]
-        self._drop_comments(path, [words for words in cut if words not in added])
-        self._add_comments(call, path, added, removed)
+        touched_comments = [
+            comment for comment in self._comments_in_file(path) if comment in old_text
+        ]
+        self._drop_comments(
+            path, [comment for comment in touched_comments if comment not in new_text]
+        )
+        self._add_comments(call, path, new_text, old_text)
 
-    def _words_in(self, path: str) -> list[str]:
+    def _comments_in_file(self, path: str) -> list[str]:
         """Return the words of the comments in a file."""
-        return [words for file, words in self._comments if file == path]
+        return [comment for file, comment in self._comments if file == path]
 
-    def _drop_comments(self, path: str, gone: Iterable[str]) -> None:
-        for words in gone:
-            del self._comments[path, words]
+    def _drop_comments(self, path: str, removed_comments: Iterable[str]) -> None:
+        for comment in removed_comments:
+            del self._comments[path, comment]
 
-    def _add_comments(self, call: PendingCall, path: str, text: str, before: str) -> None:
-        if not any(word in text for word in _WORDS):
+    def _add_comments(self, call: PendingCall, path: str, text: str, old_text: str) -> None:
+        if not any(word in text for word in _TODO_WORDS):
             return
         for row in text.split("\n"):
-            comment = _COMMENT.search(row)
-            if comment is not None and row not in before:
-                words = comment[1].strip()
-                mark = Mark(words, path, call.folder, call.place)
-                self._comments[path, words] = mark
+            comment = _TODO_COMMENT.search(row)
+            if comment is not None and row not in old_text:
+                comment_text = comment[1].strip()
+                mark = Mark(comment_text, path, call.folder, call.place)
+                self._comments[path, comment_text] = mark
 
-    def _take_plan(
-        self, call: PendingCall, path: str, written: str, removed: str, added: str
+    def _process_plan(
+        self, call: PendingCall, path: str, content: str, old_text: str, new_text: str
     ) -> None:
         """Process a plan that was written as a whole, or a change of a plan."""
-        known = self._plans.pop(path, None)
-        text = written
-        if not written and known is not None and removed in known.text:
-            text = known.text.replace(removed, added, 1)
-        if text and len(text) <= LONGEST_PLAN:
+        known_plan = self._plans.pop(path, None)
+        text = content
+        if not content and known_plan is not None and old_text in known_plan.text:
+            text = known_plan.text.replace(old_text, new_text, 1)
+        if text and len(text) <= MAX_PLAN_CHARACTERS:
             self._plans[path] = Mark(text, path, call.folder, call.place)
 
-    def comments(self) -> list[Mark]:
+    def list_comments(self) -> list[Mark]:
         """Return the TODO comments that still exist, the latest first."""
         return sorted(self._comments.values(), key=lambda mark: -mark.place.order)
 
-    def open_steps(self) -> list[Mark]:
+    def list_open_steps(self) -> list[Mark]:
         """Return the unchecked steps of the last plan that has unchecked steps."""
         for plan in reversed(self._plans.values()):
-            steps = [plan._replace(text=step.strip()) for step in _OPEN_BOX.findall(plan.text)]
+            steps = [plan._replace(text=step.strip()) for step in _UNCHECKED_BOX.findall(plan.text)]
             if steps:
                 return steps
         return []
