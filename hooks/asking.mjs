@@ -2,12 +2,12 @@
 
 import { MODEL_MS } from './shared_values.mjs'
 
-const LIMIT = 15000 // the engine ends by itself within five seconds
+const ENGINE_TIMEOUT_MS = 15000 // milliseconds; the engine ends by itself within five seconds
 
 let isHeard = false // whether the client calls us for its own events: under an organization's policy it does not
 export function hear() { isHeard = true }
 
-export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
+export async function ask($, asked, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
   const { transcriptPath, dataRules } = await $.session.info()
   const event = {
     session_id: await $.session.id(), transcript_path: transcriptPath, ...asked, rules: dataRules,
@@ -20,22 +20,22 @@ export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   return JSON.parse(run.stdout)
 }
 
-export async function quietly($, work) { // what nobody asked for: its failure is for the log
+export async function quietly($, work) { // runs work that nobody requested; a failure goes only to the log
   try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
-export async function fork($, prompt) { // the last request again, with its answer and a prompt behind it
+export async function fork($, prompt) { // repeats the last request with its answer, followed by a prompt
   const late = new Promise(done => $.clock.after(MODEL_MS, () => done({ reason: 'late' })))
   try { return await Promise.race([$.model.fork({ prompt }), late]) } catch (error) { return { reason: String(error) } }
 }
 
 export function say($, { text }) { if (text) $.ui.log(text) }
 
-const OPENS = 100 // ticks that a session has to open
-export async function sayIn($, id, told) { // in the session that it is about: the client may still stand in another one
-  for (let tries = 0; tries < OPENS; tries++) {
+const MAX_OPENING_TICKS = 100 // the number of ticks in which a session must open
+export async function sayIn($, id, told) { // shows a text in its session; the client may still show another session
+  for (let tries = 0; tries < MAX_OPENING_TICKS; tries++) {
     if (await $.session.id() === id) return say($, told)
-    await $.clock.sleep(TICK)
+    await $.clock.sleep(TICK_MS)
   }
 }
 
@@ -45,42 +45,42 @@ async function choice($, { ask, choices }, labels) {
   return choices.find(([label]) => label === chosen)?.[1] ?? chosen
 }
 
-const STILL = 1200, TICK = 200 // milliseconds without a change in the box before a question that nobody called for
-const EARLY = 1500 // milliseconds within which an answer, Esc as well, is a key that was meant for the box
-const OFTEN = 3 // times that a question is shown: where the client refuses it, its answer is as early
+const STILL_MS = 1200, TICK_MS = 200 // milliseconds without a change in the input box before a question that nobody requested
+const MIN_ANSWER_MS = 1500 // milliseconds; an earlier answer, or Esc, is a key that was meant for the input box
+const MAX_SHOWINGS = 3 // how often a question is shown; if the client refuses to show it, the answer also comes early
 
-async function settled($, most) { // what stands in the box once nobody types; nothing where that takes too long
+async function waitForTyping($, most) { // returns the input box's text once typing stops, or nothing if that takes too long
   let { text } = await $.prompt.read(), still = 0
-  for (let waited = 0; waited < most; waited += TICK) {
-    await $.clock.sleep(TICK)
+  for (let waited = 0; waited < most; waited += TICK_MS) {
+    await $.clock.sleep(TICK_MS)
     const now = (await $.prompt.read()).text
-    still = now === text ? still + TICK : 0
+    still = now === text ? still + TICK_MS : 0
     text = now
-    if (still >= STILL) return text
+    if (still >= STILL_MS) return text
   }
 }
 
-async function considered($, reply, waits, most) { // a choice of who saw the question; the last one means no
+async function askWhenIdle($, reply, waits, most) { // returns an answer from a user who saw the question; the last answer means no
   const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
-  if (waits) labels.unshift(labels.pop()) // what stands under Enter is to do nothing
-  for (let shown = 0; shown < OFTEN; shown++) {
-    if ((waits || shown) && await settled($, most) === undefined) return no
+  if (waits) labels.unshift(labels.pop()) // Enter chooses to do nothing
+  for (let shown = 0; shown < MAX_SHOWINGS; shown++) {
+    if ((waits || shown) && await waitForTyping($, most) === undefined) return no
     const opened = Date.now()
     const args = await choice($, reply, labels)
-    if (Date.now() - opened > EARLY) return args
+    if (Date.now() - opened > MIN_ANSWER_MS) return args
   }
   return no
 }
 
-export function unbidden($, reply, most = Infinity) { // one that nobody called for
-  return considered($, reply, true, most)
+export function askUnprompted($, reply, most = Infinity) { // asks a question that nobody requested
+  return askWhenIdle($, reply, true, most)
 }
 
-async function bidden($, reply) { // one behind a command: at once, but for who goes on typing meanwhile
-  return considered($, reply, (await $.prompt.read()).text !== '', Infinity)
+async function askAfterCommand($, reply) { // asks after a command: at once, unless the user is still typing
+  return askWhenIdle($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
-async function returned($, reply, args) { // words that were meant for the box go back there
+async function returnStrayText($, reply, args) { // returns text that was meant for the input box to it
   if (reply.choices.some(([, word]) => word === args)) return args
   const { text } = await $.prompt.read()
   await $.prompt.fill({ text: args + text })
@@ -90,8 +90,8 @@ async function returned($, reply, args) { // words that were meant for the box g
 export async function settle($, command, args, given, isCalled = true) {
   let reply = given ?? await ask($, { command, args })
   while (reply.ask) {
-    args = isCalled ? await bidden($, reply) : await returned($, reply, await unbidden($, reply))
+    args = isCalled ? await askAfterCommand($, reply) : await returnStrayText($, reply, await askUnprompted($, reply))
     reply = await ask($, { command, args })
   }
-  return { ...reply, args } // the words that it answers
+  return { ...reply, args } // the arguments that the reply answers
 }

@@ -4,8 +4,8 @@ import { quietly } from './asking.mjs'
 import { ANSWERED, COMMANDS, HELD, NOT_ALONE } from './commands.mjs'
 import { beginDraft, beginDraftWith, endDraft, hasDraft, holdPrompt, restoreDraft, wholePrompt } from './draft.mjs'
 
-const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
-const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
+const MAX_OPENING_MS = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
+const MAX_TRIES = 20, TICK_MS = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
 const queued = [] // prompts that were typed over a running turn: no hook hears when the client sends them
 const NAMES = COMMANDS.map(each => each.name)
 let filledStep // the next step that was put into the box, until something is sent
@@ -19,7 +19,7 @@ export function openSoon($, reply) { // from within a command, for which the swi
 function begin(reply) {
   if (opening?.reply === reply) return opening
   beginDraft()
-  return opening = { reply, until: Date.now() + LIMIT, words: [] }
+  return opening = { reply, until: Date.now() + MAX_OPENING_MS, words: [] }
 }
 
 export async function submit($, e, next) {
@@ -47,8 +47,8 @@ function forget(text) { // of a prompt that another hook stopped
 }
 
 async function clear($, text) { // of what was sent, and comes into the box again: the next prompt would follow it
-  for (let tries = 0; tries < TRIES; tries++) {
-    await $.clock.sleep(TICK)
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    await $.clock.sleep(TICK_MS)
     if ((await $.prompt.read()).text === text) return $.prompt.fill({ text: '' })
   }
 }

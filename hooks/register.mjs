@@ -7,7 +7,7 @@ import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
-import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
+import { compact, compactAboveLine, showChoice, showRemark, trim } from './compacting.mjs'
 import { hearChange, hearEdit } from './draft.mjs'
 import { open, openSoon, start, submit } from './opening.mjs'
 import { drawPane, isForPane, move, show } from './pane.mjs'
@@ -55,8 +55,8 @@ const offerRepair = async ($, told) => {
 
 const finishTurn = async $ => {
   const now = await measure($)
-  await tellChoice($, now)
-  await keepBelow($, now)
+  await showChoice($, now)
+  await compactAboveLine($, now)
 }
 
 const LARGE_TOKENS = 100000 // tokens, as hooks/session-start has it
@@ -118,7 +118,7 @@ export function register(on) {
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))
   on('turn.complete', ($, e, next) => {
     if (!e.agentId) {
-      tellOf($)
+      showRemark($)
       closeCard($, Date.now() - e.durationMs)
       if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // not from inside: the turn would wait
     }

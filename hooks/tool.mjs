@@ -1,6 +1,6 @@
 // The tool with which the model requests a handoff: asks the user, and switches the session at the turn's end.
 
-import { ask, quietly, say, unbidden } from './asking.mjs'
+import { ask, quietly, say, askUnprompted } from './asking.mjs'
 import { open } from './opening.mjs'
 
 const PATIENCE = 6000 // milliseconds that the call waits for who types; the client ends it after 10 seconds
@@ -23,7 +23,7 @@ export async function equip($) {
 export async function serve($, e) {
   const asked = { command: 'tool', args: e.next_step, agent_id: e.agentId }
   let reply = await ask($, asked)
-  if (reply.ask) reply = await ask($, { ...asked, said: await unbidden($, reply, PATIENCE) })
+  if (reply.ask) reply = await ask($, { ...asked, said: await askUnprompted($, reply, PATIENCE) })
   if ('step' in reply) agreed = { step: reply.step, id: await $.session.id() }
   return { result: reply.text }
 }

@@ -3,7 +3,7 @@
 Each question is a small private file.
 
 Invariant: a question is valid only if this user's engine wrote it for this session less than
-``OPEN`` seconds ago. Any other file is ignored.
+``QUESTION_SECONDS`` seconds ago. Any other file is ignored.
 """
 
 from __future__ import annotations

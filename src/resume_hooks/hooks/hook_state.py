@@ -115,7 +115,7 @@ def is_note_claimed(name: str) -> bool:
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait for up to ``WAIT`` seconds until the claim on a note ends or ``is_settled`` returns true."""
+    """Wait for up to ``WAIT_SECONDS`` seconds until the claim on a note ends or ``is_settled`` returns true."""
     deadline = time.monotonic() + WAIT_SECONDS
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -48,7 +48,8 @@ class PendingHandoff(NamedTuple):
 
     ``pid`` and ``started`` are the process id and its start time. ``child_size`` is the size of the
     new file in bytes. If the file is larger, somebody has opened the child. ``at`` is in seconds
-    since the epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is handoff or rollover.
+    since the epoch. ``opening`` has at most ``MAX_OPENING_CHARACTERS`` characters. ``kind`` is
+    handoff or rollover.
     """
 
     pid: int

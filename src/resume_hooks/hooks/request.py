@@ -139,8 +139,8 @@ def time_limit(
 ) -> Iterator[None]:
     """Raise TimeLimit if the block takes too long. The message suggests ``command`` as the alternative.
 
-    ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine completes the same
-    work as an idle one. The limit in real time is ``BUSY`` seconds longer.
+    ``seconds`` (default: ``READING_SECONDS``) are processor time, so that a busy machine completes
+    the same work as an idle one. The limit in real time is ``BUSY_SECONDS`` seconds longer.
     """
     max_seconds = READING_SECONDS if seconds is None else seconds
 

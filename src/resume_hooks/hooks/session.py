@@ -72,7 +72,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
 
     Raise OSError if state cannot be written.
 
-    ``arguments`` are the arguments from the shell: ``EXPIRING_ARGUMENT``, ``NEW_FOLDER_ARGUMENT``.
+    ``arguments`` come from the shell script: ``EXPIRING_ARGUMENT``, ``NEW_FOLDER_ARGUMENT``.
     """
     session_id = reply.text_field(event, "session_id")
     if not is_session_id(session_id):

@@ -228,7 +228,7 @@ class _UpdateTask:
     def update_index(self, index: OpenIndex, *, is_writable: bool = True) -> OpenIndex:
         """Update an index as far as the time allows, and add a note on the files that the search does not cover.
 
-        If the index is not ``is_writable`` to write, it stays unchanged.
+        If ``is_writable`` is false, the index stays unchanged.
         """
         # a search without changes does not need these modules
         from resume_hooks.search.index.unread import relevance_by_file
@@ -378,7 +378,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
 def _open_table_and_words(where: Where, *, is_writing: bool) -> OpenIndex:
     """Return the table and the indexed words. A table without files has no words.
 
-    Only a command that is ``is_writing`` creates the words. If the table was deleted in the
+    The words are created only if ``is_writing``. If the table was deleted in the
     meantime, the words belong to a newer index, so both are opened again.
     """
     while True:
@@ -395,7 +395,7 @@ def _open_table_and_words(where: Where, *, is_writing: bool) -> OpenIndex:
 
 
 def _open_postings(where: Where, *, is_new: bool) -> Postings:
-    """Open the words on disk. With ``is_new``, delete them first.
+    """Open the words on disk. If ``is_new``, delete existing words first.
 
     Raise IndexUnusable if the folder belongs to another user.
     """
