@@ -25,11 +25,15 @@ class Refusal(Exception):
 
 
 class StandInServer:
-    """Listens on loopback until it is closed; ``queries`` are those that were asked."""
+    """Listens on loopback until it is closed; ``queries`` are those that were asked.
+
+    ``asides`` are messages that nobody asked for, before each answer.
+    """
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.queries: list[str] = []
+        self.asides = b""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -100,7 +104,7 @@ class StandInServer:
         columns = b"".join(
             b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width)
         )
-        head = _message(b"T", struct.pack("!h", width) + columns)
+        head = self.asides + _message(b"T", struct.pack("!h", width) + columns)
         return head + b"".join(map(_row, rows)) + _message(b"C", b"SELECT 1\x00")
 
 
@@ -110,6 +114,11 @@ def _row(values: list[Value]) -> bytes:
         for value in values
     ]
     return _message(b"D", struct.pack("!h", len(values)) + b"".join(cells))
+
+
+def notification(payload: bytes) -> bytes:
+    """A message that a server may send at any time, as after NOTIFY."""
+    return _message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
 
 
 def _message(kind: bytes, body: bytes) -> bytes:

@@ -44,7 +44,7 @@ from tests.builders import (
     write_session,
 )
 from tests.needs import REPO
-from tests.parts.team.stand_in_server import Refusal, StandInServer, Value
+from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, notification
 
 TEXT = session_bytes(conversation(3))
 """The one good session that the server has."""
@@ -547,6 +547,23 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
         server.close()
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) < 200 * 1024, done.stdout
+
+
+def test_notifications_are_dropped(home: ConfigHome) -> None:
+    """The driver keeps them until they are asked for, beside the limit of each answer."""
+
+    def answer(query: str) -> Iterable[list[Value]]:
+        row = good(query)
+        return [row] if row else []
+
+    server = StandInServer(answer)
+    server.asides = notification(b"x" * 1_000) * 100
+    try:
+        with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
+            assert list_team_sessions(db)
+            assert not db.connection._notifies_backlog
+    finally:
+        server.close()
 
 
 def test_raw_values_are_read_in_one_module() -> None:

@@ -138,6 +138,7 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
                 **_build_connection_options(service), autocommit=True
             )
         with connection:
+            connection.add_notify_handler(_drop_notification)
             if connection.info.server_version < MIN_SERVER_VERSION:
                 raise TeamFailed(
                     "The server is older than PostgreSQL 15",
@@ -226,9 +227,14 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
                 async with await driver.AsyncConnection.connect(
                     **_build_connection_options(service), autocommit=True
                 ) as connection:
+                    connection.add_notify_handler(_drop_notification)
                     yield connection
         except TimeoutError as error:
             raise _build_timeout_error() from error
+
+
+def _drop_notification(notification: object) -> None:
+    """Ignore a notification of the server, which the driver would otherwise keep in memory."""
 
 
 @contextlib.contextmanager
