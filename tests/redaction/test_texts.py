@@ -577,6 +577,10 @@ def test_what_only_looks_like_a_pair_stays(text: str) -> None:
         "v{LOioerhGTJH4ad%{Nq3`46cwlyLhzc!PW=UKTzK%%?ErMPipTAc?#`aQ_a=!Lk=_P8;igs*L94",
         "mysql://db.internal:3307?vault_mount=kv&vault_secret=database%2Fprod",
         "'Crypto-Key': 'p256ecdsa=' + publicKey",
+        '{"password": "%(encrypted_password)s"}',
+        "_PKCS12_KEY = '_private_key_pkcs12'",
+        "'ConsoleAuthToken': '1.3-64803f4ab6b1bf92af587bbf21793390',",
+        "Return the code object for the module identified by 'fullname'.",
         'provider = "pass"\nvalue = "does-not-exist-$$"\n',
         "- name: Login to the registry\n  uses: docker/login-action@5e57cd118135c172c3672efd75eb46360885c0ef",
     ],
@@ -607,6 +611,7 @@ def test_what_programs_call_so_is_no_secret(text: str) -> None:
         "Password:\nxK9#mQ2pLz7w\n",
         "setenv DB_PASSWORD sunflower\n",
         "REDIS_PASSWORD=rain:sun7flower\n",
+        "create user app identified by 'sunflower';\n",
         "user bob, the password is Summer-2024!\n",
     ],
 )

@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.own_rules import TOKEN_RULES
 
-REVISION = 32
+REVISION = 33
 """The revision of our own rules.
 
 Every change to the rules increases it, so that earlier scans are repeated.

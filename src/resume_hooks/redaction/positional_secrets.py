@@ -320,12 +320,24 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
         match = COMMAND_PATTERNS[word].match(raw, position)
     if match and word in _SENTENCE_WORDS and not is_password_in_sentence(match["bare"]):
         return
+    if match and word == b"identified" and _is_prose(raw, position, match["quoted"]):
+        return
     if match and word in _LOGIN_CALL_STARTS and _MAIL_ADDRESS.fullmatch(match["quoted"]):
         return
     if match and word in _FIXED_FORMAT_WORDS and not is_placeholder(match["bare"]):
         yield Span("token", *match.span("bare"), GENERIC)
     elif match:
         yield from password_spans(match, only_passwords=word not in _AMBIGUOUS_WORDS)
+
+
+def _is_prose(raw: bytes, position: int, value: bytes) -> bool:
+    """Check whether ``identified by`` is a part of a sentence: ``the module identified by 'fullname'``."""
+    if not value.isalpha() or not raw.startswith(b"identified", position):
+        return False
+    return _USER_STATEMENT.search(raw, max(0, position - 200), position) is None
+
+
+_USER_STATEMENT = compile_lazily(rb"(?i)\b(?:user|role|grant|login)\b")
 
 
 def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
