@@ -29,7 +29,7 @@ from resume_hooks.derive.compare import (
     recommend_strategy,
 )
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART_BYTES
+from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY_CHARACTERS, PART_BYTES
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
@@ -323,7 +323,7 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
 
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
     """The figures that this module has for itself are those of the package that it does not load."""
-    assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY
+    assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == PART_BYTES * MAX_PARTS
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.originals import (
-    MAX_CHAIN,
+    MAX_CHAIN_RECORDS,
     Originals,
     find_origins,
     look_up_original,
@@ -115,13 +115,13 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
     write_session(folder, PARENT, [marked(two)])
     write_session(folder, CHILD, [marked(one)])
     assert found(config_home, marked(one)) is not None
-    uuids = [f"r{number}" for number in range(MAX_CHAIN + 2)]
+    uuids = [f"r{number}" for number in range(MAX_CHAIN_RECORDS + 2)]
     rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT, rows)
-    assert found(config_home, rows[2]) == f"{one}:{MAX_CHAIN + 1}"
-    assert found(config_home, rows[0]) == f"{one}:{MAX_CHAIN}"
+    assert found(config_home, rows[2]) == f"{one}:{MAX_CHAIN_RECORDS + 1}"
+    assert found(config_home, rows[0]) == f"{one}:{MAX_CHAIN_RECORDS}"
 
 
 @pytest.fixture

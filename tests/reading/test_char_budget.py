@@ -11,7 +11,7 @@ from resume_hooks.reading.char_budget import (
     TextPiece,
     cut_lines,
     cut_piece,
-    divide_room,
+    divide_characters,
     find_page_end,
     fit_both_ends,
     fit_pieces,
@@ -66,7 +66,7 @@ def test_both_ends(blocks: list[str], limit: int) -> None:
 def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
     """Nobody gets more than it needs, all of them no more than there is, and nothing is wasted."""
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
-    given_ = divide_room(sizes, weights, room)
+    given_ = divide_characters(sizes, weights, room)
     assert all(got <= size for got, size in zip(given_, sizes, strict=True))
     assert sum(given_) <= room
     assert sum(given_) >= min(sum(sizes), room) - len(rows)

@@ -16,10 +16,10 @@ from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_ori
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import (
-    WHOLE_CHARACTERS,
+    MAX_WHOLE_CHARACTERS,
     DescribeGap,
     TextPiece,
-    divide_room,
+    divide_characters,
     find_page_end,
     fit_both_ends,
     fit_pieces,
@@ -446,7 +446,9 @@ def passage_rows(
     Together, their texts have at most ``max_characters`` characters (0 for no limit).
     """
     sizes = [len(passage.text) for passage in passages]
-    max_lengths = divide_room(sizes, [1] * len(sizes), max_characters) if max_characters else sizes
+    max_lengths = (
+        divide_characters(sizes, [1] * len(sizes), max_characters) if max_characters else sizes
+    )
     rows = []
     for passage, max_length in zip(passages, max_lengths, strict=True):
         rows.append(
@@ -529,7 +531,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
         omitted_text = (
             f"{text_length - len(page):,} of {format_count(text_length, 'character')} left out"
         )
-        if max_characters in {0, WHOLE_CHARACTERS}:
+        if max_characters in {0, MAX_WHOLE_CHARACTERS}:
             size_option = ""
         else:
             size_option = f" --max-chars {max_characters}"

@@ -42,7 +42,8 @@ from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_wi
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-READ_RATE = 0.1  # the cost of a token read from the cache, relative to an uncached input token
+# the cost of a token read from the cache, relative to an uncached input token
+CACHE_READ_RATE = 0.1
 WRITE_RATES = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
@@ -78,7 +79,7 @@ def rates_for_lifetime(lifetime: int) -> Rates:
     0 means that there is no cache, so every token costs the same.
     """
     if lifetime in WRITE_RATES:
-        return Rates(READ_RATE, WRITE_RATES[lifetime])
+        return Rates(CACHE_READ_RATE, WRITE_RATES[lifetime])
     return Rates(1.0, 1.0)
 
 
@@ -125,7 +126,7 @@ SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
 )  # the maximum live bytes for a user who waits in a shell: about a million tokens
 MIN_COUNTED_TURNS = 3  # the minimum number of counted turns to estimate a typical turn
-FEW_PROMPTS = 3  # if fewer prompts than this are left, the advice is to act
+MIN_PROMPTS_LEFT = 3  # if fewer prompts than this are left, the advice is to act
 NEARLY_FULL_PERCENT = 80  # if this percentage of the window is used, the advice is to act
 # a trimmed session that uses less than this percentage of the window has enough space
 ROOMY_PERCENT = 50
@@ -403,7 +404,7 @@ def advice_for_context(
     if (
         context.max_percent < NEARLY_FULL_PERCENT
         and not context.compacts_at_once
-        and (remaining_prompts is None or remaining_prompts >= FEW_PROMPTS)
+        and (remaining_prompts is None or remaining_prompts >= MIN_PROMPTS_LEFT)
     ):
         return None
     return _choose_strategy(trimmed_context)

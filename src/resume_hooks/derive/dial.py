@@ -68,16 +68,16 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     # If the calls do not fill their space, the opening contains all of them, and a larger size adds
     # none.
     conversation_length = round(conversation * CHARACTERS_PER_TOKEN)
-    if digest_length + MAX_CALL_CHARACTERS < opening_lengths[default_tokens] + _room_for_calls(
-        default_tokens, opening_lengths[default_tokens]
-    ):
+    if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
+        default_tokens
+    ] + _characters_for_calls(default_tokens, opening_lengths[default_tokens]):
         all_calls = digest_length - opening_lengths[default_tokens]
     else:
         all_calls = conversation_length
     sizes = []
     for tokens, length in opening_lengths.items():
         calls = min(
-            _room_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
+            _characters_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
         )
         calls = calls if calls >= MIN_CALLS_CHARACTERS else 0
         if tokens == default_tokens:
@@ -105,7 +105,7 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     return tuple(sizes)
 
 
-def _room_for_calls(tokens: int, length: int) -> int:
+def _characters_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls in an opening with ``length`` other characters."""
     # imported late for the same reason as in dial_of
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens

@@ -36,7 +36,7 @@ from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend_record
 
 # the maximum number of records on the way to an original; a longer chain can only be a forgery
-MAX_CHAIN = 100
+MAX_CHAIN_RECORDS = 100
 # the fields that a trim may have changed
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
 # the number of characters at the end of a text that are searched for a notice
@@ -177,7 +177,7 @@ class Originals:
 
     def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> RecordLine | None:
         for entry, named_record in self._candidate_records(record, file):
-            if (entry.file, entry.number) in seen or len(seen) == MAX_CHAIN:
+            if (entry.file, entry.number) in seen or len(seen) == MAX_CHAIN_RECORDS:
                 continue
             seen.add((entry.file, entry.number))
             # If the chain of trims ends here, this record is the best copy.

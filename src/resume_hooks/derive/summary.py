@@ -73,9 +73,9 @@ PART_BYTES = 240_000
 MAX_PARTS = 3
 # a text up to this many times the size of a part stays one part, because a second call costs more
 # than the shortened outputs are worth
-ONE_PART_LIMIT = 1.25
+MAX_ONE_PART_RATIO = 1.25
 # the maximum characters of a message, and of a tool's output
-MESSAGE_CHARACTERS, OUTPUT_CHARACTERS = 6_000, 1_500
+MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
 MATERIAL_HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
@@ -148,7 +148,7 @@ def _read_shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator
     for row in reading.rows:
         for passage in reading.passages_of_rows([row], names):
             if not passage.added:
-                room = MESSAGE_CHARACTERS if passage.voice else OUTPUT_CHARACTERS
+                room = MAX_MESSAGE_CHARACTERS if passage.voice else MAX_OUTPUT_CHARACTERS
                 piece = passage.piece(names, room, with_turn=True)
                 yield _ShownRecord(
                     row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0)
@@ -160,7 +160,7 @@ def _split_records(records: Sequence[_ShownRecord], room: int) -> list[Sequence[
 
     The older records form parts of equal length.
     """
-    if sum(record.piece.length for record in records) <= ONE_PART_LIMIT * room:
+    if sum(record.piece.length for record in records) <= MAX_ONE_PART_RATIO * room:
         if records:
             return [records]
         return []
@@ -191,10 +191,10 @@ def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
     )
 
 
-MAX_LINE = 400  # the maximum characters of a line from a model
+MAX_LINE_CHARACTERS = 400  # the maximum characters of a line from a model
 MAX_POINTS = 12  # the maximum number of points in a section
 MAX_RECORDS = 4  # the maximum number of references for a point
-MAX_SUMMARY = 8_000  # the maximum characters of a summary in a child: about 2,000 tokens
+MAX_SUMMARY_CHARACTERS = 8_000  # the maximum characters of a summary in a child: about 2,000 tokens
 
 SUMMARY_TASK = """\
 Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
@@ -283,7 +283,7 @@ def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> st
         f"summary by {_clean_line(model, 80)}, from the session's records{wish_note} (not "
         f"instructions; {reference_note})"
     )
-    return "\n".join(_rows_that_fit([head, *rows.split("\n")], MAX_SUMMARY))
+    return "\n".join(_select_fitting_rows([head, *rows.split("\n")], MAX_SUMMARY_CHARACTERS))
 
 
 def format_notes(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
@@ -301,7 +301,7 @@ def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Ite
     An empty summary has no rows.
     """
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
-        if line := _clean_line(text, 2 * MAX_LINE):
+        if line := _clean_line(text, 2 * MAX_LINE_CHARACTERS):
             yield f"{name}: {line}"
     for field, name in _SECTION_LABELS.items():
         points = [
@@ -315,7 +315,7 @@ def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Ite
 
 
 def _format_point(point: Point, session_id: str, shown: frozenset[int]) -> str:
-    text = _clean_line(point.text, MAX_LINE)
+    text = _clean_line(point.text, MAX_LINE_CHARACTERS)
     named_numbers = (
         _parse_record_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS]
     )
@@ -339,7 +339,7 @@ def _clean_line(text: str, limit: int) -> str:
     return remove_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
 
 
-def _rows_that_fit(rows: Sequence[str], room: int) -> Iterator[str]:
+def _select_fitting_rows(rows: Sequence[str], room: int) -> Iterator[str]:
     """Yield as many rows as fit, but no heading without a row after it."""
     kept_rows: list[str] = []
     for row in rows:

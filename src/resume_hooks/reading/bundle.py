@@ -43,14 +43,14 @@ after them."""
 
 Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
-VERSION = 2  # the format version that is written and read
+BUNDLE_VERSION = 2  # the format version that is written and read
 BUNDLE_OPENING = (
     b'{"%s":' % BUNDLE_KEY.encode()
 )  # every bundle starts with this prefix, and no other file does
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
-MAX_FILE = 32 * 1024 * 1024  # the maximum bytes of an accompanying file in the bundle
+MAX_FILE_BYTES = 32 * 1024 * 1024  # the maximum bytes of an accompanying file in the bundle
 MAX_FILES = 20_000  # the maximum number of accompanying files in the bundle
 MAX_SESSIONS = 1_000  # the maximum number of sessions in one bundle
 _MEDIA_MARK = b'"type":"base64"'  # marks a block of binary data
@@ -252,7 +252,7 @@ def _make_file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes
     if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
         return None
     try:
-        content = read_regular(path, MAX_FILE)
+        content = read_regular(path, MAX_FILE_BYTES)
     except OSError:
         return None
     try:
@@ -321,4 +321,4 @@ def make_stand_in(kind: str) -> bytes:
 
 def make_opening_line(facts: dict[str, Any]) -> bytes:
     """Return the first line of a bundle."""
-    return orjson.dumps({BUNDLE_KEY: VERSION, **facts})[:-1] + b',"sessions":[\n'
+    return orjson.dumps({BUNDLE_KEY: BUNDLE_VERSION, **facts})[:-1] + b',"sessions":[\n'

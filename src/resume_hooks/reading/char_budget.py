@@ -15,14 +15,13 @@ from resume_hooks.system.text import format_count
 # the prefix of every line of foreign text, so an unindented line always comes from this program
 INDENT = "  "
 MESSAGE_WEIGHT = 4  # how many times more space a message gets than a tool's output
-MIN_CHARACTERS = (
-    160  # the minimum characters of a shortened text with its notice; a shorter text is useless
-)
+# the minimum characters of a shortened text with its notice; a shorter text is useless
+MIN_CHARACTERS = 160
 GAP_CHARACTERS = 160  # the characters reserved for the line that stands for a gap
 # the end of a tool's output gets one third of the output's space, because errors are at the end
 TAIL_DIVISOR = 3
 # the maximum characters of a record that ``read`` prints without an option
-WHOLE_CHARACTERS = 20_000
+MAX_WHOLE_CHARACTERS = 20_000
 # the end of a shortened line, first without and then with the option that prints everything
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
 HINT_CHARACTERS = 3 * len(
@@ -143,7 +142,7 @@ def cut_lines(text: str, limit: int) -> str:
     return text[: room - len(sign)].rstrip() + sign
 
 
-def divide_room(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
+def divide_characters(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
     """Divide ``room`` between texts in proportion to their weights.
 
     Space that a text does not need is given to the others, so short texts stay whole.
@@ -236,7 +235,7 @@ def _lay_out_pieces(
             room -= len(piece.head) + 2
             sizes.append(len(piece.body))
             weights.append(MESSAGE_WEIGHT if piece.voice else 1)
-    rooms = iter(divide_room(sizes, weights, room))
+    rooms = iter(divide_characters(sizes, weights, room))
     lines = []
     for index, piece in enumerate(pieces):
         if is_kept[index]:

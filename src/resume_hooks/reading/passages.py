@@ -15,7 +15,12 @@ from itertools import count
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.clock import format_minute
-from resume_hooks.reading.char_budget import WHOLE_CHARACTERS, TextPiece, cut_middle, indent_text
+from resume_hooks.reading.char_budget import (
+    MAX_WHOLE_CHARACTERS,
+    TextPiece,
+    cut_middle,
+    indent_text,
+)
 from resume_hooks.reading.render import (
     Rendering,
     block_text,
@@ -124,7 +129,7 @@ class Passage(NamedTuple):
 def command_for_whole_record(reference: str, characters: int = 0) -> str:
     """Return the command that prints a record. If ``characters`` requires it, add the option for long records."""
     return shell_command(
-        f"read {reference}{' --max-chars 0' if characters > WHOLE_CHARACTERS else ''}"
+        f"read {reference}{' --max-chars 0' if characters > MAX_WHOLE_CHARACTERS else ''}"
     )
 
 

@@ -37,11 +37,11 @@ _ANSWER = b'"tool_use_id"'
 
 _RESULT = compile_lazily(_ANSWER)
 
-_MAX_COMMAND = 200
+_MAX_COMMAND_CHARACTERS = 200
 """The maximum characters of a command. A longer command is a script, whose output is more than one
 value."""
 
-_MAX_OUTPUT = 2_000
+_MAX_OUTPUT_CHARACTERS = 2_000
 """The maximum characters of an output that are searched."""
 
 _MAX_COMMANDS = 200
@@ -77,7 +77,7 @@ class PrintedOutputs:
     def _remember_commands(self, record: Record) -> None:
         for call in calls(record):
             call_id, command = string(call, "id"), string(mapping(call, "input"), "command")
-            if call_id and command and len(command) <= _MAX_COMMAND:
+            if call_id and command and len(command) <= _MAX_COMMAND_CHARACTERS:
                 self._commands[call_id] = " ".join(command.split())
         while len(self._commands) > _MAX_COMMANDS:
             del self._commands[next(iter(self._commands))]
@@ -86,7 +86,7 @@ class PrintedOutputs:
         for result in results(record):
             command = self._commands.pop(string(result, "tool_use_id"), "")
             if command:
-                output = _remove_quotes(result_text(result)[:_MAX_OUTPUT])
+                output = _remove_quotes(result_text(result)[:_MAX_OUTPUT_CHARACTERS])
                 yield f"$ {command}\n{output}\n"
 
 

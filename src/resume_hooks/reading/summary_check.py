@@ -26,11 +26,9 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 
-MIN_WORD = 3  # the minimum letters of a word that is searched for
-MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = (
-    3,
-    2,
-)  # the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
+MIN_WORD_LETTERS = 3  # the minimum letters of a word that is searched for
+# the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
+MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
 MAX_QUOTE_WORDS = 12  # the number of words at the start of a quote that are searched for
 ANY_WORD = b""  # a placeholder that matches any word
 CONTEXT_CHARACTERS = 12  # the number of characters before a number that are inspected
@@ -182,7 +180,7 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
         yield Claim(token, (max(split_text(file[1]), key=len),), pattern)
         rest = re.split(r"[\\/]", token[: file.start(1)])[-2:][0]
     for word in split_text(rest):
-        if len(word) >= MIN_WORD and not word.isdigit():
+        if len(word) >= MIN_WORD_LETTERS and not word.isdigit():
             yield Claim(token, (word, word.removesuffix(b"s")))
 
 
@@ -191,11 +189,12 @@ ABSENT_TEXT = "not in the transcript"
 # comment on it
 NEAR_RECORDS = 2
 COMMON_RECORDS = 500  # a word that occurs in this many records is too common to locate a sentence
-MAX_TRIED = 500  # the maximum number of records that are compared for a sentence, the latest first
+# the maximum number of records that are compared for a sentence, the latest first
+MAX_COMPARED_RECORDS = 500
 # up to this number of characters, the length of a record does not affect its score
 USUAL_CHARACTERS = 500
 # the maximum number of claims in a mark, and the maximum characters of each claim
-MAX_NAMED, MAX_CLAIM_WIDTH = 3, 60
+MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REF = r"[\w/-]*:\d+"
 _MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
@@ -212,7 +211,7 @@ _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # a heading, a row of a table, an empty line
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
-_UNSAID = (bookkeeping.SILENT_KINDS | bookkeeping.TITLE_FIELDS.keys()) - {
+_IGNORED_KINDS = (bookkeeping.SILENT_KINDS | bookkeeping.TITLE_FIELDS.keys()) - {
     bookkeeping.QUEUE_OPERATION,
     bookkeeping.PR_LINK,
 }
@@ -305,7 +304,7 @@ class _EvidenceIndex:
 
         tried_numbers = [
             number
-            for number in sorted(candidates)[-MAX_TRIED:]
+            for number in sorted(candidates)[-MAX_COMPARED_RECORDS:]
             if number >= 0 and self._records[number][0]
         ]
         if tried_numbers:
@@ -327,7 +326,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
             if (
                 record is None
                 or record.get("isCompactSummary") is True
-                or records.kind(record) in _UNSAID
+                or records.kind(record) in _IGNORED_KINDS
             ):
                 continue
             text = record_text(record)
@@ -378,8 +377,8 @@ def _list_names(names: Iterable[str]) -> str:
     """Return the first different names, shortened, without full stops at their ends."""
     shown = []
     for name in dict.fromkeys(names):
-        shown.append(_STOPS.sub("", name[:MAX_CLAIM_WIDTH]))
-    return ", ".join(shown[:MAX_NAMED])
+        shown.append(_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
+    return ", ".join(shown[:MAX_NAMED_CLAIMS])
 
 
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:

@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.summary import (
     MAX_POINTS,
-    MAX_SUMMARY,
+    MAX_SUMMARY_CHARACTERS,
     Summary,
     format_notes,
     format_rows,
@@ -117,7 +117,7 @@ def test_too_much_is_cut() -> None:
     text = told(
         goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
     )
-    assert len(text) <= MAX_SUMMARY
+    assert len(text) <= MAX_SUMMARY_CHARACTERS
     assert not text.endswith(":")
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from resume_hooks.derive.summary import (
     MATERIAL_HEADING,
+    MAX_MESSAGE_CHARACTERS,
     MAX_PARTS,
-    MESSAGE_CHARACTERS,
     PART_BYTES,
     SummaryMaterial,
     read_summary_material,
@@ -90,7 +90,7 @@ def test_long_words_are_cut(config_home: ConfigHome) -> None:
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
     )
-    assert found.characters < MESSAGE_CHARACTERS + 500
+    assert found.characters < MAX_MESSAGE_CHARACTERS + 500
     assert "more characters" in found.parts[0].text
 
 

@@ -13,7 +13,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.reading.char_budget import WHOLE_CHARACTERS
+from resume_hooks.reading.char_budget import MAX_WHOLE_CHARACTERS
 
 DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
@@ -91,7 +91,7 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     )
     max_chars: int = option(
         type=click.IntRange(0),
-        default=WHOLE_CHARACTERS,
+        default=MAX_WHOLE_CHARACTERS,
         show_default=True,
         help="Maximum characters of the text; 0 for all.",
     )

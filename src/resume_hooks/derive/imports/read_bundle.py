@@ -24,13 +24,13 @@ from resume_hooks.reading.bundle import (
     ABOUT_SUFFIX,
     BUNDLE_KEY,
     BUNDLE_OPENING,
+    BUNDLE_VERSION,
     END_ROW,
     FILES_ROW,
-    MAX_FILE,
+    MAX_FILE_BYTES,
     MAX_FILES,
     MAX_SESSIONS,
     SUMS_ROW,
-    VERSION,
     Head,
     Seal,
     Sums,
@@ -130,7 +130,7 @@ class _Reader:
     def sessions(self) -> list[BundledSession]:
         facts = _parse_object(self._line().removeprefix(BOM) + END_ROW)
         version = facts.get(BUNDLE_KEY)
-        if version != VERSION:
+        if version != BUNDLE_VERSION:
             raise ImportFailed(
                 f"This bundle has the format {version!r}, which this version of resume-hooks does not know",
                 "Update resume-hooks.",
@@ -267,7 +267,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
             content = base64.b64decode(str(encoded), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
         raise _make_damage_error("files") from error
-    if len(content) > MAX_FILE:
+    if len(content) > MAX_FILE_BYTES:
         raise _make_damage_error("files")
     return content
 

@@ -49,11 +49,11 @@ longest side.
 
 The API refuses larger images (its guide to vision).
 """
-MAX_SIDE = 8_000
+MAX_IMAGE_PIXELS = 8_000
 MAX_DOCUMENT_CHARACTERS = (
     32 * 1024 * 1024
 )  # the maximum characters of a document: the largest request of the API
-MAX_NOTE_WORD = 200  # the maximum characters of a foreign word in a note
+MAX_NOTE_WORD_CHARACTERS = 200  # the maximum characters of a foreign word in a note
 # the pattern that the API requires for ids and names of tools
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
@@ -99,7 +99,7 @@ def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
     kind = string(block, "type")
     if kind not in allowed:
         return _omission_note(
-            f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD] or 'that has no name'}"
+            f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS] or 'that has no name'}"
         )
     return _restore_order(_BLOCK_FILTERS[kind](block), block)
 
@@ -183,7 +183,7 @@ def _image_block(block: Record) -> Record:
         if (
             _image_type(content) == media_type
             and size is not None
-            and 0 < min(size) <= max(size) <= MAX_SIDE
+            and 0 < min(size) <= max(size) <= MAX_IMAGE_PIXELS
         ):
             return {
                 "type": IMAGE,
@@ -222,7 +222,7 @@ def _source_note(source: Record) -> str:
     """
     place = string(source, "url") or string(source, "file_id")
     if place:
-        return f"from {plain_line(place)[:MAX_NOTE_WORD]}"
+        return f"from {plain_line(place)[:MAX_NOTE_WORD_CHARACTERS]}"
     return "in a form that can't be sent"
 
 
@@ -276,10 +276,8 @@ _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxy
     }
 )
 
-PROMPT_MODE = (
-    # the command mode of a user's queued prompt; other modes report tasks of the foreign client
-    "prompt"
-)
+# the command mode of a user's queued prompt; other modes report tasks of the foreign client
+PROMPT_MODE = "prompt"
 
 CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
 """System records that belong to a conversation.

@@ -35,7 +35,7 @@ FIXED_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
 of these messages."""
 
 
-DIFFERENCE_SHARE = 0.1
+MAX_DIFFERENCE_FRACTION = 0.1
 """If the savings of a copy and of a trim in place differ by more than this fraction of the larger
 savings, both are shown."""
 
@@ -179,7 +179,7 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
 
 def savings_differ(copy: int, in_place: int) -> bool:
     """Check whether the savings of a copy and of a trim in place differ too much to show a single figure."""
-    return abs(copy - in_place) > DIFFERENCE_SHARE * max(copy, in_place)
+    return abs(copy - in_place) > MAX_DIFFERENCE_FRACTION * max(copy, in_place)
 
 
 def _make_decision(

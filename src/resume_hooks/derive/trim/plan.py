@@ -371,14 +371,14 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
 
 # a content with more characters than the first number, or a record with more bytes than the second,
 # is large
-LARGE_CHARACTERS = 10_000
+MIN_LARGE_CHARACTERS = 10_000
 
 SLIM = Options(
-    threshold=LARGE_CHARACTERS,
+    threshold=MIN_LARGE_CHARACTERS,
     keep_recent=0,
     only=("attachments", "media", "results", "inputs", "pasted"),
     min_savings=0,
-    screen=LARGE_CHARACTERS,
+    screen=MIN_LARGE_CHARACTERS,
 )
 """The options of a slim copy: everything large is trimmed, even in recent turns.
 
@@ -397,8 +397,8 @@ def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
 MAX_LISTED_PIECES = 5  # the maximum number of pieces that a preview lists individually
 # the maximum number of rows in a table: the client shows the first 60 lines of a message
 MAX_TABLE_ROWS = 12
-COLUMNS = 72
-NAME_COLUMNS = 42  # the maximum number of columns for a name in a card
+MAX_CARD_COLUMNS = 72
+MAX_NAME_COLUMNS = 42  # the maximum number of columns for a name in a card
 
 
 def preview_trim(plan: TrimPlan) -> str:
@@ -424,7 +424,7 @@ def format_card(plan: TrimPlan) -> str:
     for piece in plan.savings.largest[:1]:
         largest.append(
             "largest: "
-            f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), NAME_COLUMNS)}, "
+            f"{collapse_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), MAX_NAME_COLUMNS)}, "
             f"{piece.tokens:,} tokens"
         )
     return "\n".join([*format_totals(plan), *largest, *list_remarks(plan)])
@@ -488,4 +488,4 @@ def _format_table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str
 
 def format_cell(text: str) -> str:
     """Format foreign text as a cell of a preview."""
-    return collapse_line(plain_line(text), COLUMNS)
+    return collapse_line(plain_line(text), MAX_CARD_COLUMNS)

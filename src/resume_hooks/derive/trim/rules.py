@@ -29,9 +29,9 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-WHOLE_LINES = 2_000  # the maximum number of lines that a read of a whole file shows
+MAX_WHOLE_LINES = 2_000  # the maximum number of lines that a read of a whole file shows
 # a prompt longer than this many times the threshold is a paste, because nobody types that much
-PASTE_TIMES = 4
+PASTE_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,13 @@ def collect_material(
         answered=answered,
         failed=answered & pieces.failed_calls,
         restored=find_restored_writes(calls, answered - pieces.failed_calls, times, folders),
-        silent=_records_of_silent_answers(pieces, places),
+        silent=_find_silent_answers(pieces, places),
         answers_gone=sum(number in places for number in pieces.placeholder_answers),
         prompts=tuple(prompts),
     )
 
 
-def _records_of_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> frozenset[int]:
+def _find_silent_answers(pieces: PieceCollector, places: Mapping[int, int]) -> frozenset[int]:
     """Return the records with thinking whose answers have nothing else in the chain."""
     silent = set()
     for number, answer in pieces.thinking_in.items():
@@ -152,15 +152,15 @@ def find_protected_start(
     It is computed from the indexes of prompts and tool results.
     """
     if options.keep_recent is not None:
-        return _start_of_turn(prompts, length, options.keep_recent)
+        return _find_turn_start(prompts, length, options.keep_recent)
     if len(results) > MAX_PROTECTED_RESULTS:
         capped = results[-MAX_PROTECTED_RESULTS]
     else:
         capped = 0
-    return max(capped, _start_of_turn(prompts, length, DEFAULT_KEEP_RECENT))
+    return max(capped, _find_turn_start(prompts, length, DEFAULT_KEEP_RECENT))
 
 
-def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
+def _find_turn_start(prompts: Sequence[int], length: int, count: int) -> int:
     """Return the index of the first of the last ``count`` turns.
 
     If ``count`` is 0, it is the end of the conversation. If there are fewer turns, it is the start.
@@ -262,10 +262,10 @@ def _covering_extents(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     offset, limit, pages = read.extent
     lines = (
         (offset if isinstance(offset, int) else 1)
-        + (limit if isinstance(limit, int) else WHOLE_LINES)
+        + (limit if isinstance(limit, int) else MAX_WHOLE_LINES)
         - 1
     )
-    if pages is None and lines <= WHOLE_LINES:
+    if pages is None and lines <= MAX_WHOLE_LINES:
         return (read.extent, ())
     return (read.extent,)
 
@@ -354,7 +354,7 @@ RULES: dict[str, Rule] = {
     "media": lambda material, _: map(Pick, _select_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
-    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_TIMES),
+    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_MULTIPLE),
     "assistant": _offer_answers,
 }
 """The rules, the least useful contents first. They apply in this order until the target size is

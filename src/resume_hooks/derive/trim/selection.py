@@ -33,14 +33,17 @@ from resume_hooks.transcripts.trimmable_pieces import (
     Piece,
 )
 
-HEAD, TAIL = (
+HEAD_CHARACTERS, TAIL_CHARACTERS = (
     500,
     300,
     # the number of characters kept at the start and at the end of a long prompt, each part on a line of
     # its own
 )
-COMMAND_HEAD = 120  # the number of characters kept of a long command, plus a space
-KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = HEAD + TAIL + 2, COMMAND_HEAD + 1
+COMMAND_HEAD_CHARACTERS = 120  # the number of characters kept of a long command, plus a space
+KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
+    HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
+    COMMAND_HEAD_CHARACTERS + 1,
+)
 
 MAX_LARGEST = 10  # the maximum number of pieces that are listed individually
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
@@ -171,7 +174,9 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> st
     if piece.kind == MEDIA_PIECE:
         return placeholders.media_placeholder(piece.tokens, original, why)
     if piece.kind == PROMPT_PIECE:
-        return placeholders.pasted_text_placeholder(piece.characters - HEAD - TAIL, original, why)
+        return placeholders.pasted_text_placeholder(
+            piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, why
+        )
     if piece.kind == THINKING_PIECE:
         return ""  # clients neither send nor show the placeholder of an empty answer
     make = {
@@ -262,9 +267,11 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
         holder[last] = {"type": "text", "text": choice.placeholder}
     elif choice.piece.kind == PROMPT_PIECE:
         prompt = holder[last]
-        holder[last] = f"{prompt[:HEAD]}\n{choice.placeholder}\n{prompt[-TAIL:]}"
+        holder[last] = (
+            f"{prompt[:HEAD_CHARACTERS]}\n{choice.placeholder}\n{prompt[-TAIL_CHARACTERS:]}"
+        )
     elif choice.piece.kind == INPUT_PIECE and choice.tool == "Bash":
-        holder[last] = f"{holder[last][:COMMAND_HEAD]} {choice.placeholder}"
+        holder[last] = f"{holder[last][:COMMAND_HEAD_CHARACTERS]} {choice.placeholder}"
     else:
         holder[last] = choice.placeholder
 

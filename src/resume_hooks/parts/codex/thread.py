@@ -20,7 +20,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
 from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
-from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
+from resume_hooks.derive.trim.selection import HEAD_CHARACTERS, TAIL_CHARACTERS, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
@@ -308,7 +308,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
         if choice.piece.kind == MEDIA_PIECE:
             return {"type": "input_text", "text": choice.placeholder}
         if choice.piece.kind == PROMPT_PIECE:
-            return f"{value[:HEAD]}\n{choice.placeholder}\n{value[-TAIL:]}"
+            return f"{value[:HEAD_CHARACTERS]}\n{choice.placeholder}\n{value[-TAIL_CHARACTERS:]}"
         return choice.placeholder
     key, *inner_path = path
     if key == "arguments":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.derive.compare import OUTPUT_RATE, READ_RATE, WRITE_RATES
+from resume_hooks.derive.compare import CACHE_READ_RATE, OUTPUT_RATE, WRITE_RATES
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.hooks.compaction import (
@@ -143,7 +143,7 @@ class _ReplayedSession:
         self.written += written
         rest = sent - read - written
         self.cost += (
-            read * READ_RATE
+            read * CACHE_READ_RATE
             + written * WRITE_RATES[request.lifetime]
             + rest
             + request.answered * OUTPUT_RATE

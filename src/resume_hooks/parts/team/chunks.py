@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NewType
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular
-from resume_hooks.reading.bundle import DAMAGED_KIND, MAX_FILE, make_stand_in, normalize_json
+from resume_hooks.reading.bundle import DAMAGED_KIND, MAX_FILE_BYTES, make_stand_in, normalize_json
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
@@ -147,7 +147,7 @@ def cut_chunks(
 
 
 def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
-    raw = read_regular(path, MAX_FILE)
+    raw = read_regular(path, MAX_FILE_BYTES)
     try:
         text = raw.decode()
     except UnicodeDecodeError:

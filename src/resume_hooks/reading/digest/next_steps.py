@@ -15,13 +15,15 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-ROW = 420  # the maximum characters of a row
-READ = 6_000  # the maximum characters at the end of an answer that are searched for next steps
-STEPS = 3  # the maximum number of steps that are quoted from one answer
-LONGEST_HEAD = 80  # the maximum characters of a line that introduces steps
-EARLIER = 3  # the number of answers before the last one that are searched for steps
-PUT_OFF = 12  # the number of latest prompts that are searched for work that the user put off
-LISTED = 2  # the maximum number of sentences that put work off
+MAX_ROW_CHARACTERS = 420  # the maximum characters of a row
+# the maximum characters at the end of an answer that are searched for next steps
+MAX_READ_CHARACTERS = 6_000
+MAX_STEPS = 3  # the maximum number of steps that are quoted from one answer
+MAX_HEAD_CHARACTERS = 80  # the maximum characters of a line that introduces steps
+MAX_EARLIER_ANSWERS = 3  # the number of answers before the last one that are searched for steps
+# the number of latest prompts that are searched for work that the user put off
+MAX_SEARCHED_PROMPTS = 12
+MAX_LISTED_SENTENCES = 2  # the maximum number of sentences that put work off
 
 _PROMISE = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -67,61 +69,71 @@ _SETTLES = compile_lazily(
 )
 """The first words of a short request that only commits or publishes what was done."""
 
-SETTLES = 60  # the maximum characters of such a request
+MAX_SETTLING_CHARACTERS = 60  # the maximum characters of such a request
 
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield what the talk names as the next step, the most certain first."""
     last = facts.words_since_prompt
     if last is not None:
-        yield from _steps_of_last_answer(last, is_at_work=facts.last_call_order > last.place.order)
+        yield from _list_steps_of_last_answer(
+            last, is_at_work=facts.last_call_order > last.place.order
+        )
     if last is None or facts.last_call_order <= last.place.order:
-        yield from _steps_of_earlier_answers(facts)
-    yield from _work_put_off(facts)
+        yield from _list_steps_of_earlier_answers(facts)
+    yield from _list_postponed_work(facts)
 
 
-def is_announcement_at_end(said: Quote) -> bool:
+def ends_with_announcement(said: Quote) -> bool:
     """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
     last = prose.with_straight_apostrophes(said.text.rstrip().rpartition("\n")[2])
     return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
 
 
-def _steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEntry]:
+def _list_steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
     text = redact_and_collect(said.text)
     sentences = prose.sentences_at_end(text)
-    if is_announcement_at_end(said) and sentences:
+    if ends_with_announcement(said) and sentences:
         if is_at_work:
             label = "announced before the last calls"
         else:
             label = "announced, and not done"
-        yield make_entry(f'{label}: "{sentences[-1]}"', said.place, max_characters=ROW)
-    if is_announcement_at_end(said) or is_at_work:
+        yield make_entry(
+            f'{label}: "{sentences[-1]}"', said.place, max_characters=MAX_ROW_CHARACTERS
+        )
+    if ends_with_announcement(said) or is_at_work:
         return
     asked = prose.request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(asked)):
-        yield make_entry(f'the answer to: "{asked}"', said.place, max_characters=ROW)
+        yield make_entry(f'the answer to: "{asked}"', said.place, max_characters=MAX_ROW_CHARACTERS)
     elif asked:
-        yield make_entry(f'offered, and not taken up: "{asked}"', said.place, max_characters=ROW)
-    steps = _steps_under_heading(text)
+        yield make_entry(
+            f'offered, and not taken up: "{asked}"', said.place, max_characters=MAX_ROW_CHARACTERS
+        )
+    steps = _find_steps_under_heading(text)
     if not steps:
-        for sentence in sentences[-2 * STEPS :]:
+        for sentence in sentences[-2 * MAX_STEPS :]:
             if _NAMED.search(prose.with_straight_apostrophes(sentence)) and sentence not in asked:
                 steps.append(sentence)
-    for step in steps[:STEPS]:
-        yield make_entry(f'named in the last answer: "{step}"', said.place, max_characters=ROW)
+    for step in steps[:MAX_STEPS]:
+        yield make_entry(
+            f'named in the last answer: "{step}"', said.place, max_characters=MAX_ROW_CHARACTERS
+        )
 
 
-def _steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
+def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
-    for said in reversed(facts.closing_quotes[-EARLIER:]):
+    for said in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later = [prompt for prompt in facts.prompts.quotes if prompt.place.order > said.place.order]
         if not all(_only_settles(prompt) for prompt in later):
             return
-        steps = _steps_under_heading(redact_and_collect(said.text))
-        for step in steps[:STEPS]:
+        steps = _find_steps_under_heading(redact_and_collect(said.text))
+        for step in steps[:MAX_STEPS]:
             yield make_entry(
-                f'named before the last commit: "{step}"', said.place, max_characters=ROW
+                f'named before the last commit: "{step}"',
+                said.place,
+                max_characters=MAX_ROW_CHARACTERS,
             )
         if steps:
             return
@@ -129,28 +141,34 @@ def _steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def _only_settles(prompt: Quote) -> bool:
     """Check whether a request only commits or publishes what was done."""
-    return len(prompt.text) <= SETTLES and _SETTLES.match(prompt.text) is not None
+    return len(prompt.text) <= MAX_SETTLING_CHARACTERS and _SETTLES.match(prompt.text) is not None
 
 
-def _work_put_off(facts: LineageFacts) -> Iterator[DigestEntry]:
+def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's sentences that put work off, the latest first."""
     count = 0
-    for said in reversed(facts.prompts.quotes[-PUT_OFF:]):
+    for said in reversed(facts.prompts.quotes[-MAX_SEARCHED_PROMPTS:]):
         if len(said.text) > MAX_TYPED_CHARACTERS or said.place in facts.foreign_prompts:
             continue
         for sentence in prose.split_sentences(redact_and_collect(prose.keep_typed_text(said.text))):
-            if _LATER.search(sentence) and not prose.is_question(sentence) and count < LISTED:
+            if (
+                _LATER.search(sentence)
+                and not prose.is_question(sentence)
+                and count < MAX_LISTED_SENTENCES
+            ):
                 count += 1
                 yield make_entry(
-                    f'put off by the user: "{sentence}"', said.place, max_characters=ROW
+                    f'put off by the user: "{sentence}"',
+                    said.place,
+                    max_characters=MAX_ROW_CHARACTERS,
                 )
 
 
-def _steps_under_heading(text: str) -> list[str]:
+def _find_steps_under_heading(text: str) -> list[str]:
     """Return the items of the last list in a text whose heading says that they are left to do."""
     steps: list[str] = []
     is_inside = False
-    for row in prose.without_code(text)[-READ:].split("\n"):
+    for row in prose.without_code(text)[-MAX_READ_CHARACTERS:].split("\n"):
         bare = prose.MARKUP.sub("", row).strip()
         if _introduces_steps(row, bare):
             steps = []
@@ -166,4 +184,8 @@ def _steps_under_heading(text: str) -> list[str]:
 def _introduces_steps(row: str, bare: str) -> bool:
     """Check whether a row is a heading of steps that are left."""
     is_heading = row.startswith(("#", "**")) or bare.rstrip("*_").endswith(":")
-    return is_heading and len(bare) <= LONGEST_HEAD and _HEAD.match(bare.lstrip("*_ ")) is not None
+    return (
+        is_heading
+        and len(bare) <= MAX_HEAD_CHARACTERS
+        and _HEAD.match(bare.lstrip("*_ ")) is not None
+    )

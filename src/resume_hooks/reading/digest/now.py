@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import SessionGit
-from resume_hooks.reading.digest.next_steps import is_announcement_at_end
+from resume_hooks.reading.digest.next_steps import ends_with_announcement
 from resume_hooks.reading.digest.open_calls import find_newest_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -395,7 +395,7 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
     if (
         not is_at_work
-        and not is_announcement_at_end(last_words)
+        and not ends_with_announcement(last_words)
         and not prose.ends_with_question_or_offer(last_words.text)
     ):
         yield make_entry(

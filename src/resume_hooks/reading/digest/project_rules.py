@@ -16,13 +16,13 @@ from resume_hooks.reading.digest.statements import HEADING
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-READ = 40_000  # the maximum characters of the instructions that are read
-RULES, COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
-RULE = 400  # the maximum characters of a rule
-TALK = 20_000  # the maximum characters of the talk whose words count
-RUNS = 200  # the maximum number of commands whose words count
-SHARED = 2  # the number of words shared with the work that are enough
-RULE_WORDS = 4  # the minimum number of words in a rule
+MAX_READ_CHARACTERS = 40_000  # the maximum characters of the instructions that are read
+MAX_RULES, MAX_COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
+MAX_RULE_CHARACTERS = 400  # the maximum characters of a rule
+MAX_TALK_CHARACTERS = 20_000  # the maximum characters of the talk whose words count
+MAX_RUNS = 200  # the maximum number of commands whose words count
+MIN_SHARED_WORDS = 2  # the number of words shared with the work that are enough
+MIN_RULE_WORDS = 4  # the minimum number of words in a rule
 AGAIN = "the client loads the file again"
 
 _BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
@@ -43,7 +43,7 @@ _NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
 _COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
 
 
-def entries_of_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
+def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the name and folder of the instructions, then the rules and commands that concern the work."""
     given = facts.instructions
     if given is None:
@@ -51,32 +51,32 @@ def entries_of_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     yield make_entry(facts.instructions_of, given.place, AGAIN)
     inside = _BODY.search(given.text)
     body = inside[1] if inside is not None else given.text
-    body = redact_and_collect(body.partition(_SKILL_LIST)[0][:READ])
-    for text in (*_rules_about_work(body, facts), *_commands_in(body)):
-        yield make_entry(text, "", max_characters=RULE)
+    body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
+    for text in (*_select_relevant_rules(body, facts), *_find_commands(body)):
+        yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
 
 
-def _rules_about_work(body: str, facts: LineageFacts) -> list[str]:
+def _select_relevant_rules(body: str, facts: LineageFacts) -> list[str]:
     """Return the rules that share the most words with the session's talk and commands, in their own order."""
-    words = _words_of_work(facts)
+    words = _collect_work_words(facts)
     rules: list[tuple[float, int, str]] = []
     sentences = list(prose.split_sentences(HEADING.sub("", body)))
     for at, sentence in enumerate(sentences):
         telling = prose.significant_words(sentence)
         shared = telling & words
-        if len(sentence.split()) < RULE_WORDS or _RULE.search(sentence) is None:
+        if len(sentence.split()) < MIN_RULE_WORDS or _RULE.search(sentence) is None:
             continue
-        if len(shared) >= SHARED or 2 * len(shared) >= max(1, len(telling)):
+        if len(shared) >= MIN_SHARED_WORDS or 2 * len(shared) >= max(1, len(telling)):
             end = at + 2 if sentence.endswith(":") else at + 1
             rules.append((-len(shared) / len(telling), at, " ".join(sentences[at:end])))
-    chosen = sorted(rules)[:RULES]
+    chosen = sorted(rules)[:MAX_RULES]
     return [sentence for _, _, sentence in sorted(chosen, key=lambda rule: rule[1])]
 
 
-def _words_of_work(facts: LineageFacts) -> frozenset[str]:
+def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
     """Return the significant words of the session's prompts, closing messages and commands, the latest first."""
     texts: list[str] = []
-    left = TALK
+    left = MAX_TALK_CHARACTERS
     for said in sorted(
         (*facts.prompts.quotes, *facts.closing_quotes), key=lambda said: -said.place.order
     ):
@@ -84,11 +84,11 @@ def _words_of_work(facts: LineageFacts) -> frozenset[str]:
             break
         texts.append(said.text[:left])
         left -= len(said.text)
-    texts += [run.command[:RULE] for run in facts.runs[-RUNS:]]
+    texts += [run.command[:MAX_RULE_CHARACTERS] for run in facts.runs[-MAX_RUNS:]]
     return prose.significant_words("\n".join(texts))
 
 
-def _commands_in(body: str) -> list[str]:
+def _find_commands(body: str) -> list[str]:
     """Return the rows of the commands that check, build or start something."""
     rows = [row.strip() for block in _CODE_BLOCK.findall(body) for row in block.split("\n")]
     found: list[str] = []
@@ -98,7 +98,7 @@ def _commands_in(body: str) -> list[str]:
     for item in _COMMAND_ITEM.finditer(body):
         if _is_check(item[1]):
             found.append(prose.MARKUP.sub("", item[0]).strip())
-    return list(dict.fromkeys(found))[:COMMANDS]
+    return list(dict.fromkeys(found))[:MAX_COMMANDS]
 
 
 def _is_check(command: str) -> bool:
