@@ -48,14 +48,18 @@ if TYPE_CHECKING:
     fits(questions.agent_model)(resume_hooks.derive.model.headless.headless_model)
     fits(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
     fits(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
-    fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.PromptsLeft)
+    fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.LostPrompts)
     fits(questions.agent_strategy)(resume_hooks.sessions.agents.claude.Claude)
     fits(questions.agent_writer)(resume_hooks.derive.claude_writer.ClaudeWriter)
     fits(questions.answer_line_search)(resume_hooks.parts.attribution.answer.answer_line_search)
     fits(questions.answer_smart_trim)(resume_hooks.parts.smart_trim.lane.answer_smart_trim)
     fits(questions.answer_trigger)(resume_hooks.parts.marks.lane.answer)
-    fits(questions.check_handoff_option)(resume_hooks.parts.documents.requested_files.require_name)
-    fits(questions.check_handoff_option)(resume_hooks.parts.documents.requested_files.require_out)
+    fits(questions.check_handoff_option)(
+        resume_hooks.parts.documents.requested_files.require_out_for_force
+    )
+    fits(questions.check_handoff_option)(
+        resume_hooks.parts.documents.requested_files.require_out_value
+    )
     fits(questions.check_of_doctor)(resume_hooks.parts.lost.strategy.check_lost_prompts)
     fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_copies)
     fits(questions.check_of_doctor)(resume_hooks.parts.team.answers.check_pushes)
@@ -63,23 +67,25 @@ if TYPE_CHECKING:
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
     fits(questions.files_beside_handoff)(
-        resume_hooks.parts.documents.requested_files.files_beside_handoff
+        resume_hooks.parts.documents.requested_files.plan_requested_files
     )
-    fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.folder_of_documents)
+    fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.find_document_folder)
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
-    fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.homes_of_session)
+    fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.find_session_homes)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
     fits(questions.is_loss)(resume_hooks.parts.codex.defects.means_lost_content)
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.report_push_failure)
-    fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.line_at_start)
-    fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.line_of_new_folder)
-    fits(questions.line_of_trim_help)(resume_hooks.parts.smart_trim.lane.line_of_trim_help)
+    fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.format_start_line)
+    fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.format_background_line)
+    fits(questions.line_of_trim_help)(resume_hooks.parts.smart_trim.lane.format_help_line)
     fits(questions.lineage_by_option)(resume_hooks.parts.team.verbs.team_answer.read_team_lineage)
     fits(questions.list_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.read_team)
     fits(questions.note_on_lost_sessions)(resume_hooks.parts.lost.strategy.note_on_earlier_losses)
-    fits(questions.note_on_other_sessions)(resume_hooks.parts.moved.rehome.note_on_other_sessions)
-    fits(questions.note_on_session)(resume_hooks.parts.moved.copies.copies_note)
+    fits(questions.note_on_other_sessions)(
+        resume_hooks.parts.moved.rehome.format_other_sessions_note
+    )
+    fits(questions.note_on_session)(resume_hooks.parts.moved.copies.format_copies_note)
     fits(questions.note_on_written_files)(resume_hooks.parts.documents.places.note_on_written_files)
     fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
@@ -88,7 +94,9 @@ if TYPE_CHECKING:
     fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
     fits(questions.search_by_option)(resume_hooks.parts.team.verbs.team_answer.answer_search)
     fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)
-    fits(questions.subagent_as_session)(resume_hooks.parts.subagents.as_session.subagent_as_session)
+    fits(questions.subagent_as_session)(
+        resume_hooks.parts.subagents.as_session.open_subagent_as_session
+    )
     fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.require_smart)
     fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.smart_trim)
     fits(questions.work_after_start)(resume_hooks.parts.team.answers.push_unsent_sessions)

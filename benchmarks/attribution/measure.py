@@ -112,10 +112,10 @@ class Measured:
         asked = parse_requested_line(f"{path}:1", "/", self._where)
         if asked is None or asked.lines != lines:
             raise ValueError(path)
-        scope = Scope(file=asked.tail, include_helpers=True)
+        scope = Scope(file=asked.relative_path, include_helpers=True)
         entered = find_files_in_scope(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.files, self._where)
-        edits = list(EditFinder(self._index, scope, entered, sources).edits_of_file(asked))
+        edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
         for place, authors in truth.items():
             found = find_writer(lines, place + 1, edits).record

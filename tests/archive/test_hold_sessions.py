@@ -407,7 +407,7 @@ def test_where_no_link_can_be_made(
 
     monkeypatch.setattr(os, "link", refuse)
     look(config_home)
-    assert (len(tried), links(config_home)) == (hold_sessions.MAX_REFUSED_LINKS, {})
+    assert (len(tried), links(config_home)) == (hold_sessions.MAX_FAILED_LINKS, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
@@ -542,7 +542,9 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     held_now = links(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(hold_sessions, "reason_against_links", lambda _: "no links are made here")
+        patch.setattr(
+            hold_sessions, "find_reason_against_links", lambda _: "no links are made here"
+        )
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)

@@ -155,9 +155,12 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     aged(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
-    assert pending.list_pending(Where()) == [session_id(1)]
+    assert pending.list_pending_sessions(Where()) == [session_id(1)]
     background.archive_in_background(start(config_home, "clear"))
-    assert (pending.list_pending(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
+    assert (pending.list_pending_sessions(Where()), archived_ids(config_home.where)) == (
+        [],
+        [session_id(1)],
+    )
 
 
 def test_once_a_day_ancestors_are_looked_for(

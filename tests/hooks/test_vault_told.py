@@ -48,9 +48,9 @@ def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHo
 def start(home: ConfigHome) -> int:
     """What a start and what follows it does; how many sessions were copied."""
     project = os.path.basename(home.project())
-    done = archive_expiring(project, CWD, home.where, never, waiting=True)
+    done = archive_expiring(project, CWD, home.where, never, is_user_waiting=True)
     hold_sessions.hold_sessions(home.where, never)
-    return done.kept
+    return done.archived_count
 
 
 def said(home: ConfigHome) -> str:
@@ -141,7 +141,7 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
     aged(asking, 1, SOON)
     start(asking)
     line = said(asking)
-    assert "Copies wait; without a word of yours they are made from " in line
+    assert "Copies wait for your answer; without one they are made from " in line
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )

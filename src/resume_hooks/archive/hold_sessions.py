@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.permission import check_archiving_allowed, copies_must_wait
+from resume_hooks.archive.vault.permission import check_archiving_allowed, do_copies_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -42,17 +42,17 @@ from resume_hooks.storage.append_carryover import begins_with_copy
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-MAX_REFUSED_LINKS = 100
+MAX_FAILED_LINKS = 100
 """The number of refused links after which no more are tried.
 
 A file system may refuse a link to a single file for other reasons.
 """
 
-ARCHIVE_SECONDS = 2.0
+MAX_ARCHIVE_SECONDS = 2.0
 """The number of seconds after which a verb does not start to archive another session."""
 
 
-def reason_against_links(where: Where) -> str:
+def find_reason_against_links(where: Where) -> str:
     """Return the reason why sessions cannot be held here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
@@ -72,24 +72,24 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     archived.
     """
     if _is_holding_allowed(where):
-        walk = _ProjectWalk(where, is_over, asked=False)
+        walk = _ProjectArchiver(where, is_over, is_user_waiting=False)
         make_private_folder(links_folder(where), where)
         for key in sorted(
             {*_list_folder(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
             # the held files of an unreadable folder stay unchanged
             with contextlib.suppress(OSError):
-                walk.hold_project(key, linking=True)
+                walk.hold_project(key, create_links=True)
 
 
 def archive_lost_sessions(where: Where) -> None:
     """Archive the files that exist only as our links, in the time that a waiting user accepts."""
     if os.path.isdir(links_folder(where)) and _is_holding_allowed(where):
-        until = time.monotonic() + ARCHIVE_SECONDS
-        walk = _ProjectWalk(where, lambda: time.monotonic() > until, asked=True)
+        deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
+        walk = _ProjectArchiver(where, lambda: time.monotonic() > deadline, is_user_waiting=True)
         for key in sorted(_list_folder(links_folder(where))):
             with contextlib.suppress(OSError):
-                walk.hold_project(key, linking=False)
+                walk.hold_project(key, create_links=False)
 
 
 def count_sessions_without_link(where: Where) -> int:
@@ -118,30 +118,30 @@ def _is_holding_allowed(where: Where) -> bool:
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_for_good(links_folder(where), where.state)
-    return is_allowed and not reason_against_links(where)
+    return is_allowed and not find_reason_against_links(where)
 
 
-class _ProjectWalk:
+class _ProjectArchiver:
     """Holds and archives the sessions in project folders.
 
     A session is archived from its links, as if these were the client's files.
     """
 
-    def __init__(self, where: Where, is_over: Callable[[], bool], *, asked: bool) -> None:
+    def __init__(self, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool) -> None:
         self._where = where
-        self._asked = asked
+        self._asked = is_user_waiting
         self._is_over = is_over
         self._refused = 0
         self._archiver: BackgroundArchiver | None = None
 
-    def hold_project(self, key: str, *, linking: bool) -> None:
-        """Check the held files of a project folder. If ``linking``, hold all sessions in it.
+    def hold_project(self, project_name: str, *, create_links: bool) -> None:
+        """Check the held files of a project folder. If ``create_links``, hold all sessions in it.
 
         Raises OSError.
         """
         link_folder, client_folder = (
-            os.path.join(links_folder(self._where), key),
-            os.path.join(self._where.projects, key),
+            os.path.join(links_folder(self._where), project_name),
+            os.path.join(self._where.projects, project_name),
         )
         if os.path.islink(client_folder) or (
             os.path.lexists(link_folder) and not is_private_folder(link_folder, self._where)
@@ -153,15 +153,12 @@ class _ProjectWalk:
                 return
             if session_id_from_path(name) and not _is_same_file(entry, client_files.get(name)):
                 self._process_held_transcript(entry.path, os.path.join(client_folder, name))
-        for name, entry in client_files.items() if linking else ():
+        for name, entry in client_files.items() if create_links else ():
             if self._is_over():
                 return
             if session_id_from_path(name) and entry.is_file(follow_symlinks=False):
-                has_folder = (
-                    _folder_of_transcript(name) in links
-                    or _folder_of_transcript(name) in client_files
-                )
-                self._hold(entry, os.path.join(link_folder, name), has_folder=has_folder)
+                has_folder = _session_folder(name) in links or _session_folder(name) in client_files
+                self._hold_session(entry, os.path.join(link_folder, name), has_folder=has_folder)
         for name, entry in links.items():
             transcript_paths = (
                 entry.path + TRANSCRIPT_SUFFIX,
@@ -194,11 +191,11 @@ class _ProjectWalk:
             if (current_path and is_same_file(current_path, link)) or os.path.isdir(
                 os.path.join(self._where.state, TRASH_FOLDER, session_id)
             ):
-                _drop_links(link, self._where)
+                _remove_links(link, self._where)
         elif self._archive_held(link, client_file):
-            _drop_links(link, self._where)
+            _remove_links(link, self._where)
 
-    def _hold(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
+    def _hold_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
         """Hold a session and the new files in its folder, and archive the files that disappeared from the folder.
 
         Empty files of the client are ignored.
@@ -209,9 +206,7 @@ class _ProjectWalk:
             self._link_file(entry.path, link)
         if has_folder:
             lost_files = list(
-                self._inside(
-                    _folder_of_transcript(link), _folder_of_transcript(entry.path), MAX_DEPTH
-                )
+                self._find_lost_files(_session_folder(link), _session_folder(entry.path), MAX_DEPTH)
             )
         else:
             lost_files = []
@@ -219,7 +214,7 @@ class _ProjectWalk:
             for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
-    def _inside(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
+    def _find_lost_files(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
         """Yield the held files of a folder that exist only as our links. Link its new files."""
         if os.path.islink(client_folder):
             return
@@ -227,7 +222,7 @@ class _ProjectWalk:
         for name, entry in (client_files | links).items():
             if entry.is_dir(follow_symlinks=False):
                 if depth:
-                    yield from self._inside(
+                    yield from self._find_lost_files(
                         os.path.join(link_folder, name),
                         os.path.join(client_folder, name),
                         depth - 1,
@@ -263,14 +258,14 @@ class _ProjectWalk:
             BackgroundArchiver,
         )  # imported here because most checks archive nothing
 
-        if not self._asked and copies_must_wait(self._where):
+        if not self._asked and do_copies_wait(self._where):
             return False
         if self._archiver is None:
             link_locations = Where(self._where.environ)
             link_locations.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(link_locations)
-        for _ in self._inside(
-            _folder_of_transcript(link), _folder_of_transcript(client_file), MAX_DEPTH
+        for _ in self._find_lost_files(
+            _session_folder(link), _session_folder(client_file), MAX_DEPTH
         ):
             pass  # link the files that the client still has
         try:
@@ -285,7 +280,7 @@ class _ProjectWalk:
         )
 
     def _link_file(self, client_file: str, link: str) -> None:
-        if self._refused < MAX_REFUSED_LINKS:
+        if self._refused < MAX_FAILED_LINKS:
             make_private_folder(os.path.dirname(link), self._where)
             try:
                 os.link(client_file, link, follow_symlinks=False)
@@ -295,7 +290,7 @@ class _ProjectWalk:
                 self._refused += 1
 
 
-def _folder_of_transcript(path: str) -> str:
+def _session_folder(path: str) -> str:
     """Return the folder of the session with this transcript path."""
     return path[: -len(TRANSCRIPT_SUFFIX)]
 
@@ -326,12 +321,12 @@ def _begins_with_old_file(replacement: str, link: str) -> bool:
     return False
 
 
-def _drop_links(link: str, where: Where) -> None:
+def _remove_links(link: str, where: Where) -> None:
     """Remove the links to a session.
 
     The transcript's link is removed last, so the next check finds an interrupted removal. Raises
     OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        removal.remove_for_good(_folder_of_transcript(link), where.state)
+        removal.remove_for_good(_session_folder(link), where.state)
     removal.remove_file(link, where.state)

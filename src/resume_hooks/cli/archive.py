@@ -16,11 +16,11 @@ from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, Arch
 from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.archive.vault.lookup import find_archived
-from resume_hooks.archive.vault.packs import ArchiveFinding, find_unreadable, verify_archived
+from resume_hooks.archive.vault.packs import ArchiveDefect, find_unreadable_folders, verify_archived
 from resume_hooks.archive.vault.policy import (
     DroppedSession,
+    claim_announcement,
     read_removed_sessions,
-    take_announcement,
 )
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
@@ -117,7 +117,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
     data = EMPTY_ARCHIVE_DATA | {
         "archived": archived.outcomes,
-        "dropped": archived.dropped,
+        "dropped": archived.removed_sessions,
         "written": any(outcome.result in {"kept", "renewed"} for outcome in archived.outcomes),
     }
     if data["written"]:
@@ -128,10 +128,10 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     for outcome in archived.outcomes:
         if outcome.result == "failed":
             failed_outcomes.append(outcome)
-    notes = [outcome.sentence for outcome in archived.dropped] + [
+    notes = [outcome.sentence for outcome in archived.removed_sessions] + [
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
-    notes += filter(None, [take_announcement(options.where)])
+    notes += filter(None, [claim_announcement(options.where)])
     options.emit(
         data, lambda: _describe_report(archived), [*([first_line] if first_line else []), *notes]
     )
@@ -221,7 +221,7 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
 
 
 def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    warnings = [finding.message for finding in find_unreadable(options.where)]
+    warnings = [finding.message for finding in find_unreadable_folders(options.where)]
     removed_sessions = read_removed_sessions(options.where)
     data = EMPTY_ARCHIVE_DATA | {
         "vault": sessions,
@@ -257,7 +257,9 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
         if session.transcript.where and not options.locators:
             packed_sessions.append(session)
     total_bytes, bytes_read = sum(session.size for session in (*sessions, *packed_sessions)), 0
-    findings: list[ArchiveFinding] = find_unreadable(options.where) if not options.locators else []
+    findings: list[ArchiveDefect] = (
+        find_unreadable_folders(options.where) if not options.locators else []
+    )
     with work_progress("Verifying", quiet=options.as_json) as advance:
 
         def add_bytes(count: int) -> None:

@@ -116,7 +116,7 @@ def _vault_notes(where: Where) -> list[str]:
     if permission.check_archiving_allowed(where)[0] or not os.path.isdir(
         held_links.links_folder(where)
     ):
-        return list(filter(None, [permission.waiting_notice(where)]))
+        return list(filter(None, [permission.format_waiting_notice(where)]))
     count = len(list(held_links.links_without_client_file(where)))
     if count:
         lost_text = f", together with {format_count(count, 'file')} that Claude Code no longer has"

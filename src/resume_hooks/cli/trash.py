@@ -82,8 +82,12 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
         entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
         entry = deletion.entry
-    data = EMPTY_DELETE_DATA | {"session": entry, "open": deletion.open, "written": is_confirmed}
-    data["derived"] = [child.row for child in deletion.derived]
+    data = EMPTY_DELETE_DATA | {
+        "session": entry,
+        "open": deletion.open_reason,
+        "written": is_confirmed,
+    }
+    data["derived"] = [child.row for child in deletion.descendants]
 
     def text() -> str:
         if is_confirmed:
@@ -203,17 +207,17 @@ def describe_deletion(deletion: Deletion, where: Where) -> str:
         ("last written", clock.format_minute(entry.ended)),
         ("takes", describe_size(entry)),
     ]
-    if deletion.open:
-        facts.append(("open", deletion.open))
+    if deletion.open_reason:
+        facts.append(("open", deletion.open_reason))
     return facts_table(facts) + _describe_children(deletion, where)
 
 
 def _describe_children(deletion: Deletion, where: Where) -> str:
-    if not deletion.derived:
+    if not deletion.descendants:
         return ""
-    count = len(deletion.derived)
+    count = len(deletion.descendants)
     lines = [f"\n\n{format_count(count, 'session')} came from it and will miss it:"]
-    for child in deletion.derived[:MAX_SHOWN_CHILDREN]:
+    for child in deletion.descendants[:MAX_SHOWN_CHILDREN]:
         lines.append(
             f"  {child.row.session_id}  {displayed_kind(child.row.kind)}  {child.row.title}"
         )
@@ -222,7 +226,7 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
     lines.append(
         f"Their lineage will say {'(archived copy): the vault has one' if is_archived else '(file gone)'}."
     )
-    if any(child.row.derivation_type == "trimmed" for child in deletion.derived):
+    if any(child.row.derivation_type == "trimmed" for child in deletion.descendants):
         lines.append(
             "It has the originals of their trimmed contents: until it is restored, read and "
             "untrim can't find that."
@@ -244,7 +248,7 @@ def restore_session(options: RestoreOptions) -> None:
     restore_plan = restore.plan_restore(archived, options.where)
     if not options.dry_run:
         restore_plan = restore.restore_session(restore_plan, options.where)
-    piece_count, is_deleted = len(restore_plan.pieces), bool(archived.deleted_at)
+    piece_count, is_deleted = len(restore_plan.files), bool(archived.deleted_at)
     is_written = not options.dry_run and (is_deleted or piece_count > 0)
     if options.dry_run:
         result_label = "would restore"

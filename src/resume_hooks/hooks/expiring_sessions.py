@@ -14,9 +14,9 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
-from resume_hooks.archive.retention.expiring import ArchiveSlice, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
 from resume_hooks.archive.vault import permission
-from resume_hooks.archive.vault.policy import take_announcement
+from resume_hooks.archive.vault.policy import claim_announcement
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
@@ -46,9 +46,11 @@ def archive_at_start(event: dict[str, Any]) -> str:
     progress = archive_expiring_sessions(event, _Deadline(START_SECONDS), is_at_start=True)
     if progress is None or reply.is_headless():
         return ""
-    remaining_text = f", {progress.left:,} more to come" if progress.left else ""
-    count_text = f"{progress.kept:,} session{'' if progress.kept == 1 else 's'}"
-    if progress.kept:
+    remaining_text = (
+        f", {progress.remaining_count:,} more to come" if progress.remaining_count else ""
+    )
+    count_text = f"{progress.archived_count:,} session{'' if progress.archived_count == 1 else 's'}"
+    if progress.archived_count:
         archived_text = f"archived {count_text} that the client will soon delete{remaining_text}"
     else:
         archived_text = ""
@@ -56,12 +58,14 @@ def archive_at_start(event: dict[str, Any]) -> str:
         first_archive_text = permission.describe_first_archive(Where())
     else:
         first_archive_text = ""
-    return " · ".join(filter(None, (archived_text, first_archive_text, take_announcement(Where()))))
+    return " · ".join(
+        filter(None, (archived_text, first_archive_text, claim_announcement(Where())))
+    )
 
 
 def archive_expiring_sessions(
     event: dict[str, Any], is_over: Callable[[], bool], *, is_at_start: bool
-) -> ArchiveSlice | None:
+) -> ArchiveBatch | None:
     """Archive expiring sessions until the time is up, and write the notes.
 
     Return None if another start is doing the work.
@@ -79,11 +83,11 @@ def archive_expiring_sessions(
     try:
         started = time.time()
         progress = archive_expiring(
-            project, start_folder(event), Where(), is_over, waiting=is_at_start
+            project, start_folder(event), Where(), is_over, is_user_waiting=is_at_start
         )
         for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(
-                f"{prefix}-{project}.json", {"look": int(progress.look), "made": int(started)}
+                f"{prefix}-{project}.json", {"look": int(progress.next_check), "made": int(started)}
             )
         return progress
     finally:
@@ -120,7 +124,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
         return ""
     folder = start_folder(event)
     has_sessions_to_copy = (
-        pending.list_pending(where)
+        pending.list_pending_sessions(where)
         or any(links_without_client_file(where))
         or expiring.forecast_expiry(folder, where).unkept
     )
@@ -130,7 +134,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     return VAULT_ANNOUNCEMENT.format(
         age="" if retention is None else f" after {format_count(retention, 'day')}",
         room=settings.DEFAULT_VAULT_SIZE.replace("G", " GB"),
-        awaited=permission.waiting_notice(where),
+        awaited=permission.format_waiting_notice(where),
         on=shell_command("config vault on"),
         off=shell_command("config vault off"),
     )

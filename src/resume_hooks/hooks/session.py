@@ -369,7 +369,7 @@ def _mark_session_cleared(session_id: str) -> None:
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         # the old session is now an ancestor, and the next start archives it in the background
-        pending.add_pending(session_id, Where())
+        pending.record_pending_session(session_id, Where())
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:

@@ -15,7 +15,7 @@ from resume_hooks import clock, part_table, questions, settings
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault import permission
-from resume_hooks.archive.vault.packs import find_unreadable
+from resume_hooks.archive.vault.packs import find_unreadable_folders
 from resume_hooks.archive.vault.trash import list_deleted, list_stray_folders
 from resume_hooks.paths import Where, is_own_file, read_json_object
 from resume_hooks.seam import insert_part_names
@@ -547,7 +547,7 @@ def _check_trash(_: str) -> Finding:
 
 def _check_vault(_: str) -> Finding:
     is_allowed, reason = permission.check_archiving_allowed(Where())
-    archived, damaged_sessions = kept_sessions(Where()), find_unreadable(Where())
+    archived, damaged_sessions = kept_sessions(Where()), find_unreadable_folders(Where())
     if damaged_sessions:
         damage_text = (
             f"{len(damaged_sessions):,} unreadable, such as: {damaged_sessions[0].message}"
@@ -558,7 +558,7 @@ def _check_vault(_: str) -> Finding:
     sizes_text = f"archived copies: {len(archived):,}, {format_bytes(sum(session.stored for session in archived))}"
     if not is_allowed:
         return note_finding(f"{sizes_text}; no new ones are made: {reason}", code="off")
-    if detail := permission.waiting_notice(Where()):
+    if detail := permission.format_waiting_notice(Where()):
         return note_finding(
             f"{sizes_text}. {detail}",
             "To have them made sooner: resume-hooks config vault on",
@@ -570,7 +570,7 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
-    if reason := hold_sessions.reason_against_links(Where()):
+    if reason := hold_sessions.find_reason_against_links(Where()):
         return note_finding(
             f"{sizes_text}; none is held against an early deletion: {reason}", code="unheld"
         )

@@ -84,11 +84,11 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
-    assert pending.list_pending(config_home.where) == [root.session_id]
+    assert pending.list_pending_sessions(config_home.where) == [root.session_id]
     assert archive_pending(config_home.where, never) == 1
     (state / "vault").unlink()
     assert archive_pending(config_home.where, never) == 0
-    assert (archived_ids(config_home.where), pending.list_pending(config_home.where)) == (
+    assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [root.session_id],
         [],
     )
@@ -110,10 +110,10 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
 
     The rest is noted.
     """
-    monkeypatch.setattr(ancestors, "ANCESTOR_SECONDS", -1.0)
+    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (archived_ids(config_home.where), pending.list_pending(config_home.where)) == (
+    assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [],
         [root.session_id],
     )
@@ -121,10 +121,10 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
-    pending.add_pending(session_id(1), config_home.where)
+    pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert archive_pending(config_home.where, never) == 0
-    assert pending.list_pending(config_home.where) == []
+    assert pending.list_pending_sessions(config_home.where) == []
 
 
 def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from resume_hooks.archive.retention import archive_sessions, expiring
-from resume_hooks.archive.retention.expiring import ArchiveSlice, archive_expiring
+from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from tests.archive.retention.aged import DAY, aged, at_once, never, with_backups, with_output
@@ -18,10 +18,10 @@ from tests.builders import CWD, ConfigHome, session_id
 
 def sliced(
     home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD
-) -> ArchiveSlice:
+) -> ArchiveBatch:
     """One slice for the project of CWD."""
     return archive_expiring(
-        home.project().name, cwd, home.where, at_once if over else never, waiting=waiting
+        home.project().name, cwd, home.where, at_once if over else never, is_user_waiting=waiting
     )
 
 
@@ -36,9 +36,9 @@ def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
     with_output(young, 25)
     aged(config_home, 4, 0.1)
     found = sliced(config_home)
-    assert (found.kept, found.failed, found.left) == (2, 0, 0)
+    assert (found.archived_count, found.failed_count, found.remaining_count) == (2, 0, 0)
     assert archived_ids(config_home.where) == [session_id(1), session_id(3)]
-    assert found.look == pytest.approx(time.time() + DAY / 2, abs=60)
+    assert found.next_check == pytest.approx(time.time() + DAY / 2, abs=60)
     assert sliced(config_home)[:3] == (0, 0, 0)
 
 
@@ -49,8 +49,8 @@ def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome)
     for done in ([2], [2, 3], [1, 2, 3]):
         found = sliced(config_home, over=True)
         assert archived_ids(config_home.where) == [session_id(number) for number in done]
-        assert found.left == 3 - len(done)
-        assert (found.look <= time.time()) is bool(found.left)
+        assert found.remaining_count == 3 - len(done)
+        assert (found.next_check <= time.time()) is bool(found.remaining_count)
 
 
 def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
@@ -70,8 +70,8 @@ def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> N
     """
     aged(config_home, 1, 31, cwd="/other")
     aged(config_home, 2, 25, cwd="/other")
-    assert sliced(config_home).kept == 0
-    assert sliced(config_home, waiting=False).kept == 1
+    assert sliced(config_home).archived_count == 0
+    assert sliced(config_home, waiting=False).archived_count == 1
     assert archived_ids(config_home.where) == [session_id(1)]
 
 
@@ -82,7 +82,7 @@ def test_a_client_that_never_deletes(config_home: ConfigHome, days: object) -> N
     aged(config_home, 1, 400)
     found = sliced(config_home)
     assert found[:3] == (0, 0, 0)
-    assert found.look == pytest.approx(time.time() + DAY, abs=60)
+    assert found.next_check == pytest.approx(time.time() + DAY, abs=60)
 
 
 def test_a_short_period(config_home: ConfigHome) -> None:
@@ -91,8 +91,8 @@ def test_a_short_period(config_home: ConfigHome) -> None:
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 3}')
     aged(config_home, 1, 0.1)
-    assert sliced(config_home).kept == 0
-    assert sliced(config_home, cwd=str(folder)).kept == 1
+    assert sliced(config_home).archived_count == 0
+    assert sliced(config_home, cwd=str(folder)).archived_count == 1
 
 
 def test_nothing_where_the_vault_is_off(config_home: ConfigHome) -> None:
@@ -114,12 +114,12 @@ def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, w
         count=archive_sessions.MAX_QUICK_FILES + 1 if what == "files" else 1,
     )
     if what == "bytes":
-        (folder / "large@v1").write_bytes(bytes(permission.MAX_QUICK_BYTES))
+        (folder / "large@v1").write_bytes(bytes(permission.MAX_QUICK_ARCHIVE_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     aged(config_home, 2, 25)
     found = sliced(config_home)
-    assert (found.kept, found.left) == (1, 1)
-    assert sliced(config_home, waiting=False).kept == 1
+    assert (found.archived_count, found.remaining_count) == (1, 1)
+    assert sliced(config_home, waiting=False).archived_count == 1
 
 
 def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
@@ -130,5 +130,5 @@ def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
     state.mkdir(mode=0o700)
     (state / "vault").write_text("in the way")
     found = sliced(config_home)
-    assert (found.kept, found.failed, found.left) == (0, 2, 0)
-    assert found.look == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)
+    assert (found.archived_count, found.failed_count, found.remaining_count) == (0, 2, 0)
+    assert found.next_check == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)

@@ -336,10 +336,10 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     """A second command waits as long as it was told to; one for which nothing is to do does not."""
     session = laid_out(config_home)
     with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
-        archive_session(session, config_home.where, patience=0)
+        archive_session(session, config_home.where, max_wait_seconds=0)
     kept = archive_session(session, config_home.where)
     with commit.lock_archived(SESSION, config_home.where):
-        assert archive_session(session, config_home.where, patience=0) == kept
+        assert archive_session(session, config_home.where, max_wait_seconds=0) == kept
 
 
 def test_a_vault_that_can_not_be_written(

@@ -16,7 +16,7 @@ from resume_hooks.archive.vault import commit, lookup, trash
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
-from resume_hooks.archive.vault.trash import GONE_SUFFIX
+from resume_hooks.archive.vault.trash import REMOVED_SUFFIX
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -67,7 +67,7 @@ def found(locator: str, where: Where) -> ArchivedSession:
     return lookup.find_archived(locator, where, trash.list_deleted(where))
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Retrieval:
+def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
     """Find, plan and write."""
     decided = restoring.plan_restore(found(locator, home.where), home.where)
     restoring.restore_session(decided, home.where)
@@ -323,7 +323,7 @@ def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None
     for path, (content, _) in before.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(content)
-    assert restoring.EMPTIED_NOTE in restore(config_home).warnings
+    assert restoring.REMOVED_FROM_TRASH_NOTE in restore(config_home).warnings
     assert {path: content for path, (content, _) in everything(config_home).items()} == {
         path: content for path, (content, _) in before.items()
     }
@@ -617,7 +617,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         whole(path, root, **more)
 
-    for strays in ([], [entries[0].folder + GONE_SUFFIX]):
+    for strays in ([], [entries[0].folder + REMOVED_SUFFIX]):
         with monkeypatch.context() as patch:
             patch.setattr(removal, "remove_for_good", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
@@ -628,7 +628,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
                 )
         (stray,) = trash.list_stray_folders(config_home.where)
         assert (stray.folder, stray.gone, stray.files) == (
-            entries[0].folder + GONE_SUFFIX,
+            entries[0].folder + REMOVED_SUFFIX,
             True,
             8,
         ), strays
@@ -719,7 +719,7 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others wait until that packed it; else they say so, and change nothing."""
-    monkeypatch.setattr(commit, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
     entry = delete(laid_out(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     other = deletion.plan_delete(laid_out(config_home, OTHER), config_home.where)

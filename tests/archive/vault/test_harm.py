@@ -172,9 +172,9 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     Path(damaged, "manifest.json").write_text("{")
     assert unreadable_folders(config_home.where) == [left, damaged, busy]
     with lock_folder(busy, config_home.where, "busy", "failed"):
-        commit.sweep_leftovers(config_home.where)
+        commit.remove_leftovers(config_home.where)
     assert unreadable_folders(config_home.where) == [damaged, busy]
-    commit.sweep_packs(damaged, session_id(3), config_home.where)
+    commit.remove_unused_packs(damaged, session_id(3), config_home.where)
     assert os.path.exists(
         os.path.join(damaged, "pack-1.xz")
     )  # what it holds only another engine may know
@@ -182,7 +182,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
     os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))
     assert unreadable_folders(config_home.where) == [vault_folder(config_home.where)]
-    commit.sweep_leftovers(config_home.where)
+    commit.remove_leftovers(config_home.where)
     assert os.path.exists(os.path.join(busy, "pack-1.xz"))
 
 

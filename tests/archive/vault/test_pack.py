@@ -19,7 +19,7 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.archive.vault.lookup import select_earlier_state
-from resume_hooks.archive.vault.packs import find_unreadable, split_lines, verify_archived
+from resume_hooks.archive.vault.packs import find_unreadable_folders, split_lines, verify_archived
 from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
@@ -136,11 +136,14 @@ def test_rewriting(config_home: ConfigHome) -> None:
 def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
     kept = archive_session(laid_out(config_home), config_home.where)
-    none = rewrite_archived(kept, lambda line: line, config_home.where, text=lambda raw: raw)
+    none = rewrite_archived(kept, lambda line: line, config_home.where, change_text=lambda raw: raw)
     assert (none, find_archived(SESSION, config_home.where)) == (0, kept)
     assert (
         rewrite_archived(
-            kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")
+            kept,
+            lambda line: line,
+            config_home.where,
+            change_text=lambda raw: raw.replace(b"e\nl", b""),
         )
         == 1
     )
@@ -266,7 +269,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     assert kept is not None
     assert verify_archived(kept) == []
     assert kept_files(kept, config_home) == before | after
-    assert find_unreadable(config_home.where) == []
+    assert find_unreadable_folders(config_home.where) == []
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",
         f"{SESSION}/{kept.transcript.where}",

@@ -63,7 +63,7 @@ def left(home: ConfigHome) -> set[str]:
 def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody was told long ago, and nothing is too much for a day."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
-    monkeypatch.setattr(policy, "DAILY_PARTS", 1)
+    monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
         make_private_folder(vault_folder(config_home.where), config_home.where), policy.POLICY_FILE
     )
@@ -80,7 +80,7 @@ def test_no_variable_removes_anything(
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
-        policy.take_announcement(hostile)
+        policy.claim_announcement(hostile)
     assert left(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
@@ -103,10 +103,10 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     for _ in range(3):
         assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # whatever the time: nobody was told
-    said = policy.take_announcement(config_home.where)
+    said = policy.claim_announcement(config_home.where)
     assert "20 sessions in all, a tenth a day" in said
     assert "config vault 40G" in said
-    assert policy.take_announcement(config_home.where) == ""
+    assert policy.claim_announcement(config_home.where) == ""
     counts = []
     for _ in range(4):
         counts.append(len(policy.apply_policy(config_home.where)))
@@ -137,7 +137,8 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
     assert [each.session_id for each, *_ in policy.find_due_sessions(config_home.where)] == [one]
     assert [
-        each.session_id for each, *_ in policy.find_due_sessions(config_home.where, keeping=[one])
+        each.session_id
+        for each, *_ in policy.find_due_sessions(config_home.where, kept_session_ids=[one])
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
     assert "the setting vault" in gone.sentence

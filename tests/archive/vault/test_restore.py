@@ -30,7 +30,7 @@ from tests.builders import SESSION, ConfigHome, session_id
 DAY = 24 * 60 * 60
 
 
-def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
+def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
     """Find, plan and write."""
     return retrieval.restore_session(
         retrieval.plan_restore(find_archived(locator, home.where), home.where), home.where
@@ -74,7 +74,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore(config_home)
-    assert (again.pieces, "already there, byte for byte" in again.warnings[0]) == ((), True)
+    assert (again.files, "already there, byte for byte" in again.warnings[0]) == ((), True)
 
 
 def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
@@ -86,7 +86,7 @@ def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.unlink()
     done = restore(config_home)
-    assert [piece.path for piece in done.pieces] == [str(output)]
+    assert [piece.path for piece in done.files] == [str(output)]
     assert "has continued since" in done.warnings[0]
     assert output.read_bytes() == b"large\n" * 10
 
@@ -114,7 +114,7 @@ def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
     agent = config_home.project() / done.session_id / "subagents" / "deep" / "agent-a1.jsonl"
     assert json.loads(agent.read_bytes()) == {"sessionId": done.session_id}
     again = restore(config_home)
-    assert (again.session_id, again.pieces) == (done.session_id, ())
+    assert (again.session_id, again.files) == (done.session_id, ())
     assert found.session_id == SESSION
 
 
@@ -147,7 +147,7 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     os.utime(path, (OLD, OLD))
     now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = list_earlier_states(now)
-    assert restore(config_home).pieces == ()
+    assert restore(config_home).files == ()
     done = restore(config_home, f"{SESSION}@{name_earlier_state(state)}")
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
     with pytest.raises(SessionNotFound):

@@ -217,7 +217,7 @@ def trash_notes(home: ConfigHome) -> Try:
             except ResumeHooksError as error:
                 told(error)
             else:
-                assert all(piece.path.startswith(homes) for piece in decided.pieces)
+                assert all(piece.path.startswith(homes) for piece in decided.files)
         (folder / MANIFEST).unlink()
         assert precious.read_text() == "precious"
 

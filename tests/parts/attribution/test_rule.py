@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.parts.attribution.edits import EditHunk, FileChange, changes_by_call
+from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_call_changes
 from resume_hooks.parts.attribution.rule import (
-    NO_EDIT,
-    OTHER_NEIGHBOURS,
-    TEXT_GONE,
+    NO_EDIT_REASON,
+    OTHER_NEIGHBOURS_REASON,
+    TEXT_GONE_REASON,
     FileEdit,
     find_writer,
 )
@@ -36,7 +36,7 @@ def edit(
     """An edit by a session of its own unless it is named, at a time of that number."""
     named = str(session or number)
     return FileEdit(
-        number, named, path, branch, f"{number:03}", (EditHunk(before, after, whole=whole),)
+        number, named, path, branch, f"{number:03}", (EditHunk(before, after, is_whole_file=whole),)
     )
 
 
@@ -67,8 +67,8 @@ def test_trivial_lines_need_their_neighbours() -> None:
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writer(text.split("\n"), 6, [edits])
-    assert (verdict.record, verdict.why) == (None, OTHER_NEIGHBOURS)
-    assert find_writer(text.split("\n"), 5, [edits]) == (None, NO_EDIT)
+    assert (verdict.record, verdict.why) == (None, OTHER_NEIGHBOURS_REASON)
+    assert find_writer(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 
 def test_neighbours_must_tell_one_place() -> None:
@@ -111,9 +111,9 @@ def test_taken_out_and_back() -> None:
     assert who(HEAD, "class BasketOfRows:", *undone) is None
     assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
     gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
-    assert find_writer(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE)
+    assert find_writer(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
     removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
-    assert find_writer(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE)
+    assert find_writer(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
 
 
 def test_another_branch_or_checkout() -> None:
@@ -145,7 +145,7 @@ def test_another_branch_or_checkout() -> None:
 
 def test_what_nobody_recorded_before() -> None:
     """Counts where no session knew of the file by then."""
-    blind = edit(2, "", HEAD)._replace(blind=True)
+    blind = edit(2, "", HEAD)._replace(is_content_unknown=True)
     assert who(HEAD, "class BasketOfRows:", blind) == 2
     assert who(HEAD, "class BasketOfRows:", edit(1, "", "")._replace(hunks=()), blind) is None
 
@@ -214,27 +214,27 @@ def changed(
 ) -> list[FileChange]:
     """What a call comes to."""
     return list(
-        changes_by_call(call("t", name, **given), result("t", answer, **more), details or {})
+        read_call_changes(call("t", name, **given), result("t", answer, **more), details or {})
     )
 
 
 @pytest.mark.parametrize(
     ("given", "details", "hunk"),
     [
-        ({}, {"originalFile": "a\nb\n"}, EditHunk("a\nb\n", "a\nc\n", whole=True)),
+        ({}, {"originalFile": "a\nb\n"}, EditHunk("a\nb\n", "a\nc\n", is_whole_file=True)),
         ({}, {}, EditHunk("b", "c")),
         ({}, {"originalFile": None, "oldString": "b!", "newString": "c!"}, EditHunk("b!", "c!")),
         ({}, {"originalFile": "another text"}, EditHunk("b", "c")),
         (
             {"replace_all": True},
             {"originalFile": "b\nb\n"},
-            EditHunk("b\nb\n", "c\nc\n", whole=True),
+            EditHunk("b\nb\n", "c\nc\n", is_whole_file=True),
         ),
-        ({"old_string": ""}, {"originalFile": ""}, EditHunk("", "c", whole=True)),
+        ({"old_string": ""}, {"originalFile": ""}, EditHunk("", "c", is_whole_file=True)),
         (
             {},
             {"originalFile": "b\n", "structuredPatch": [{"lines": ["-  b", "+  c"]}]},
-            EditHunk("b\n", "c\n", whole=True),
+            EditHunk("b\n", "c\n", is_whole_file=True),
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_multi_edit() -> None:
     """One step after the other, in the file or apart."""
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": PATH, "edits": steps}
-    whole = EditHunk("a", "c", whole=True)
+    whole = EditHunk("a", "c", is_whole_file=True)
     assert changed("MultiEdit", given, {"originalFileContents": "a"}) == [
         FileChange(PATH, (whole,))
     ]
@@ -273,7 +273,7 @@ def test_multi_edit() -> None:
 def test_write(details: Record, answer: str, before: str) -> None:
     """All of a new file; where it lay over one that nobody recorded, none of its lines is known to be new."""
     wrote = changed("Write", {"file_path": PATH, "content": "new"}, details, answer)
-    assert wrote == [FileChange(PATH, (EditHunk(before, "new", whole=True),))]
+    assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
@@ -293,7 +293,7 @@ def test_documents_in_a_command() -> None:
     """Each file that the shell writes from one, in the folder that the command goes to."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changed("Bash", {"command": command}) == [
-        FileChange("sub/a", (EditHunk("", "x\n\n", whole=True),), blind=True),
+        FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),
         FileChange("/b c", (EditHunk("", "y\n"),)),
     ]
     assert changed("Bash", {"command": "cat > a <<E\n" * 100_000}) == []

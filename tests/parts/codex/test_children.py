@@ -307,13 +307,13 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     """
     from resume_hooks.parts.smart_trim import plan as smart
     from resume_hooks.parts.smart_trim.ask import split_offer
-    from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, make_offer, smart_options
+    from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, build_offer, build_smart_options
 
     path = rollouts.write(
         codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
     )
     scanned = agents.scan_for_trim(thread(where), where)
-    offered = make_offer(scanned, smart_options(None, CERTAIN_RULES), where)
+    offered = build_offer(scanned, build_smart_options(None, CERTAIN_RULES), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
     ]
@@ -328,12 +328,12 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     ):
         assert said in part.text, said
     planned = smart.plan_smart_trim(
-        offered, [smart.model_verdict(offered, 2, "a build", "done")], where
+        offered, [smart.build_model_verdict(offered, 2, "a build", "done")], where
     )
     with path.open("ab") as stream:
         stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
     receipt = smart.write_smart_trim(planned, where)
-    assert receipt.warnings == (smart.NEW_TURNS,)
+    assert receipt.warnings == (smart.NEW_TURNS_WARNING,)
     sent = sent_of(receipt.file)
     assert [
         place
@@ -373,7 +373,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
         assert "it was slower" in sent[-2]["content"][0]["text"]
-        assert bool(decided.lost) is not bool(stays)
+        assert bool(decided.loss_reason) is not bool(stays)
 
 
 @pytest.mark.part("marks")
@@ -417,7 +417,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     assert mark.left == THREAD
     decided = back.plan_back(session, mark, "", where)
     sent = sent_of(write_child(decided.child, where).file)
-    assert (sent[: len(kept)], decided.lost) == (kept, "")
+    assert (sent[: len(kept)], decided.loss_reason) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
     assert "ASSISTANT :6\n  We decided to use the lexer." in told

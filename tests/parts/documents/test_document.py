@@ -14,7 +14,11 @@ from markdown_it import MarkdownIt
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
-from resume_hooks.parts.documents.document import document_name, document_of_child, markdown_line
+from resume_hooks.parts.documents.document import (
+    format_document,
+    format_document_name,
+    format_markdown_line,
+)
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, MessageKind, TalkMessage
 from resume_hooks.sessions import locate
 from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, write_session
@@ -60,7 +64,7 @@ def planned(
 
 def text_of(decided: FreshPlan) -> str:
     """Its document."""
-    return document_of_child(decided, planned_receipt(decided))
+    return format_document(decided, planned_receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -204,7 +208,7 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
 def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
     """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
     decided = planned(config_home, title)
-    name = document_name(decided)
+    name = format_document_name(decided)
     day = decided.draft.setting.at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255
@@ -215,7 +219,7 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
 )
 def test_harmless_words_stay(text: str) -> None:
     """Escapes stand only where Markdown would do something."""
-    assert markdown_line(text) == text
+    assert format_markdown_line(text) == text
 
 
 def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:

@@ -16,7 +16,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.marks import back
 from resume_hooks.parts.marks import state as marks
-from resume_hooks.parts.marks.back import MAX_REPORT, BackPlan
+from resume_hooks.parts.marks.back import MAX_REPORT_CHARACTERS, BackPlan
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -165,7 +165,7 @@ def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
 def test_nothing_followed(config_home: ConfigHome) -> None:
     """Rewound at once, there is nothing left out; the report is kept all the same."""
     decided = planned(config_home, conversation(2), "r3")
-    assert decided.left_out is None
+    assert decided.omitted_records is None
     made = write_child(decided.child, Where())
     assert "Nothing had followed it." in records.text(chain(made)[-1])
 
@@ -298,7 +298,7 @@ def test_a_report_has_a_limit(config_home: ConfigHome) -> None:
 
     One more is refused, and the message says where the text is.
     """
-    most = "é" * MAX_REPORT
+    most = "é" * MAX_REPORT_CHARACTERS
     assert most in chain(went_back(config_home, explored(), "r3", most))[4]["message"]["content"]
     with pytest.raises(UsageError, match="500,001 characters") as caught:
         planned(config_home, explored(), "r3", most + "x")
@@ -345,8 +345,8 @@ def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
         }
 
     decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
-    assert decided.left_out is not None
-    assert decided.left_out.prompt == "p"
+    assert decided.omitted_records is not None
+    assert decided.omitted_records.prompt_id == "p"
     content = Path(write_child(decided.child, Where()).file).read_text()
     assert content.count('"file-history-snapshot"') == 1
     assert '"messageId":"r0"' in content
@@ -382,7 +382,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         assert made.written
         kept = row.nodes[: largest_valid_count(row, place)]
         if any(node.is_message for node in kept):
-            assert decided.lost == ""
+            assert decided.loss_reason == ""
             begins = next(node for node in kept if node.is_message).kind == "user"
             own = {node.uuid for node in scan_transcript(made.file).chain} - {
                 node.uuid for node in kept

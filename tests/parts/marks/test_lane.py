@@ -16,8 +16,8 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.back import LeftOutRecords
-from resume_hooks.parts.marks.cards import untouched_lines
+from resume_hooks.parts.marks.back import OmittedRecords
+from resume_hooks.parts.marks.cards import list_unchanged_parts
 from resume_hooks.parts.marks.lane import QUESTION_KIND
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
@@ -360,12 +360,12 @@ def test_a_state_folder_that_can_t_be_written(
 
 def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
-    kept = LeftOutRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in untouched_lines(
+    kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in list_unchanged_parts(
         receipt(parent_session_id=SESSION), kept
     )
     monkeypatch.delenv("PATH")
     assert (
         "/hooks/engine rewind-files "
-        in untouched_lines(receipt(parent_session_id=SESSION), kept)[-1]
+        in list_unchanged_parts(receipt(parent_session_id=SESSION), kept)[-1]
     )

@@ -10,7 +10,7 @@ from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import hook_state
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks import state as marks
-from resume_hooks.parts.marks.state import MAX_GOAL, PlacedMark
+from resume_hooks.parts.marks.state import MAX_GOAL_CHARACTERS, PlacedMark
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -45,7 +45,7 @@ def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
     found = placed(tmp_path, records, "  try the\nother parser ")
     assert (found.mark.session_id, found.mark.uuid, found.mark.record) == (SESSION, "r3", 3)
     assert found.mark.goal == "try the\nother parser"
-    assert not found.unfinished
+    assert not found.is_step_unfinished
 
 
 BUSY: dict[str, tuple[list[Record], str]] = {
@@ -88,7 +88,7 @@ def test_while_the_model_works(tmp_path: Path, name: str) -> None:
     more, leaf = BUSY[name]
     found = placed(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf
-    assert found.unfinished
+    assert found.is_step_unfinished
 
 
 def test_a_call_that_was_given_up_is_no_hindrance(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ COMMAND = [
 def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> None:
     """The mark stands behind it, and nothing is said of an answer."""
     found = placed(tmp_path, [*conversation(2), *COMMAND])
-    assert (found.mark.uuid, found.unfinished) == ("o", False)
+    assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,12 @@ def test_sub_agents_are_refused(tmp_path: Path) -> None:
 
 def test_a_goal_has_a_limit(tmp_path: Path) -> None:
     """More is no goal."""
-    assert placed(tmp_path, conversation(1), "g" * MAX_GOAL).mark.goal == "g" * MAX_GOAL
+    assert (
+        placed(tmp_path, conversation(1), "g" * MAX_GOAL_CHARACTERS).mark.goal
+        == "g" * MAX_GOAL_CHARACTERS
+    )
     with pytest.raises(UsageError, match="4,001 characters"):
-        placed(tmp_path, conversation(1), "g" * (MAX_GOAL + 1))
+        placed(tmp_path, conversation(1), "g" * (MAX_GOAL_CHARACTERS + 1))
 
 
 def test_a_mark_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> None:

@@ -12,9 +12,9 @@ import pytest
 from resume_hooks.parts.moved.find_moved_repo import (
     Traces,
     find_likely_folders,
+    list_session_folders,
+    list_sibling_folders,
     read_traces,
-    session_folders,
-    sibling_folders,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import MovedFolder
@@ -68,7 +68,9 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
     new = repository.with_name("project")
     repository.rename(new)
     assert find_likely_folders(
-        lost(repository, commits=(commit[:7],)), sibling_folders(str(repository)), Where(ENVIRON)
+        lost(repository, commits=(commit[:7],)),
+        list_sibling_folders(str(repository)),
+        Where(ENVIRON),
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
 
 
@@ -187,4 +189,4 @@ def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> N
             config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]
         )
     )
-    assert list(session_folders([*paths, "/not/there.jsonl"])) == [str(there)]
+    assert list(list_session_folders([*paths, "/not/there.jsonl"])) == [str(there)]

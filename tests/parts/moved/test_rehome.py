@@ -15,8 +15,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import (
     find_former_folder,
-    is_still_there,
-    recorded_former_folders,
+    is_folder_in_place,
+    list_recorded_former_folders,
 )
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import (
@@ -130,7 +130,7 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
     def work() -> object:
-        sessions = rehome.sessions_of_folder(old, config_home.where)
+        sessions = rehome.find_folder_sessions(old, config_home.where)
         return rehome.copy_sessions_to_folder(
             sessions, new, config_home.where, lambda *_: None, dry_run=False
         )
@@ -164,7 +164,7 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
             for row in conversation(2, prefix=f"r{number}", session_id=session_id(number))
         ]
         write_session(config_home.project(old), session_id(number), rows)
-    sessions = rehome.sessions_of_folder(old, config_home.where)
+    sessions = rehome.find_folder_sessions(old, config_home.where)
     with ThreadPoolExecutor(4) as threads:
         runs = [
             threads.submit(
@@ -225,7 +225,7 @@ def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {old}, which has 1 session and is gone"
     told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
-    assert (rehome.line_at_start({}), rehome.line_of_new_folder({})) == (told, told)
+    assert (rehome.format_start_line({}), rehome.format_background_line({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 
 
@@ -240,23 +240,26 @@ def test_what_is_no_move(
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
-    assert rehome.line_at_start({}) == ""
+    assert rehome.format_start_line({}) == ""
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
     shutil.rmtree(old / ".git")
-    assert not is_still_there(str(old), config_home.where)
-    assert recorded_former_folders(str(clone), config_home.where) == [str(old)]
+    assert not is_folder_in_place(str(old), config_home.where)
+    assert list_recorded_former_folders(str(clone), config_home.where) == [str(old)]
     fresh = old.parent / "fresh"
     fresh.mkdir()
-    assert recorded_former_folders(str(fresh), config_home.where) == []
+    assert list_recorded_former_folders(str(fresh), config_home.where) == []
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
-    assert recorded_former_folders(str(fresh), config_home.where) == [str(old)]
+    assert list_recorded_former_folders(str(fresh), config_home.where) == [str(old)]
     note(config_home, fresh)
     talk(config_home, fresh, session_id(2))
     third = fresh.rename(old.parent / "third")
-    assert sorted(recorded_former_folders(str(third), config_home.where)) == [str(fresh), str(old)]
+    assert sorted(list_recorded_former_folders(str(third), config_home.where)) == [
+        str(fresh),
+        str(old),
+    ]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (rehome.line_at_start({}), rehome.line_of_new_folder({})) == ("", "")
+    assert (rehome.format_start_line({}), rehome.format_background_line({})) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
         find_former_folder(str(third), config_home.where)
 

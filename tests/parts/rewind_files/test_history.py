@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.errors import NoFileHistory, NotATranscript, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history
-from resume_hooks.parts.rewind_files.files_at_prompt import PromptState, Target
+from resume_hooks.parts.rewind_files.files_at_prompt import PromptState, RewindTarget
 from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, user
@@ -127,7 +127,7 @@ def test_values_that_are_no_backups_are_left_out(project: Project) -> None:
 
 def test_absurdly_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """No client tracks that many."""
-    monkeypatch.setattr(history, "MAX_PATHS", 3)
+    monkeypatch.setattr(history, "MAX_TRACKED_PATHS", 3)
     with pytest.raises(NoFileHistory, match="more than 3 files"):
         states(project, snapshot(prompt_id(1), {str(number): backup(A1) for number in range(4)}))
 
@@ -146,9 +146,9 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
     silent[1]["toolUseResult"] = {"filePath": "/p/c", "structuredPatch": []}
     found = history.read_file_history(
         project.session([*turns(1), snapshot(prompt_id(1), {}), *records, *changed, *silent])
-    ).edits
-    assert found["/p/a"].digest == history.digest_of_text(b"one\n")
-    assert found["/p/b"].digest == history.digest_of_text(b"y x\n")
+    ).last_edits
+    assert found["/p/a"].digest == history.hash_text(b"one\n")
+    assert found["/p/b"].digest == history.hash_text(b"y x\n")
     assert found["/p/c"].digest == ""
 
 
@@ -159,7 +159,7 @@ def test_real_sessions_are_read() -> None:
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
             with contextlib.suppress(NoFileHistory, NotATranscript):
                 found = history.read_file_history(session_file(str(path)))
-                assert {state.message for state in found.states} & {
+                assert {state.prompt_id for state in found.states} & {
                     prompt.uuid for prompt in found.prompts
                 }, path
                 read += 1
@@ -173,17 +173,17 @@ UUID = prompt_id(1)
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("12", Target(12, 0, None)),
-        ("turn 12", Target(12, 0, None)),
-        (" Turn12 ", Target(12, 0, None)),
-        ("last", Target(0, 0, None)),
-        (UUID, Target(None, UUID, None)),
-        (UUID.upper(), Target(None, UUID.upper(), None)),
-        ("abcd:34", Target(None, 34, "abcd")),
-        (f"abcd:{UUID}", Target(None, UUID, "abcd")),
+        ("12", RewindTarget(12, 0, None)),
+        ("turn 12", RewindTarget(12, 0, None)),
+        (" Turn12 ", RewindTarget(12, 0, None)),
+        ("last", RewindTarget(0, 0, None)),
+        (UUID, RewindTarget(None, UUID, None)),
+        (UUID.upper(), RewindTarget(None, UUID.upper(), None)),
+        ("abcd:34", RewindTarget(None, 34, "abcd")),
+        (f"abcd:{UUID}", RewindTarget(None, UUID, "abcd")),
     ],
 )
-def test_what_is_typed(typed: str, meant: Target) -> None:
+def test_what_is_typed(typed: str, meant: RewindTarget) -> None:
     """A number is a turn; a colon stands between a session and a record."""
     assert files_at_prompt.parse_target(typed) == meant
 

@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.errors import CantRestore
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import FileChange
-from resume_hooks.parts.rewind_files.safe_paths import MAX_DEPTH, ProjectRoot
+from resume_hooks.parts.rewind_files.safe_paths import MAX_PATH_DEPTH, ProjectRoot
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
@@ -100,7 +100,7 @@ def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
         ]
     )
     (change,) = project.plan(session, "1").changes
-    assert (change.missing, "no copy of it" in change.why) == (True, True)
+    assert (change.is_missing, "no copy of it" in change.why) == (True, True)
 
 
 def test_an_absolute_path_is_the_same_file(project: Project) -> None:
@@ -141,7 +141,7 @@ def test_what_is_no_plain_file_is_refused(
     (project.folder.parent / "b").write_text("x\n")
     make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
     change = only(project, {path: project.keep(path, None if gone else "old\n")})
-    assert (change.action, change.missing) == ("none", False)
+    assert (change.action, change.is_missing) == ("none", False)
     assert why in change.why
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_too_large_is_refused(
     session = project.simple({"a": project.keep("a", "x"), "b": project.keep("b", "12345")})
     large, kept = project.plan(session).changes
     assert "larger than 4 bytes" in large.why
-    assert (kept.missing, "too large" in kept.why) == (True, True)
+    assert (kept.is_missing, "too large" in kept.why) == (True, True)
 
 
 def test_a_name_that_no_file_system_takes_is_refused(project: Project) -> None:
@@ -168,7 +168,7 @@ def test_a_backup_that_is_gone_is_missing(project: Project) -> None:
     """The file is left alone."""
     project.put("a", "new\n")
     change = only(project, {"a": backup("aaaaaaaaaaaaaaaa@v1")})
-    assert (change.action, change.missing) == ("none", True)
+    assert (change.action, change.is_missing) == ("none", True)
 
 
 @pytest.mark.parametrize("of", ["file", "folder"])
@@ -184,7 +184,7 @@ def test_a_backup_behind_a_link_is_missing(project: Project, of: str) -> None:
         elsewhere = project.store.with_name("elsewhere")
         shutil.move(project.store, elsewhere)
         os.symlink(elsewhere, project.store)
-    assert only(project, {"a": kept}).missing
+    assert only(project, {"a": kept}).is_missing
 
 
 def test_a_folder_that_was_a_link_then_is_refused(project: Project) -> None:
@@ -363,7 +363,7 @@ def test_another_session_has_nothing_to_do_with_it(project: Project) -> None:
     session = project.simple({"a": kept})
     shutil.move(project.store, project.store.with_name("00000009-0000-4000-8000-000000000009"))
     write_session(os.path.dirname(session.path), "00000009-0000-4000-8000-000000000009", turns(1))
-    assert project.plan(session).changes[0].missing
+    assert project.plan(session).changes[0].is_missing
 
 
 def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
@@ -373,7 +373,7 @@ def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
     child = write_child(fork.plan_fork(session, project.home.where), project.home.where)
     shutil.rmtree(project.store.with_name(child.session_id))
     (change,) = project.plan(locate.session_file(child.file)).changes
-    assert change.missing
+    assert change.is_missing
 
 
 REFUSED = {
@@ -383,7 +383,7 @@ REFUSED = {
     "a//b": "not the path",
     "a/": "not the path",
     "a\0b": "not the path",
-    "/".join(["x"] * (MAX_DEPTH + 1)): "not the path",
+    "/".join(["x"] * (MAX_PATH_DEPTH + 1)): "not the path",
     "\ud800": "not the path",
     "..": "outside",
     "../x": "outside",
@@ -408,7 +408,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", REFUSED)
 def test_hostile_paths(path: str) -> None:
     """Each is refused with its reason, before the disk is asked."""
-    place = ProjectRoot("/p", "/p").place_of_path(path)
+    place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
     assert REFUSED[path] in place.why
 
@@ -430,7 +430,7 @@ def test_hostile_paths(path: str) -> None:
 )
 def test_paths_below_the_project(path: str, inner: str) -> None:
     """Relative ones, and absolute ones by either name of the project."""
-    place = ProjectRoot("/named", "/real").place_of_path(path)
+    place = ProjectRoot("/named", "/real").resolve_path(path)
     assert (place.path, place.parts, place.why) == (inner, tuple(inner.split("/")), "")
 
 
@@ -438,18 +438,18 @@ def test_the_root_is_its_links_end(tmp_path: Path) -> None:
     """Links to the project are the user's own."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
-    root = ProjectRoot.of_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
+    root = ProjectRoot.from_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))
     assert root[:2] == (f"{tmp_path}/named", f"{tmp_path}/real")
 
 
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
 def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
     """A session of the home itself could name it."""
-    root = ProjectRoot.of_folder(
+    root = ProjectRoot.from_folder(
         str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
     )
-    assert "client" in root.place_of_path(path).why
-    assert not root.place_of_path(".claude.md").why
+    assert "client" in root.resolve_path(path).why
+    assert not root.resolve_path(".claude.md").why
 
 
 @pytest.mark.parametrize(
@@ -459,5 +459,5 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
 def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
     """Its real folder did not end as its path says; a project that moved as a whole is fine."""
     root = ProjectRoot("/p", "/p")
-    assert root.was_behind_link(root.place_of_path("a/b/file"), folder) is moved
-    assert not root.was_behind_link(root.place_of_path("file"), folder)
+    assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved
+    assert not root.was_behind_link(root.resolve_path("file"), folder)

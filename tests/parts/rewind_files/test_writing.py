@@ -110,7 +110,7 @@ def test_an_undo_never_means_an_older_run(project: Project) -> None:
     kept = writing.write_files(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
     undo = writing.plan_undo(SESSION, project.home.where)
-    assert (undo.changes_to_write, undo.takes_back) == ((), manifest_of(kept)["time"])
+    assert (undo.changes_to_write, undo.undone_run_time) == ((), manifest_of(kept)["time"])
 
 
 def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
@@ -177,7 +177,7 @@ def test_what_changed_since_it_was_looked_at_is_left(
     with pytest.raises(WriteFailed):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.copies_folder(SESSION, project.home.where)) == []
+    assert os.listdir(writing.copies_folder_path(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -206,7 +206,7 @@ def test_an_interruption_before_the_first_file(
     with pytest.raises(Interrupted, match="0 of 4 files"):
         writing.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.copies_folder(SESSION, project.home.where)) == []
+    assert os.listdir(writing.copies_folder_path(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,13 @@ from resume_hooks.derive.trim import plan
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
-from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, Offer, make_offer, smart_options
-from resume_hooks.parts.smart_trim.plan import SmartPlan, rule_verdicts
+from resume_hooks.parts.smart_trim.offer import (
+    CERTAIN_RULES,
+    Offer,
+    build_offer,
+    build_smart_options,
+)
+from resume_hooks.parts.smart_trim.plan import SmartPlan, build_rule_verdicts
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome
 
@@ -85,7 +90,7 @@ def offered(
 ) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     scanned = plan.scan_session(session_file(str(path)))
-    return make_offer(scanned, smart_options(keep, rules), home.where)
+    return build_offer(scanned, build_smart_options(keep, rules), home.where)
 
 
 def asked_of(
@@ -99,5 +104,5 @@ def decided(
     what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
     """The plan that comes of rules and a model."""
-    verdicts = [*rule_verdicts(what), *asked_of(model, what, wishes).verdicts]
+    verdicts = [*build_rule_verdicts(what), *asked_of(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

@@ -15,16 +15,16 @@ from pydantic import ValidationError
 from resume_hooks.derive.model.port import Spent
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.ask import (
-    ENDING_LENGTH,
     HINT_INSTRUCTION,
-    MAX_PART_CHARACTERS,
-    MAX_PIECES,
-    OUTLINE_LENGTH,
-    TASK,
+    MAX_CALL_CHARACTERS,
+    MAX_CONTENTS_PER_CALL,
+    MAX_ENDING_CHARACTERS,
+    MAX_OUTLINE_CHARACTERS,
+    TASK_TEXT,
     ModelAnswer,
     ask_model_about_offer,
+    format_task,
     split_offer,
-    task_text,
 )
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG, Chain, written
@@ -68,7 +68,7 @@ def test_numbers_that_were_not_shown(config_home: ConfigHome) -> None:
         these(*map(row, [0, -1, 4, 10**30, 3])), offered(session(config_home), config_home)
     )
     assert [one.description for one in asked.verdicts] == ["an old listing"]
-    assert (asked.unknown, asked.twice) == (4, 0)
+    assert (asked.unknown_number_count, asked.repeated_number_count) == (4, 0)
 
 
 def test_a_number_counts_once(config_home: ConfigHome) -> None:
@@ -76,7 +76,7 @@ def test_a_number_counts_once(config_home: ConfigHome) -> None:
     rows = [row(1, "first"), *(row(1, "again") for _ in range(9))]
     asked = asked_of(these(*rows), offered(session(config_home), config_home))
     assert [one.description for one in asked.verdicts] == ["first"]
-    assert (asked.unknown, asked.twice) == (0, 9)
+    assert (asked.unknown_number_count, asked.repeated_number_count) == (0, 9)
 
 
 def test_a_huge_answer(config_home: ConfigHome) -> None:
@@ -87,7 +87,7 @@ def test_a_huge_answer(config_home: ConfigHome) -> None:
     asked = asked_of(these(*rows), offered(session(config_home), config_home))
     assert len(asked.verdicts) == 3
     assert all(len(one.description) <= 100 and len(one.rationale) <= 200 for one in asked.verdicts)
-    assert asked.unknown + asked.twice + 3 == len(rows)
+    assert asked.unknown_number_count + asked.repeated_number_count + 3 == len(rows)
 
 
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
@@ -99,7 +99,7 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     assert {one.record for one in asked.verdicts} == {
         what.candidates[n].piece.number for n in (0, 89)
     }
-    assert asked.unknown == 2
+    assert asked.unknown_number_count == 2
 
 
 def test_all_calls_are_counted(config_home: ConfigHome) -> None:
@@ -152,11 +152,11 @@ def test_wishes_stand_in_the_instructions(config_home: ConfigHome) -> None:
     model = everything()
     asked_of(model, offered(session(config_home), config_home), "keep everything about run 2")
     ((instructions, text),) = model.asked
-    assert instructions == task_text("keep everything about run 2")
+    assert instructions == format_task("keep everything about run 2")
     assert "keep everything about run 2" in instructions
     assert HINT_INSTRUCTION in instructions
     assert "keep everything" not in text
-    assert task_text("  \n") == TASK
+    assert format_task("  \n") == TASK_TEXT
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,11 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
         assert {int(number) for number in SHOWN.findall(part.text)} == part.numbers
-        assert len(part.numbers) <= MAX_PIECES
-        assert len(part.text) < MAX_PART_CHARACTERS + OUTLINE_LENGTH + 3 * ENDING_LENGTH
+        assert len(part.numbers) <= MAX_CONTENTS_PER_CALL
+        assert (
+            len(part.text)
+            < MAX_CALL_CHARACTERS + MAX_OUTLINE_CHARACTERS + 3 * MAX_ENDING_CHARACTERS
+        )
         assert "turns are left out" in part.text
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.parts.smart_trim.offer import (
     CERTAIN_RULES,
-    LEAST_CHARACTERS,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
+    MIN_CONTENT_CHARACTERS,
     UNJUDGED_RULES,
 )
 from tests.builders import ConfigHome, attachment, call
@@ -48,7 +48,7 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
     ]
     assert [one.number for one in found.candidates] == [1, 2, 3, 4, 5, 6]
     assert {one.turn for one in found.candidates} == {1}
-    assert found.unshown == 0
+    assert found.unshown_count == 0
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
     [
         Chain().ask(LONG).answer("ok").turns(1),
         Chain().ask("go").answer(LONG).turns(1),
-        Chain().ask("go").tool("t1", "Bash", "x" * (LEAST_CHARACTERS - 1), command="ls"),
+        Chain().ask("go").tool("t1", "Bash", "x" * (MIN_CONTENT_CHARACTERS - 1), command="ls"),
         Chain().ask("go").tool("t1", "AskUserQuestion", LONG),
         Chain().ask("go").tool("t1", "ExitPlanMode", LONG),
         Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG, error=True),
@@ -114,7 +114,7 @@ def test_rules_go_first(config_home: ConfigHome) -> None:
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
     found = offered(written(config_home, chain), config_home)
-    assert [choice.rule for choice in found.taken] == ["superseded"]
+    assert [choice.rule for choice in found.rule_choices] == ["superseded"]
     assert [one.piece.call for one in found.candidates] == ["t2"]
     assert set(found.options.only) == set(CERTAIN_RULES)
 
@@ -128,7 +128,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
     found = offered(written(config_home, chain), config_home, rules=UNJUDGED_RULES)
-    assert found.taken == ()
+    assert found.rule_choices == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
 
@@ -145,15 +145,15 @@ def test_the_largest_are_offered(config_home: ConfigHome) -> None:
     """Where there are very many, the small ones are counted instead."""
     chain = Chain().ask("go")
     blocks = []
-    for number in range(MOST_CANDIDATES + 5):
+    for number in range(MAX_CANDIDATES + 5):
         chain.call(f"t{number}", "Bash", command=f"c{number}")
         blocks.append(f"t{number}")
     for number, name in enumerate(blocks):
-        chain.result(name, "word " * (LEAST_CHARACTERS + number))
+        chain.result(name, "word " * (MIN_CONTENT_CHARACTERS + number))
     found = offered(written(config_home, chain), config_home)
-    assert (len(found.candidates), found.unshown) == (MOST_CANDIDATES, 5)
+    assert (len(found.candidates), found.unshown_count) == (MAX_CANDIDATES, 5)
     assert found.candidates[0].target == "c5"
-    assert [one.number for one in found.candidates] == list(range(1, MOST_CANDIDATES + 1))
+    assert [one.number for one in found.candidates] == list(range(1, MAX_CANDIDATES + 1))
 
 
 def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:

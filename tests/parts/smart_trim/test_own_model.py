@@ -12,7 +12,7 @@ import pytest
 from resume_hooks import clock, seam
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.inside import answer_module
-from resume_hooks.parts.smart_trim.plan import KIND
+from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, written
 from tests.hooks.conftest import Say, children
@@ -206,7 +206,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
     """What was shown is not known any more."""
     inside()
     saying(row(2))
-    confirmations.consume_question(SESSION, KIND)
+    confirmations.consume_question(SESSION, CHILD_KIND)
     assert "so nothing was written" in told("yes")["text"]
     assert children(warm) == []
 

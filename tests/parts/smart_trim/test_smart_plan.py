@@ -37,16 +37,16 @@ from resume_hooks.errors import (
 from resume_hooks.parts.smart_trim import plan
 from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, UNJUDGED_RULES
 from resume_hooks.parts.smart_trim.plan import (
-    DESCRIPTION_LENGTH,
-    NEW_TURNS,
+    MAX_DESCRIPTION_CHARACTERS,
+    NEW_TURNS_WARNING,
     SmartPlan,
     Verdict,
+    build_rule_verdicts,
     clean_description,
     match_verdicts,
     replan_smart_trim,
-    rule_verdicts,
 )
-from resume_hooks.parts.smart_trim.preview import answer_warnings, preview_table
+from resume_hooks.parts.smart_trim.preview import format_preview, list_answer_warnings
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -169,7 +169,7 @@ def test_once_is_enough(config_home: ConfigHome) -> None:
     """What was given up is not offered again; the same model finds nothing more in the child."""
     _, receipt = made(config_home, session(config_home), everything())
     what = offered(receipt.file, config_home)
-    assert (what.candidates, what.taken) == ((), ())
+    assert (what.candidates, what.rule_choices) == ((), ())
     assert not decided(what, everything(), config_home).trim.pays
 
 
@@ -180,7 +180,7 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
     receipt = plan.write_smart_trim(planned, config_home.where)
-    assert receipt.warnings == (NEW_TURNS,)
+    assert receipt.warnings == (NEW_TURNS_WARNING,)
     assert "late" in by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
         planned.rows
@@ -240,13 +240,13 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     what = offered(session(config_home), config_home)
     model = these(row(2, "a green\ntest run", "[done]"), row(2), row(9))
     planned = decided(what, model, config_home)
-    said = preview_table(planned)
+    said = format_preview(planned)
     assert "a resume sends " in said
     assert "chosen by the model (1)" in said
     assert (
         "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
     )
-    assert answer_warnings(planned, asked_of(model, what)) == [
+    assert list_answer_warnings(planned, asked_of(model, what)) == [
         "Some of the model's choices were ignored: 1 of its choices were not shown to it, 1 were named twice."
     ]
 
@@ -256,8 +256,8 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
-    assert isinstance(what.scanned, SessionScan)
-    parent, child = what.scanned.transcript, scan_transcript(receipt.file)
+    assert isinstance(what.trimmable, SessionScan)
+    parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
     stubs = Counter(("result", call) for call in chain_of(planned.trim).linear.open_calls)
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
@@ -360,7 +360,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
         )
         == []
     )
-    assert len(verdict.description) <= DESCRIPTION_LENGTH
+    assert len(verdict.description) <= MAX_DESCRIPTION_CHARACTERS
     assert verdict.rationale.isprintable()
 
 
@@ -369,7 +369,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
     """And cleaning it twice is cleaning it once, so that a plan that is given back says the same."""
     said = clean_description(text)
     assert clean_description(said) == said
-    assert len(said) <= DESCRIPTION_LENGTH
+    assert len(said) <= MAX_DESCRIPTION_CHARACTERS
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
     assert is_placeholder(
         placeholders.result_placeholder(
@@ -392,7 +392,7 @@ def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> N
 def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     """Oldest first, whoever gave a content up."""
     what = offered(outputs(config_home), config_home)
-    verdicts = [*asked_of(everything(), what).verdicts, *rule_verdicts(what)]
+    verdicts = [*asked_of(everything(), what).verdicts, *build_rule_verdicts(what)]
     assert [choice.rule for _, choice in match_verdicts(what, verdicts)] == [
         "superseded",
         "smart",
@@ -409,8 +409,8 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1
-    assert isinstance(what.scanned, SessionScan)
-    dense = replace(what, scanned=replace(what.scanned, scale=TokenScale(0.1, {}, {})))
+    assert isinstance(what.trimmable, SessionScan)
+    dense = replace(what, trimmable=replace(what.trimmable, scale=TokenScale(0.1, {}, {})))
     assert match_verdicts(dense, verdicts) == []
 
 
@@ -462,7 +462,7 @@ def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -
 def test_rules_are_asked_again(config_home: ConfigHome) -> None:
     """A verdict of a rule counts as long as the rule says so."""
     what = offered(outputs(config_home), config_home)
-    (rule,) = rule_verdicts(what)
+    (rule,) = build_rule_verdicts(what)
     assert rule.by == "superseded"
     with pytest.raises(PlanOutdated):
-        match_verdicts(replace(what, taken=()), [rule])
+        match_verdicts(replace(what, rule_choices=()), [rule])

@@ -13,8 +13,13 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
-from resume_hooks.parts.stats.count import Child, Counts, Day
-from resume_hooks.parts.stats.totals import Statistics, make_statistics, percentile, state_sizes
+from resume_hooks.parts.stats.count import ChildCounts, DayCounts, TranscriptTotals
+from resume_hooks.parts.stats.totals import (
+    Statistics,
+    make_statistics,
+    measure_state_folder,
+    percentile,
+)
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import (
@@ -41,12 +46,12 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))
-    assert gather_counts(config_home.where).read == 2
-    assert gather_counts(config_home.where).read == 0
+    assert gather_counts(config_home.where).read_count == 2
+    assert gather_counts(config_home.where).read_count == 0
     with open(path, "ab") as stream:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
     again = gather_counts(config_home.where)
-    assert again.read == 1
+    assert again.read_count == 1
     assert everything(again).months[0].turns == 4
 
 
@@ -75,7 +80,7 @@ def test_what_an_older_version_counted(config_home: ConfigHome) -> None:
     )
     os.unlink(path)
     again = gather_counts(config_home.where)
-    assert (again.read, everything(again).months) == (1, before.months)
+    assert (again.read_count, everything(again).months) == (1, before.months)
 
 
 def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
@@ -174,7 +179,7 @@ def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) ->
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
     assert everything(gather_counts(config_home.where)).months[0].turns == 1
-    assert gather_counts(config_home.where).read == 0
+    assert gather_counts(config_home.where).read_count == 0
 
 
 def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: ConfigHome) -> None:
@@ -182,7 +187,7 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: Config
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
-        assert gather_counts(config_home.where).read == 1
+        assert gather_counts(config_home.where).read_count == 1
 
 
 def test_kept_counts_are_private_and_follow_no_link(
@@ -205,7 +210,7 @@ def test_of_transcripts_that_are_gone_so_many_stay(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest."""
-    monkeypatch.setattr(cache, "MOST_DELETED", 2)
+    monkeypatch.setattr(cache, "MAX_DELETED_TRANSCRIPTS", 2)
     for number in range(1, 5):
         write_session(
             config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number
@@ -249,10 +254,12 @@ def test_hooks_and_children_from_a_day_on() -> None:
         )
     ):
         hooks = {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}
-        counts = Counts((), {day: Day(1)}, hooks, Child(kind, f"{day}T00:00:00.000Z", 10, 4))
+        counts = TranscriptTotals(
+            (), {day: DayCounts(1)}, hooks, ChildCounts(kind, f"{day}T00:00:00.000Z", 10, 4)
+        )
         rows.append(
             TranscriptCounts(
-                session_id(number), "", "p", 1, there=True, counts=counts, program="claude"
+                session_id(number), "", "p", 1, exists=True, counts=counts, program="claude"
             )
         )
     found = make_statistics(rows, "2026-01-02")
@@ -273,7 +280,7 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     (state / "links.jsonl").write_bytes(b"x" * 100)
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
-    assert state_sizes(config_home.where) == [
+    assert measure_state_folder(config_home.where) == [
         ("vault", 2, 510),
         ("links.jsonl", 1, 100),
         ("link", 0, 0),

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, example, settings
 
 from resume_hooks.parts.stats.count import (
-    NO_EDIT,
-    Counts,
-    Day,
+    NO_EDIT_CALLS,
+    DayCounts,
+    TranscriptTotals,
     count_transcript,
-    counts_from_row,
-    counts_to_row,
+    parse_counts,
     round_duration,
+    serialise_counts,
 )
 from tests.builders import (
     SESSION,
@@ -34,7 +34,7 @@ DAY = "2026-01-31"
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
 
-def counted(folder: Path, *records: Any) -> Counts:
+def counted(folder: Path, *records: Any) -> TranscriptTotals:
     """The counts of a session with these records."""
     return count_transcript(write_session(folder, SESSION, records))
 
@@ -67,7 +67,7 @@ def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
     """Prompts, answers, and what the API counted of them."""
     found = counted(tmp_path, *conversation(2))
     assert found.days == {
-        DAY: Day(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
+        DAY: DayCounts(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
     }
     assert found.folders == ("/home/user/proj",)
     assert found.child is None
@@ -83,7 +83,7 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
         assistant("b", uuid="a2", parent="a1", ts=2, message_id="m", tokens=whole),
         assistant("b", uuid="a3", parent="a2", ts=3, message_id="m", tokens=whole),
     ]
-    assert counted(tmp_path, *records).days[DAY] == Day(1, 1, 100, 0, 50)
+    assert counted(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
 
 
 def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
@@ -96,20 +96,24 @@ def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
         user("new", uuid="n1", parent="r3", ts=9),
         assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500),
     ]
-    assert counted(tmp_path, *copied, *own).days[DAY] == Day(1, 1, 490, 485, 10)
+    assert counted(tmp_path, *copied, *own).days[DAY] == DayCounts(1, 1, 490, 485, 10)
     line = {"continue_metadata": {"parent_session_id": session_id(2), "continuation_type": "trim"}}
     line["continue_metadata"]["continued_at"] = "2026-01-31T09:30:05.000Z"
     line["trim_metadata"] = {"stats": {"original_tokens": 9_000, "trimmed_tokens": 800}}  # type: ignore[dict-item]
     found = counted(tmp_path, line, *conversation(2), *own)
-    assert found.days[DAY] == Day(1, 1, 490, 485, 10)
+    assert found.days[DAY] == DayCounts(1, 1, 490, 485, 10)
     assert found.child is not None
-    assert (found.child.kind, found.child.before, found.child.after) == ("trim", 9_000, 490)
+    assert (found.child.kind, found.child.parent_tokens, found.child.first_request_tokens) == (
+        "trim",
+        9_000,
+        490,
+    )
 
 
 def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
     """Its prompts are the model's; its tokens count."""
     path = write_session(tmp_path, SESSION, conversation(2))
-    assert count_transcript(path, agent=True).days[DAY] == Day(0, 2, 2_380, 2_370, 20)
+    assert count_transcript(path, is_subagent=True).days[DAY] == DayCounts(0, 2, 2_380, 2_370, 20)
 
 
 def test_calls_before_the_first_edit(tmp_path: Path) -> None:
@@ -137,10 +141,10 @@ def test_calls_before_the_first_edit(tmp_path: Path) -> None:
     rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
     assert counted(tmp_path, *rows).stretches == {
         "start": {DAY: {2: 1}},
-        "compaction": {DAY: {NO_EDIT: 1, 0: 1}},
+        "compaction": {DAY: {NO_EDIT_CALLS: 1, 0: 1}},
     }
     path = write_session(tmp_path, SESSION, rows)
-    assert count_transcript(path, agent=True).stretches == {}
+    assert count_transcript(path, is_subagent=True).stretches == {}
 
 
 def test_hook_times_ours_and_others(tmp_path: Path) -> None:
@@ -202,7 +206,7 @@ def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:
 def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
     """What is kept is what was counted."""
     found = counted(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
-    assert counts_from_row(counts_to_row(found)) == found
+    assert parse_counts(serialise_counts(found)) == found
 
 
 @pytest.mark.parametrize(

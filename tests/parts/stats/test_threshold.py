@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
-from resume_hooks.parts.stats.count import Request, requests_of_session
-from resume_hooks.parts.stats.threshold import LINES, Price, price_lines
+from resume_hooks.parts.stats.count import ApiRequest, read_requests
+from resume_hooks.parts.stats.threshold import THRESHOLD_TOKENS, Price, price_thresholds
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -16,11 +16,11 @@ STEP = 10_000
 
 def session(
     turns: int, *, first: int = 30_000, lifetime: int = DEFAULT_CACHE_SECONDS
-) -> list[Request]:
+) -> list[ApiRequest]:
     """Turns of one request each, all of the last one's context out of the cache."""
     return [
-        Request(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
-                STEP, lifetime, turn, aside=False)
+        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP * turn, max(20_000, first + STEP * (turn - 1)), 100,
+                STEP, lifetime, turn, is_side_request=False)
         for turn in range(turns)
     ]  # fmt: skip
 
@@ -33,15 +33,18 @@ def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
 def test_without_a_line_it_is_what_was_paid() -> None:
     """Reads at a tenth, what was written at 1.25 or 2, answers at 5."""
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
-        (paid, *rest) = price_lines([session(3, lifetime=lifetime), []], "")
+        (paid, *rest) = price_thresholds([session(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
-    assert [row.cost for row in price_lines([], "")] == [0] * (1 + 2 * len(LINES))
+    assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(THRESHOLD_TOKENS))
 
 
 def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
     """At the first turn's end over the line; what sessions share stays in the cache."""
-    paid, found = price_lines([session(9)], "")[0], by_setting(price_lines([session(9)], ""))
+    paid, found = (
+        price_thresholds([session(9)], "")[0],
+        by_setting(price_thresholds([session(9)], "")),
+    )
     row = found["trim", 100_000]
     size = 100_000 + 100
     left = size - (size - 30_000) // 2
@@ -55,7 +58,7 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
 def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
     assert (
-        by_setting(price_lines([session(9)], ""))["12k", 100_000].left
+        by_setting(price_thresholds([session(9)], ""))["12k", 100_000].left
         == 30_000 + 12_000 + DEFAULT_KEEP_RECENT * STEP
     )
 
@@ -63,16 +66,16 @@ def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
 def test_never_within_five_turns_nor_for_less_than_a_fifth(first: int, times: int) -> None:
     """However long a session stays above the line."""
-    row = by_setting(price_lines([session(60, first=first)], ""))["trim", 100_000]
+    row = by_setting(price_thresholds([session(60, first=first)], ""))["trim", 100_000]
     assert row.times <= times
 
 
 def test_what_the_client_compacted_starts_over() -> None:
     """What was taken out before is not taken off what came after."""
     after = [request._replace(turn=request.turn + 9) for request in session(3, first=40_000)]
-    alone = price_lines([after], "")[0]
+    alone = price_thresholds([after], "")[0]
     both, before = (
-        by_setting(price_lines([each], ""))["trim", 100_000]
+        by_setting(price_thresholds([each], ""))["trim", 100_000]
         for each in (session(9) + after, session(9))
     )
     assert both.cost - before.cost == alone.cost
@@ -80,7 +83,7 @@ def test_what_the_client_compacted_starts_over() -> None:
 
 def test_only_from_a_day_on() -> None:
     """The session is gone through from its beginning all the same."""
-    whole, part = (price_lines([session(20)], since) for since in ("", "2026-01-02"))
+    whole, part = (price_thresholds([session(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
     assert by_setting(part)["trim", 100_000].read < part[0].read
 
@@ -95,7 +98,7 @@ def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None
         assistant("e", uuid="a2", parent="u2", ts=5, tokens=60_000),
     ]
     path = write_session(config_home.project(), SESSION, rows)
-    assert [request.turn for request in requests_of_session(path)] == [1, 2]
+    assert [request.turn for request in read_requests(path)] == [1, 2]
     text = cli("stats", "--all", "--threshold").stdout.decode()
     assert "trim@150k" in text
     assert "Assumptions: " in text

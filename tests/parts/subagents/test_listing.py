@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.subagents.as_session import inline_agents
+from resume_hooks.parts.subagents.as_session import read_inline_subagents
 from tests.builders import (
     CWD,
     SESSION,
@@ -96,8 +96,8 @@ def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) ->
     hostile = inside(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
     rows = [*conversation(1), first[0], second[0], first[1], torn, second[1], hostile[0]]
-    found = inline_agents(write_session(config_home.project(), SESSION, rows))
-    assert [(one.name, one.asked, sorted(one.lines)) for one in found] == [
+    found = read_inline_subagents(write_session(config_home.project(), SESSION, rows))
+    assert [(one.name, one.task, sorted(one.line_numbers)) for one in found] == [
         ("agent-00000001", "one", [2, 4, 5]),
         ("agent-abc", "two", [3, 6]),
         (f"agent-x{'y' * 99}", "three", [7]),
@@ -107,12 +107,12 @@ def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) ->
 def test_those_of_a_real_old_session(config_home: ConfigHome) -> None:
     """Each begins with a task, and every record of theirs is one of one of them."""
     path = Path(corpus() / INLINE)
-    found = inline_agents(str(path))
+    found = read_inline_subagents(str(path))
     aside = [
         number
         for number, line in enumerate(path.read_bytes().split(b"\n"))
         if b'"isSidechain":true' in line
     ]
     assert len(found) == 5
-    assert all(one.asked for one in found)
-    assert sorted(number for one in found for number in one.lines) == aside
+    assert all(one.task for one in found)
+    assert sorted(number for one in found for number in one.line_numbers) == aside

@@ -32,7 +32,7 @@ HOLDS = """
 import json, sys, time
 from resume_hooks.paths import Where
 from resume_hooks.parts.moved import find_moved_repo
-find_moved_repo.GIT_QUERY_SECONDS = 60
+find_moved_repo.MAX_GIT_QUERY_SECONDS = 60
 until = time.monotonic() + 60
 where = Where(json.loads(sys.argv[2]))
 print(json.dumps(find_moved_repo._find_commits(sys.argv[1], ("1" * 40,), where, until)))

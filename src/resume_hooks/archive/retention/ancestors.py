@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.permission import (
-    MAX_QUICK_BYTES,
+    MAX_QUICK_ARCHIVE_BYTES,
     check_archiving_allowed,
-    copies_must_wait,
+    do_copies_wait,
     is_notice_due,
 )
 from resume_hooks.errors import ResumeHooksError
@@ -34,87 +34,97 @@ from resume_hooks.sessions.session_files import (
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-ANCESTOR_SECONDS = 0.05
+MAX_ANCESTOR_SECONDS = 0.05
 """The maximum number of seconds that a verb spends here, not counting the session in progress."""
 
-PRESENT = "present"
+PRESENT_STATE = "present"
 
 
 def archive_ancestors(
-    ancestors: Iterable[Ancestor], where: Where, loaded: Session | None = None
+    ancestors: Iterable[Ancestor], where: Where, loaded_session: Session | None = None
 ) -> list[str]:
     """Archive the sessions of a lineage that the client may delete, nearest ancestor first.
 
     Return a sentence for each failure.
 
     For sessions that are already archived, this only reads their manifests. If archiving is not
-    allowed, nothing happens. ``loaded`` may be one of the ancestors.
+    allowed, nothing happens. ``loaded_session`` may be one of the ancestors.
     """
     ancestor_files = []
     for row in ancestors:
-        if row.status == PRESENT:
+        if row.status == PRESENT_STATE:
             ancestor_files.append(row.session_file)
     due_sessions = []
     for path in ancestor_files[::-1]:
-        session = unarchived_session(path, where)
+        session = find_unarchived_session(path, where)
         if session is not None:
-            is_as_read = loaded is not None and loaded.path == path and loaded.is_unchanged
-            due_sessions.append(loaded if loaded is not None and is_as_read else session)
+            is_current = (
+                loaded_session is not None
+                and loaded_session.path == path
+                and loaded_session.is_unchanged
+            )
+            due_sessions.append(
+                loaded_session if loaded_session is not None and is_current else session
+            )
     if not due_sessions or not check_archiving_allowed(where)[0]:
         return []
-    if min(session.size for session in due_sessions) <= MAX_QUICK_BYTES:
+    if min(session.size for session in due_sessions) <= MAX_QUICK_ARCHIVE_BYTES:
         archiver = _make_archiver(where)
     else:
         archiver = None
-    deadline, failures = time.monotonic() + ANCESTOR_SECONDS, list[str]()
+    deadline, failures = time.monotonic() + MAX_ANCESTOR_SECONDS, list[str]()
     for session in due_sessions:
         try:
             if (
                 archiver is None
                 or time.monotonic() > deadline
-                or copies_must_wait(where)
+                or do_copies_wait(where)
                 or not archiver.archive_quickly(session)
             ):
-                pending.add_pending(session.session_id, where)
+                pending.record_pending_session(session.session_id, where)
         except (ResumeHooksError, OSError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             failures.append(f"The ancestor {session.session_id} is not in the vault yet: {reason}.")
             with contextlib.suppress(OSError):
-                pending.add_pending(session.session_id, where)
+                pending.record_pending_session(session.session_id, where)
     return failures
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Archive the pending ancestors until the time is over. Return the number of those that remain."""
-    archiver, remaining, ids = _make_archiver(where), 0, pending.list_pending(where)
-    if ids and copies_must_wait(where):
-        return len(ids)
-    for session_id in ids:
+    archiver, remaining_count, session_ids = (
+        _make_archiver(where),
+        0,
+        pending.list_pending_sessions(where),
+    )
+    if session_ids and do_copies_wait(where):
+        return len(session_ids)
+    for session_id in session_ids:
         if archiver.may:
-            session = unarchived_session(find_session(session_id, where) or "", where)
+            session = find_unarchived_session(find_session(session_id, where) or "", where)
         else:
             session = None
         if session and is_over():
-            remaining += 1
+            remaining_count += 1
             continue
         try:
             if session is None or archiver.archive(session.path):
-                pending.remove_pending(session_id, where)
+                pending.remove_pending_session(session_id, where)
         except ResumeHooksError:
-            remaining += 1
-    return remaining
+            remaining_count += 1
+    return remaining_count
 
 
-def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> bool:
-    """Archive the parents of sessions written after ``since``, because clients do not report forks.
+def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]) -> bool:
+    """Archive the parents of sessions written after ``start_time``, because clients do not report forks.
 
-    ``since`` is in seconds since the epoch. Return whether all of these sessions were checked.
+    ``start_time`` is in seconds since the epoch. Return whether all of these sessions were checked.
     """
     if is_notice_due(where):
         return False
     family, archiver, checked_paths = Family(where), _make_archiver(where), set[str]()
     for child in all_sessions(where) if archiver.may else ():
-        if child.mtime < since:
+        if child.mtime < start_time:
             break
         if is_over():
             return False
@@ -124,13 +134,17 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
                 path = family.locate(parent, child.path)
             else:
                 path = None
-            if path and path not in checked_paths and (session := unarchived_session(path, where)):
+            if (
+                path
+                and path not in checked_paths
+                and (session := find_unarchived_session(path, where))
+            ):
                 archiver.archive(session.path)
             checked_paths.add(path or "")
     return True
 
 
-def unarchived_session(path: str, where: Where) -> SessionFile | None:
+def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
     """Return the session at a path if the client may delete it and the vault does not have its current state."""
     try:
         session = session_file(path)

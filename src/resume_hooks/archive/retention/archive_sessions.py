@@ -31,7 +31,7 @@ from resume_hooks.storage.move import file_sizes
 MAX_QUICK_FILES = 100
 """The maximum number of files that are read while the user waits."""
 
-LOCK_SECONDS = 0.02
+MAX_LOCK_SECONDS = 0.02
 """The number of seconds to wait for another command that works on the same session. That command
 archives it anyway."""
 
@@ -49,45 +49,47 @@ class ArchiveReport(NamedTuple):
     """The result of an archive run: each session's outcome, and the sessions that the policy removed afterwards."""
 
     outcomes: tuple[ArchiveOutcome, ...]
-    dropped: tuple[DroppedSession, ...]
+    removed_sessions: tuple[DroppedSession, ...]
 
 
 def archive_sessions(
     sessions: Sequence[SessionFile],
     where: Where,
-    advance: Callable[[int, int], None] = lambda _done, _total: None,
+    report_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
     """Archive these sessions, then remove the sessions that the settings no longer allow to keep.
 
-    If a session fails, the others are still archived. ``advance`` is called with the number of
-    bytes done and the total. Raises VaultOff if archiving is not allowed.
+    If a session fails, the others are still archived. ``report_progress`` is called with the number
+    of bytes done and the total. Raises VaultOff if archiving is not allowed.
     """
     permission.require_allowed(where)
-    client_files, outcomes, done = ClientFiles(where), [], 0
-    total = sum(session.size for session in sessions)
+    client_files, outcomes, done_bytes = ClientFiles(where), [], 0
+    total_bytes = sum(session.size for session in sessions)
     for session in sessions:
-        outcomes.append(_archive_one(session, where, client_files))
-        done += session.size
-        advance(done, total)
+        outcomes.append(_archive_client_session(session, where, client_files))
+        done_bytes += session.size
+        report_progress(done_bytes, total_bytes)
     session_ids = {session.session_id for session in sessions}
-    dropped = policy.apply_policy(where, keeping=session_ids)
+    removed_sessions = policy.apply_policy(where, kept_session_ids=session_ids)
     outcomes_with_copies = (
         outcome._replace(
             archived=find_archived(outcome.session.session_id, where) if outcome.archived else None
         )
         for outcome in outcomes
     )
-    return ArchiveReport(tuple(outcomes_with_copies), tuple(dropped))
+    return ArchiveReport(tuple(outcomes_with_copies), tuple(removed_sessions))
 
 
 def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """Return the outcome that an archive run would have for each session. Nothing is written."""
     permission.require_allowed(where)
     client_files = ClientFiles(where)
-    return [_archive_one(session, where, client_files, dry_run=True) for session in sessions]
+    return [
+        _archive_client_session(session, where, client_files, dry_run=True) for session in sessions
+    ]
 
 
-def _archive_one(
+def _archive_client_session(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
     old_copy = find_archived(session.session_id, where)
@@ -135,7 +137,10 @@ class BackgroundArchiver:
     def _archive(self, session: SessionFile) -> bool:
         try:
             archive_session(
-                session, self._where, client_files=self._client_files, patience=LOCK_SECONDS
+                session,
+                self._where,
+                client_files=self._client_files,
+                max_wait_seconds=MAX_LOCK_SECONDS,
             )
         except (SessionOpen, SessionNotFound):
             return False
@@ -143,20 +148,20 @@ class BackgroundArchiver:
 
     def archive_quickly(self, session: SessionFile) -> bool:
         """Archive a session unless that takes too long. Return False if it would take too long."""
-        quick = is_quick_to_archive(session, self._where)
-        if quick:
+        is_quick = is_quick_to_archive(session, self._where)
+        if is_quick:
             self._archive(session)
-        return quick
+        return is_quick
 
 
 def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bool:
     """Check, from a session's files and its archived copy, whether it can be archived while the user waits."""
     archived = find_archived(session.session_id, where)
-    total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
-    own = session.path.removesuffix(".jsonl")
+    total_bytes = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
+    own_folder = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.file_history, session.session_id)
-    for count, size in enumerate(chain(file_sizes(own), file_sizes(backups)), 1):
-        total += size
-        if total > permission.MAX_QUICK_BYTES or count > MAX_QUICK_FILES:
+    for count, size in enumerate(chain(file_sizes(own_folder), file_sizes(backups)), 1):
+        total_bytes += size
+        if total_bytes > permission.MAX_QUICK_ARCHIVE_BYTES or count > MAX_QUICK_FILES:
             return False
-    return total <= permission.MAX_QUICK_BYTES
+    return total_bytes <= permission.MAX_QUICK_ARCHIVE_BYTES

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.permission import copies_must_wait
+from resume_hooks.archive.vault.permission import do_copies_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_project_folders
@@ -51,9 +51,9 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     retention, deadline = client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
     endings_in_time: list[ExpiringSession] = []
     if retention.days is not None:
-        endings = ExpiryCalculator(retention.days, where)
+        expiry_calculator = ExpiryCalculator(retention.days, where)
         for folder in all_project_folders(where):
-            for session_end in endings.sessions_in_folder(folder):
+            for session_end in expiry_calculator.sessions_in_folder(folder):
                 if ending := session_end.expiring_before(deadline):
                     endings_in_time.append(ending)
     complete, unkept = 0, 0
@@ -74,62 +74,68 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     )
 
 
-class ArchiveSlice(NamedTuple):
-    """The result of a run: the numbers of newly ``kept``, ``failed`` and remaining (``left``) sessions.
+class ArchiveBatch(NamedTuple):
+    """The result of a run: the numbers of newly archived, failed and remaining sessions.
 
-    ``look`` is the time of the next check, in seconds since the epoch.
+    ``next_check`` is the time of the next check, in seconds since the epoch.
     """
 
-    kept: int
-    failed: int
-    left: int
-    look: float
+    archived_count: int
+    failed_count: int
+    remaining_count: int
+    next_check: float
 
 
 def archive_expiring(
-    project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool
-) -> ArchiveSlice:
+    project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool
+) -> ArchiveBatch:
     """Archive expiring sessions until the time is over, but at least one, so that no session is postponed for ever.
 
     ``project`` is the name of a project folder, ``cwd`` the folder where its client started. If the
-    user is ``waiting``, large sessions and other projects are skipped.
+    user is waiting, large sessions and other projects are skipped.
     """
     now = time.time()
     days = claude_settings.retention_days(cwd, where)
     if days is None:
-        return ArchiveSlice(0, 0, 0, now + DAY)
+        return ArchiveBatch(0, 0, 0, now + DAY)
     endings, next_look = ExpiryCalculator(days, where), now + DAY
-    own = os.path.join(where.projects, project)
-    if waiting:
-        others = []
+    own_folder = os.path.join(where.projects, project)
+    if is_user_waiting:
+        other_folders = []
     else:
-        others = [folder for folder in all_project_folders(where) if folder != own]
-    due = list[ExpiringSession]()
-    for folders, period in (([own], EXPIRING_SOON_SECONDS), (others, DAY)):
+        other_folders = [folder for folder in all_project_folders(where) if folder != own_folder]
+    due_sessions = list[ExpiringSession]()
+    for folders, warning_period in (([own_folder], EXPIRING_SOON_SECONDS), (other_folders, DAY)):
         due_in_folders = []
         for ends in (ends for folder in folders for ends in endings.sessions_in_folder(folder)):
-            ending = ends.expiring_before(now + period)
+            ending = ends.expiring_before(now + warning_period)
             if ending and not is_archived(ends.session.session_id, ending.last_write, where):
                 due_in_folders.append(ending)
-            if (after := ends.next_expiry(now + period)) is not None:
-                next_look = min(next_look, after - period)
-        due += sorted(
+            if (after := ends.next_expiry(now + warning_period)) is not None:
+                next_look = min(next_look, after - warning_period)
+        due_sessions += sorted(
             due_in_folders, key=lambda ending: ending.deletion_time
         )  # the earliest deletion first
-    if not due:
-        return ArchiveSlice(0, 0, 0, next_look)
-    kept, failed, remaining = _archive_due(due, where, is_over, waiting=waiting)
-    if remaining:
+    if not due_sessions:
+        return ArchiveBatch(0, 0, 0, next_look)
+    kept_count, failed_count, remaining_count = _archive_due(
+        due_sessions, where, is_over, is_user_waiting=is_user_waiting
+    )
+    if remaining_count:
         next_check = now
-    elif failed:
+    elif failed_count:
         next_check = min(next_look, now + RETRY_SECONDS)
     else:
         next_check = next_look
-    return ArchiveSlice(kept, failed, remaining, next_check)
+    return ArchiveBatch(kept_count, failed_count, remaining_count, next_check)
 
 
 def _archive_due(
-    due: Sequence[ExpiringSession], where: Where, is_over: Callable[[], bool], *, waiting: bool
+    due_sessions: Sequence[ExpiringSession],
+    where: Where,
+    is_over: Callable[[], bool],
+    *,
+    is_user_waiting: bool,
 ) -> tuple[int, int, int]:
     """Return the numbers of archived, failed and remaining sessions."""
     # Most starts have nothing to archive and do not need these modules.
@@ -138,17 +144,17 @@ def _archive_due(
         is_quick_to_archive,
     )
 
-    if copies_must_wait(where):
-        return 0, len(due), 0
-    archiver, archived, failed, remaining = BackgroundArchiver(where), 0, 0, 0
-    for number, ending in enumerate(due if archiver.may else ()):
-        if is_over() and archived + failed:
-            return archived, failed, remaining + len(due) - number
-        if waiting and not is_quick_to_archive(ending.session, where):
-            remaining += 1
+    if do_copies_wait(where):
+        return 0, len(due_sessions), 0
+    archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
+    for number, ending in enumerate(due_sessions if archiver.may else ()):
+        if is_over() and archived_count + failed_count:
+            return archived_count, failed_count, remaining_count + len(due_sessions) - number
+        if is_user_waiting and not is_quick_to_archive(ending.session, where):
+            remaining_count += 1
             continue
         try:
-            archived += archiver.archive(ending.session.path)
+            archived_count += archiver.archive(ending.session.path)
         except ResumeHooksError:
-            failed += 1
-    return archived, failed, remaining
+            failed_count += 1
+    return archived_count, failed_count, remaining_count

@@ -17,12 +17,12 @@ NOTE_PREFIX = "keep-"
 PENDING_FOLDER = "pending"
 
 
-def add_pending(session_id: str, where: Where) -> None:
+def record_pending_session(session_id: str, where: Where) -> None:
     """Record that a session must be archived. Raises OSError if the state folder is not writable."""
     create_marker(_note_path(session_id, where), where)
 
 
-def list_pending(where: Where) -> list[str]:
+def list_pending_sessions(where: Where) -> list[str]:
     """Return the ids of the pending sessions, sorted."""
     folder = os.path.join(where.state, PENDING_FOLDER)
     try:
@@ -33,7 +33,7 @@ def list_pending(where: Where) -> list[str]:
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
-def remove_pending(session_id: str, where: Where) -> None:
+def remove_pending_session(session_id: str, where: Where) -> None:
     """Remove a session's file in ``pending``, because the session is archived or no longer exists."""
     path = _note_path(session_id, where)
     removal.remove_if_possible(path, where.state)

@@ -47,7 +47,7 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-MAX_TITLES = 100
+MAX_ARCHIVED_TITLES = 100
 """The maximum number of titles and of pull requests in a manifest. No real session has more."""
 
 
@@ -69,8 +69,8 @@ class ClientFiles:
         self._where = where
         self._beside: dict[str, dict[str, list[str]]] = {}
 
-    def of(
-        self, session: SessionFile, *, deleting: bool = False
+    def find_files(
+        self, session: SessionFile, *, for_deletion: bool = False
     ) -> tuple[list[ClientFile], list[str]]:
         """Return all files of a session, the transcript first, and a sentence for each file that can't be archived.
 
@@ -78,27 +78,27 @@ class ClientFiles:
         OSError if the transcript's status is unreadable.
         """
         self._missed: list[str] = []
-        self._deleting = deleting
+        self._deleting = for_deletion
         folder = os.path.dirname(session.path)
         key = f"{PROJECTS}/{os.path.basename(folder)}"
-        found = [
+        files = [
             ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))
         ]
-        own = session.path.removesuffix(".jsonl")
-        found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
+        session_folder = session.path.removesuffix(".jsonl")
+        files += self._scan_folder(session_folder, f"{key}/{session.session_id}", MAX_DEPTH)
         if folder not in self._beside:
             self._beside[folder] = subagents_by_session(folder)
         for path in self._beside[folder].get(session.session_id, []):
-            found += self._file(path, f"{key}/{os.path.basename(path)}")
-        for home in FOLDERS_BY_ID if deleting else [HISTORY]:
-            place = f"{home}/{session.session_id}"
+            files += self._stat_file(path, f"{key}/{os.path.basename(path)}")
+        for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY]:
+            place = f"{config_folder}/{session.session_id}"
             by_id_folder = path_of_place(place, self._where)
-            found += self._in(by_id_folder, place, MAX_DEPTH if deleting else 0)
-        if len(found) > MAX_FILES:
-            self._missed.append(f"{own} holds more than {MAX_FILES:,} files")
-        return found[:MAX_FILES], self._missed
+            files += self._scan_folder(by_id_folder, place, MAX_DEPTH if for_deletion else 0)
+        if len(files) > MAX_FILES:
+            self._missed.append(f"{session_folder} holds more than {MAX_FILES:,} files")
+        return files[:MAX_FILES], self._missed
 
-    def _in(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
+    def _scan_folder(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
             if self._deleting:
                 return  # a symbolic link in place of a folder is not deleted
@@ -106,41 +106,43 @@ class ClientFiles:
             return
         try:
             with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                sorted_entries = sorted(entries, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             self._missed.append(f"{folder} can't be listed: {error.strerror}")
             return
-        for entry in listed:
+        for entry in sorted_entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield from self._file(entry.path, f"{place}/{entry.name}")
+                yield from self._stat_file(entry.path, f"{place}/{entry.name}")
             elif depth:
-                yield from self._in(entry.path, f"{place}/{entry.name}", depth - 1)
+                yield from self._scan_folder(entry.path, f"{place}/{entry.name}", depth - 1)
             else:
                 self._missed.append(f"{entry.path} is nested too deep")
 
-    def _file(self, path: str, place: str) -> Iterator[ClientFile]:
+    def _stat_file(self, path: str, place: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
             return  # the file was deleted since the listing
-        is_kind = stat.S_ISREG(status.st_mode) or (self._deleting and stat.S_ISLNK(status.st_mode))
-        if is_kind and place == replace_surrogates(place):
+        is_wanted_kind = stat.S_ISREG(status.st_mode) or (
+            self._deleting and stat.S_ISLNK(status.st_mode)
+        )
+        if is_wanted_kind and place == replace_surrogates(place):
             yield ClientFile(place, path, status)
         else:
             self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
 
 
-def describe_transcript(glance: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
+def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
     """Return a transcript's metadata. ``parent`` has the fields that identify its parent."""
     return ArchiveDetails(
-        created=replace_surrogates(glance.created),
-        ended=replace_surrogates(glance.ended),
-        titles=tuple(sorted(map(replace_surrogates, titles_of(glance))))[:MAX_TITLES],
-        tag=replace_surrogates(glance.tag),
-        pulls=tuple(sorted(map(replace_surrogates, glance.pull_requests)))[:MAX_TITLES],
-        listed=glance.is_listed,
+        created=replace_surrogates(head_tail.created),
+        ended=replace_surrogates(head_tail.ended),
+        titles=tuple(sorted(map(replace_surrogates, titles_of(head_tail))))[:MAX_ARCHIVED_TITLES],
+        tag=replace_surrogates(head_tail.tag),
+        pulls=tuple(sorted(map(replace_surrogates, head_tail.pull_requests)))[:MAX_ARCHIVED_TITLES],
+        listed=head_tail.is_listed,
         parent=tuple(map(replace_surrogates, parent)),
     )
 
@@ -154,7 +156,7 @@ def archive_session(
     where: Where,
     *,
     client_files: ClientFiles | None = None,
-    patience: float = commit.LOCK_SECONDS,
+    max_wait_seconds: float = commit.MAX_LOCK_SECONDS,
 ) -> ArchivedSession:
     """Archive a session with all of its files.
 
@@ -167,7 +169,7 @@ def archive_session(
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
-        raise _make_gone_error(session.path)
+        raise _make_missing_error(session.path)
     if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
@@ -177,25 +179,27 @@ def archive_session(
     try:
         archived = find_archived(session.session_id, where)
         if archived and is_archive_current(archived, session, client_files):
-            commit.reset_future_time(archived)
+            commit.reset_future_mtime(archived)
             return archived
-        with commit.lock_archived(session.session_id, where, patience):
-            old, (sources, failures) = (
+        with commit.lock_archived(session.session_id, where, max_wait_seconds):
+            old_copy, (sources, failures) = (
                 find_archived(session.session_id, where),
-                client_files.of(session),
+                client_files.find_files(session),
             )
             folder = archive_folder(session.session_id, where)
-            current = describe_session(session, where)._replace(
+            new_manifest = describe_session(session, where)._replace(
                 folder=folder, complete=not failures
             )
-            files, earlier = _pack_files(old, *_split_by_change(old, sources), folder)
-            parts = {part.place: part for part in files}
-            whole_manifest = current._replace(
-                parts=(parts.pop(current.place), *parts.values()), earlier=earlier
+            packed_files, earlier_states = _pack_files(
+                old_copy, *_split_by_change(old_copy, sources), folder
+            )
+            parts = {part.place: part for part in packed_files}
+            whole_manifest = new_manifest._replace(
+                parts=(parts.pop(new_manifest.place), *parts.values()), earlier=earlier_states
             )
             return commit.commit_manifest(whole_manifest, where)
     except FileNotFoundError as error:
-        raise _make_gone_error(error.filename or session.path) from error
+        raise _make_missing_error(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
             f"{session.path} could not be archived: {commit.describe_cause(error, session.path)}",
@@ -208,7 +212,7 @@ def is_archive_current(
 ) -> bool:
     """Check whether the archived copy of a session is current. Return False if this is unknown."""
     try:
-        sources, failures = client_files.of(session)
+        sources, failures = client_files.find_files(session)
     except OSError:
         return False
     transcript = sources[0]
@@ -216,11 +220,11 @@ def is_archive_current(
         clock.from_epoch(transcript.status.st_mtime) == archived.ended
         and transcript.place == archived.place
     )
-    changed = _split_by_change(archived, sources)[0] or archived.complete == bool(failures)
-    return (is_same_transcript or _is_earlier_state(archived, transcript)) and not changed
+    has_changes = _split_by_change(archived, sources)[0] or archived.complete == bool(failures)
+    return (is_same_transcript or _is_earlier_state(archived, transcript)) and not has_changes
 
 
-def _make_gone_error(path: object) -> SessionNotFound:
+def _make_missing_error(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
@@ -269,115 +273,126 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
 
     Raises SessionNotFound if the session is gone.
     """
-    glance = HeadTail(session.file)
+    head_tail = HeadTail(session.file)
     return ArchivedSession(
         session_id=session.session_id,
         folder="",
         place=f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
-        title=replace_surrogates(plain_line(glance.title)),
-        cwd=replace_surrogates(home_folder(glance, where)),
-        ended=clock.from_epoch(glance.mtime),
+        title=replace_surrogates(plain_line(head_tail.title)),
+        cwd=replace_surrogates(home_folder(head_tail, where)),
+        ended=clock.from_epoch(head_tail.mtime),
         archived_at=clock.now(),
         parts=(),
         stored=0,
         complete=False,
-        about=describe_transcript(glance, read_parent(session.file) or ()),
+        about=describe_transcript(head_tail, read_parent(session.file) or ()),
         home=config_home_name(where),
     )
 
 
 def _pack_files(
-    old: ArchivedSession | None,
-    new: Sequence[ClientFile],
-    unchanged: Sequence[ArchivedFile],
+    old_copy: ArchivedSession | None,
+    new_files: Sequence[ClientFile],
+    unchanged_files: Sequence[ArchivedFile],
     folder: str,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Return all archived files and earlier states. If any file is new, they are packed together.
 
     An unreadable pack is kept, and the client's files are still archived.
     """
-    if old and not new:
-        return list(unchanged), old.earlier
+    if old_copy and not new_files:
+        return list(unchanged_files), old_copy.earlier
     try:
-        return _write_pack(old, new, unchanged, folder)
+        return _write_pack(old_copy, new_files, unchanged_files, folder)
     except _OldPackUnreadableError:
-        return _write_pack(old, new, unchanged, folder, copies=False)
+        return _write_pack(old_copy, new_files, unchanged_files, folder, copy_archived=False)
 
 
 def _write_pack(
-    old: ArchivedSession | None,
-    new: Sequence[ClientFile],
-    unchanged: Sequence[ArchivedFile],
+    old_copy: ArchivedSession | None,
+    new_files: Sequence[ClientFile],
+    unchanged_files: Sequence[ArchivedFile],
     folder: str,
     *,
-    copies: bool = True,
+    copy_archived: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Write a pack of the new files and, if ``copies``, of the archived files."""
-    if old:
-        old_parts = {place_in_archive(part.place): part for part in old.parts}
+    """Write a pack of the new files and, if ``copy_archived``, of the archived files."""
+    if old_copy:
+        old_parts = {place_in_archive(part.place): part for part in old_copy.parts}
     else:
         old_parts = {}
-    with PackWriter(folder, commit.next_pack_name(folder, old)) as pack:
+    with PackWriter(folder, commit.choose_pack_name(folder, old_copy)) as pack:
         added: list[ArchivedFile] = []
-        replaced: list[ArchivedFile] = []
-        for source in new:
+        replaced_parts: list[ArchivedFile] = []
+        for source in new_files:
             part, before = _append_file(pack, source, old_parts.get(place_in_archive(source.place)))
             added.append(part)
             if before:
-                replaced.append(before)
-        states = list(old.earlier) if old else []
-        if old and replaced:
-            states.append(EarlierState(old.archived_at, tuple(replaced)))
+                replaced_parts.append(before)
+        old_states = list(old_copy.earlier) if old_copy else []
+        if old_copy and replaced_parts:
+            old_states.append(EarlierState(old_copy.archived_at, tuple(replaced_parts)))
         copied_files: dict[ArchivedFile, ArchivedFile] = {}
-        if copies:
-            to_copy = list(unchanged)
-            for state in states:
+        if copy_archived:
+            to_copy = list(unchanged_files)
+            for state in old_states:
                 to_copy += state.parts
             try:
                 copied_files = pack.copy(to_copy)
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
-    earlier: list[EarlierState] = []
-    for state in states:
+    earlier_states: list[EarlierState] = []
+    for state in old_states:
         parts = tuple(copied_files.get(part, part) for part in state.parts)
-        earlier.append(state._replace(parts=parts))
-    return [*added, *(copied_files.get(part, part) for part in unchanged)], tuple(earlier)
+        earlier_states.append(state._replace(parts=parts))
+    return [*added, *(copied_files.get(part, part) for part in unchanged_files)], tuple(
+        earlier_states
+    )
 
 
 def _append_file(
-    pack: PackWriter, source: ClientFile, before: ArchivedFile | None
+    pack: PackWriter, source: ClientFile, previous_part: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
     """Append a client's file in its current state.
 
-    If the file does not begin with its archived version ``before``, also return that version.
+    If the file does not begin with its archived version ``previous_part``, also return that version.
 
     Bytes that are appended during the copy are archived the next time.
     """
     with open_regular(source.path, follow=False) as stream:
         status = os.fstat(stream.fileno())
         mode = stat.S_IMODE(status.st_mode) & 0o777
-        draft = ArchivedFile(source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size)
-        prefix = _PrefixHash(before.size if before else 0)
-        added = pack.add(draft, prefix.through(read_pieces(stream.fileno(), status.st_size)))
-    if added.size < status.st_size:
+        new_part = ArchivedFile(
+            source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
+        )
+        prefix_hash = _PrefixHash(previous_part.size if previous_part else 0)
+        added_part = pack.add(
+            new_part, prefix_hash.hash_chunks(read_pieces(stream.fileno(), status.st_size))
+        )
+    if added_part.size < status.st_size:
         raise OSError(errno.EIO, "It was cut short while it was read", source.path)
-    return added, None if before is None or prefix.sha256 == before.sha256 else before
+    return (
+        added_part,
+        None
+        if previous_part is None or prefix_hash.sha256 == previous_part.sha256
+        else previous_part,
+    )
 
 
 class _PrefixHash:
     """The hash of the first bytes of a stream."""
 
-    def __init__(self, size: int) -> None:
-        self._left = size
+    def __init__(self, prefix_bytes: int) -> None:
+        self._left = prefix_bytes
         self._whole = hashlib.sha256()
 
-    def through(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def hash_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the chunks unchanged."""
-        for piece in pieces:
-            self._whole.update(piece[: self._left])
-            self._left = max(0, self._left - len(piece))
-            yield piece
+        for chunk in chunks:
+            self._whole.update(chunk[: self._left])
+            self._left = max(0, self._left - len(chunk))
+            yield chunk
 
     @property
     def sha256(self) -> str:

@@ -36,7 +36,7 @@ from resume_hooks.storage import locks, removal, state_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
-LOCK_SECONDS = 10.0
+MAX_LOCK_SECONDS = 10.0
 """The number of seconds to wait for another command that works on the same session."""
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
@@ -45,47 +45,53 @@ _PACK_NAME = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
-def lock_archived(session_id: str, where: Where, patience: float = LOCK_SECONDS) -> Iterator[None]:
+def lock_archived(
+    session_id: str, where: Where, max_wait_seconds: float = MAX_LOCK_SECONDS
+) -> Iterator[None]:
     """Lock a session's archived copy until the block ends.
 
     Leftover packs are removed before and after the block.
 
-    Raises SessionOpen if another command keeps the lock for more than ``patience`` seconds. Raises
-    WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of this
-    session that must not be replaced.
+    Raises SessionOpen if another command keeps the lock for more than ``max_wait_seconds``.
+    Raises WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of
+    this session that must not be replaced.
     """
     if link := find_archive_link(session_id, where):
         raise WriteFailed(
             f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
-    if why := why_unreadable(session_id, where):
-        raise WriteFailed(why, "Update resume-hooks, or move that folder away.")
+    if reason := why_unreadable(session_id, where):
+        raise WriteFailed(reason, "Update resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
-    with lock_folder(folder, where, _BUSY_MESSAGE, _FAILED_MESSAGE, patience):
-        sweep_packs(folder, session_id, where)
+    with lock_folder(folder, where, _BUSY_MESSAGE, _FAILED_MESSAGE, max_wait_seconds):
+        remove_unused_packs(folder, session_id, where)
         try:
             yield
         finally:
-            sweep_packs(folder, session_id, where)
+            remove_unused_packs(folder, session_id, where)
 
 
 @contextlib.contextmanager
-def lock_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
+def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
     """Lock the trash until the block ends.
 
     Raises SessionOpen and WriteFailed.
 
-    If ``waiting``, wait up to ``TITLE_LOCK_SECONDS`` seconds, which is long enough for another command to
-    pack.
+    If ``wait_for_lock``, wait up to ``MAX_LOCK_SECONDS`` seconds, which is long enough for
+    another command to pack.
     """
-    home = os.path.join(where.state, TRASH_FOLDER)
-    if os.path.islink(home):
+    trash_folder = os.path.join(where.state, TRASH_FOLDER)
+    if os.path.islink(trash_folder):
         raise WriteFailed(
-            f"{home} is a symbolic link, so it was left alone", "Put a folder in its place."
+            f"{trash_folder} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
-    patience = LOCK_SECONDS if waiting else 0.0
+    max_wait_seconds = MAX_LOCK_SECONDS if wait_for_lock else 0.0
     with lock_folder(
-        home, where, "Another command is using the trash", "The trash can't be used:", patience
+        trash_folder,
+        where,
+        "Another command is using the trash",
+        "The trash can't be used:",
+        max_wait_seconds,
     ):
         yield
 
@@ -117,7 +123,7 @@ def lock_for_change(
                 ),
             ) from error
         finally:
-            sweep_packs(archived.folder, archived.session_id, where)
+            remove_unused_packs(archived.folder, archived.session_id, where)
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
@@ -129,7 +135,7 @@ def describe_cause(error: OSError, known_path: str = "") -> str:
     return f"{path_prefix}{error.strerror or error}"
 
 
-def reset_future_time(archived: ArchivedSession) -> None:
+def reset_future_mtime(archived: ArchivedSession) -> None:
     """Reset a manifest's time if it is in the future.
 
     The reset is needed because other commands compare the time with file times.
@@ -145,11 +151,11 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
 
     Files that the manifest no longer names are removed later. Raises WriteFailed.
     """
-    stored = sum(part.size for part in archived.parts if not part.where)
+    stored_bytes = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
         with contextlib.suppress(OSError):
-            stored += os.lstat(os.path.join(archived.folder, name)).st_size
-    manifest = archived._replace(stored=stored)
+            stored_bytes += os.lstat(os.path.join(archived.folder, name)).st_size
+    manifest = archived._replace(stored=stored_bytes)
     state_file.replace_state_file(
         os.path.join(archived.folder, MANIFEST), encode_manifest(manifest), where
     )
@@ -185,7 +191,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
         )
 
 
-def sweep_packs(folder: str, session_id: str, where: Where) -> None:
+def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
     """Remove the packs that a folder's manifest does not name, and the files of a deletion after they are packed.
 
     The caller must have the lock. If the manifest is unreadable, nothing is removed.
@@ -210,7 +216,7 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
             removal.remove_for_good(os.path.join(folder, name), where.state)
 
 
-def sweep_leftovers(where: Where) -> None:
+def remove_leftovers(where: Where) -> None:
     """Remove the leftovers of interrupted commands from the vault's folders without a manifest.
 
     Locked folders, and folders with an unreadable manifest, are skipped.
@@ -222,7 +228,7 @@ def sweep_leftovers(where: Where) -> None:
                 pass
 
 
-def next_pack_name(folder: str, archived: ArchivedSession | None) -> str:
+def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
     """Return an unused name for a pack in a session's folder."""
     if archived:
         named_packs = [part.where for part in archived.all_parts]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, describe_session
-from resume_hooks.archive.vault.trash import GONE_SUFFIX, StrayFolder, settle_deleted
+from resume_hooks.archive.vault.trash import REMOVED_SUFFIX, StrayFolder, measure_deleted
 from resume_hooks.errors import (
     ResumeHooksError,
     SessionNotFound,
@@ -50,15 +50,15 @@ from resume_hooks.storage.state_file import sync_folder
 class Deletion(NamedTuple):
     """A planned deletion.
 
-    ``entry`` is the future manifest in the trash, without its folder. ``open`` is the reason why
-    the session may be open, or ``""``. ``derived`` are the session's descendants, which are not
-    deleted.
+    ``entry`` is the future manifest in the trash, without its folder. ``open_reason`` is the reason
+    why the session may be open, or ``""``. ``descendants`` are the session's descendants, which are
+    not deleted.
     """
 
     session: SessionFile
     entry: ArchivedSession
-    open: str
-    derived: tuple[Descendant, ...]
+    open_reason: str
+    descendants: tuple[Descendant, ...]
 
 
 def plan_delete(session: SessionFile, where: Where) -> Deletion:
@@ -73,17 +73,17 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
             f"{session.path} is not a session in a project folder",
             "Other files are yours to remove, with rm.",
         )
-    parts = _files_to_delete(session, where)
+    parts = _find_files_to_delete(session, where)
     entry = describe_session(session, where)._replace(parts=parts, deleted_at=clock.now())
-    derived = Family(where).descendants(session.session_id)
-    return Deletion(session, entry, why_session_is_open(session, where), tuple(derived))
+    descendants = Family(where).descendants(session.session_id)
+    return Deletion(session, entry, why_session_is_open(session, where), tuple(descendants))
 
 
 def require_closed(session: SessionFile, where: Where) -> None:
     """Raise SessionOpen if a session may be open."""
-    if why := why_session_is_open(session, where):
+    if reason := why_session_is_open(session, where):
         raise SessionOpen(
-            f"The session may be open: {why}",
+            f"The session may be open: {reason}",
             (
                 "Quit its client and wait a minute, or add --force: a client that has it "
                 "open begins it anew."
@@ -101,20 +101,20 @@ def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> A
     if not force:
         require_closed(deletion.session, where)
     with commit.lock_trash(where):
-        instant, parts = clock.now(), _files_to_delete(deletion.session, where)
+        instant, parts = clock.now(), _find_files_to_delete(deletion.session, where)
         try:
             folder = trash.create_trash_folder(deletion.session.session_id, instant, where)
         except OSError as error:
             raise _make_move_error(deletion.session.path, error) from error
-        return _MoveToTrash(
+        return _TrashMove(
             deletion.entry._replace(
                 folder=folder, archived_at=instant, deleted_at=instant, parts=parts
             ),
             where,
-        ).carry_out()
+        ).run()
 
 
-class _MoveToTrash:
+class _TrashMove:
     """One deletion: its entry in the trash, and the files unlinked so far."""
 
     def __init__(self, entry: ArchivedSession, where: Where) -> None:
@@ -122,16 +122,16 @@ class _MoveToTrash:
         self._where = where
         self._gone: list[ArchivedFile] = []
 
-    def carry_out(self) -> ArchivedSession:
+    def run(self) -> ArchivedSession:
         """Carry out the deletion. Undo it after a failure, or if the user interrupts it."""
-        done = False
+        is_done = False
         try:
             self._link_into_trash()
-            self._unlink()
-            whole = commit.commit_manifest(
-                settle_deleted(self._entry._replace(complete=True)), self._where
+            self._unlink_files()
+            complete_entry = commit.commit_manifest(
+                measure_deleted(self._entry._replace(complete=True)), self._where
             )
-            done = True
+            is_done = True
         except FileNotFoundError as error:
             raise SessionNotFound(
                 f"{error.filename or self._entry.session_id} is gone",
@@ -140,27 +140,27 @@ class _MoveToTrash:
         except OSError as error:
             raise _make_move_error(error.filename or self._entry.folder, error) from error
         finally:
-            if not done:
+            if not is_done:
                 self._restore_unlinked()
-        return whole
+        return complete_entry
 
     def _link_into_trash(self) -> None:
         """Give every file a name in the trash, write the manifest, then give the folder its final name."""
         folder = self._entry.folder
         for part in self._entry.parts:
-            kept = stored_path(self._entry.folder, part)
-            make_private_folder(os.path.dirname(kept), self._where)
-            link_or_copy(path_of_place(part.place, self._where), kept)
+            trashed_path = stored_path(self._entry.folder, part)
+            make_private_folder(os.path.dirname(trashed_path), self._where)
+            link_or_copy(path_of_place(part.place, self._where), trashed_path)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
         if read_manifest(folder, self._entry.session_id) != self._entry:
             raise OSError(errno.EIO, "The manifest differs from what was written", folder)
-        os.rename(folder, folder.removesuffix(GONE_SUFFIX))
-        self._entry = self._entry._replace(folder=folder.removesuffix(GONE_SUFFIX))
+        os.rename(folder, folder.removesuffix(REMOVED_SUFFIX))
+        self._entry = self._entry._replace(folder=folder.removesuffix(REMOVED_SUFFIX))
         sync_folder(os.path.dirname(folder))
 
-    def _unlink(self) -> None:
+    def _unlink_files(self) -> None:
         """Unlink the files, except files that a copy of the session in another project needs.
 
         The links that hold the files are removed too.
@@ -199,10 +199,12 @@ class _MoveToTrash:
         ):
             if not client_path:
                 continue
-            for empty, _, _ in os.walk(path_of_place(client_path, self._where), topdown=False):
+            for empty_folder, _, _ in os.walk(
+                path_of_place(client_path, self._where), topdown=False
+            ):
                 with contextlib.suppress(OSError):  # the folder is not empty
                     removal.remove_empty(
-                        empty, root_of_place(client_path, self._where), follow_root=True
+                        empty_folder, root_of_place(client_path, self._where), follow_root=True
                     )
 
     def _restore_unlinked(self) -> None:
@@ -227,7 +229,7 @@ class _MoveToTrash:
                     f"Nothing is lost. After fixing the cause: {restore_command}",
                 ) from error
         with contextlib.suppress(OSError):
-            trash.drop_from_trash(self._entry.folder, self._where)
+            trash.remove_from_trash(self._entry.folder, self._where)
 
 
 def empty_trash(
@@ -241,8 +243,8 @@ def empty_trash(
     Entries that another command has already removed are skipped. If some entries can't be removed,
     the others are removed and WriteFailed is raised.
     """
-    removed: list[ArchivedSession] = []
-    failed: list[tuple[str, OSError | ResumeHooksError]] = []
+    removed_entries: list[ArchivedSession] = []
+    failures: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.lock_trash(where):
         stray_paths = {stray.folder for stray in trash.list_stray_folders(where)}
         items: list[ArchivedSession | StrayFolder] = []
@@ -256,40 +258,40 @@ def empty_trash(
             try:
                 if isinstance(item, ArchivedSession):
                     restore.restore_companions(item, where)
-                trash.drop_from_trash(item.folder, where)
+                trash.remove_from_trash(item.folder, where)
             except (OSError, ResumeHooksError) as error:
-                failed.append((item.folder, error))
+                failures.append((item.folder, error))
             else:
-                removed += [item] if isinstance(item, ArchivedSession) else []
-    if failed:
-        folder, cause = failed[0]
-        place, why = (
+                removed_entries += [item] if isinstance(item, ArchivedSession) else []
+    if failures:
+        folder, cause = failures[0]
+        failed_path, reason = (
             (cause.filename or folder, cause.strerror)
             if isinstance(cause, OSError)
             else (folder, cause)
         )
         raise WriteFailed(
-            f"{place} could not be removed: {why}"
-            + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
-            f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
+            f"{failed_path} could not be removed: {reason}"
+            + (f"; nor could {len(failures) - 1:,} more" if failures[1:] else ""),
+            f"{len(removed_entries):,} of the sessions were. Check its permissions, then run it again.",
         ) from cause
-    return removed
+    return removed_entries
 
 
-def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
+def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
     """Return the transcript and the other files of a session.
 
     Raises UsageError if a file can't be archived, and SessionNotFound.
     """
     try:
-        sources, missed = ClientFiles(where).of(session, deleting=True)
+        sources, missed_files = ClientFiles(where).find_files(session, for_deletion=True)
     except OSError as error:
         raise SessionNotFound(
             f"{session.path} is gone", "Was it deleted by somebody else just now?"
         ) from error
-    if missed:
+    if missed_files:
         raise UsageError(
-            f"The session can't be archived whole: {missed[0]}",
+            f"The session can't be archived whole: {missed_files[0]}",
             "Rename that, or move it away, first.",
         )
     return tuple(stored_file(place, status) for place, _, status in sources)
@@ -298,9 +300,9 @@ def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     """Return the session's own folder that contains a file, relative to the config home, or ``""`` if none does."""
     steps = part.place.split("/")
-    number = 2 if steps[0] in FOLDERS_BY_ID else 3
-    if entry.session_id in steps[:number]:
-        return "/".join(steps[:number])
+    step_count = 2 if steps[0] in FOLDERS_BY_ID else 3
+    if entry.session_id in steps[:step_count]:
+        return "/".join(steps[:step_count])
     return ""
 
 

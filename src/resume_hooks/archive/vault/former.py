@@ -70,7 +70,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
         return None
     if not entry.complete:
         _finish_moving(entry, folder, where)
-    parts = tuple(file for part in entry.parts for file in _files_in_trash(part, folder))
+    parts = tuple(file for part in entry.parts for file in _list_trashed_files(part, folder))
     if not parts or parts[0].place != entry.parts[0].place:
         return None
     parent = read_parent(os.path.join(folder, entry.parts[0].name)) or ()
@@ -90,7 +90,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def has_moved_nothing(folder: str) -> bool:
+def moved_no_file(folder: str) -> bool:
     """Check whether a deletion was killed before it moved anything."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
@@ -117,14 +117,14 @@ def _read_manifest(folder: str) -> FormerEntry | None:
     return None
 
 
-def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
+def _list_trashed_files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
     """Yield the trashed files of a file or folder.
 
     A file that is unexpectedly empty comes from a killed deletion and is skipped.
     """
-    top = os.path.join(folder, part.name)
-    for name in list_files_below(top) if os.path.lexists(top) else ():
-        status = os.lstat(os.path.join(top, name) if name else top)
+    trashed_path = os.path.join(folder, part.name)
+    for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
+        status = os.lstat(os.path.join(trashed_path, name) if name else trashed_path)
         if name or status.st_size or not part.size:
             yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
 
@@ -132,28 +132,28 @@ def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
 def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
     """Finish a killed deletion: move the files that it left hidden next to their original paths into the trash."""
     for part in entry.parts:
-        home, name = os.path.split(path_of_place(part.place, where))
-        hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
-        if os.path.lexists(hidden):
+        parent_folder, name = os.path.split(path_of_place(part.place, where))
+        hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
+        if os.path.lexists(hidden_path):
             # If another command has locked the trash, that deletion may still be running.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
-                commit.lock_trash(where, waiting=False),
+                commit.lock_trash(where, wait_for_lock=False),
             ):
-                identical = []
-                for relative_path in list_files_below(hidden):
+                identical_paths = []
+                for relative_path in list_files_below(hidden_path):
                     path, trashed_path = (
                         os.path.join(root, relative_path).rstrip(os.sep)
-                        for root in (hidden, f"{folder}/{part.name}")
+                        for root in (hidden_path, f"{folder}/{part.name}")
                     )
                     if os.path.lexists(trashed_path) and is_empty_file(trashed_path):
                         removal.remove_file(trashed_path, where.state)
                     if not os.path.lexists(trashed_path):
                         make_private_folder(os.path.dirname(trashed_path), where)
                         link_or_copy(path, trashed_path)
-                    identical.append(has_same_bytes(path, trashed_path))
+                    identical_paths.append(has_same_bytes(path, trashed_path))
                 # otherwise the session's client wrote to the file during the copy
-                if all(identical):
+                if all(identical_paths):
                     removal.remove_for_good(
-                        hidden, root_of_place(part.place, where), follow_root=True
+                        hidden_path, root_of_place(part.place, where), follow_root=True
                     )

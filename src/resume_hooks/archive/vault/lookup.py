@@ -16,29 +16,31 @@ from resume_hooks.sessions.locate import candidate_row, match_archived
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
 STATE_ADVICE = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
 
-_STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
+_STATE_LOCATOR = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 def find_archived(
     locator: str,
     where: Where,
-    deleted: list[ArchivedSession] | None = None,
+    deleted_sessions: list[ArchivedSession] | None = None,
     *,
     by_part: bool = True,
 ) -> ArchivedSession:
     """Return the archived session for a locator, in one of the forms of ``match_archived``.
 
-    ``@`` and an instant select an earlier state. For ``deleted`` sessions, they select one of
-    several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
+    ``@`` and an instant select an earlier state. For deleted sessions, they select one
+    of several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
     """
-    words = locator.strip()
-    if not words:
+    locator_text = locator.strip()
+    if not locator_text:
         raise UsageError("The locator is empty", "Give an id or a title.")
-    candidates = list_archived(where) if deleted is None else deleted
-    matches = match_archived(words, candidates, where, match_parts=by_part)
-    if not matches and (state := _STATE.fullmatch(words)):
-        matches_without_state = match_archived(state[1], candidates, where, match_parts=by_part)
-        instant = state[2].replace(":", "-")
+    candidates = list_archived(where) if deleted_sessions is None else deleted_sessions
+    matches = match_archived(locator_text, candidates, where, match_parts=by_part)
+    if not matches and (state_match := _STATE_LOCATOR.fullmatch(locator_text)):
+        matches_without_state = match_archived(
+            state_match[1], candidates, where, match_parts=by_part
+        )
+        instant = state_match[2].replace(":", "-")
         matches = []
         for match in matches_without_state:
             if match.deleted_at and match.deletion_folder_name == instant:
@@ -50,14 +52,14 @@ def find_archived(
                     matches.append(select_earlier_state(match, earlier))
     if not matches:
         raise SessionNotFound(
-            f"The vault has no session '{words}'",
+            f"The vault has no session '{locator_text}'",
             "List its sessions: resume-hooks archive --list",
         )
     if len(matches) > 1:
         raise AmbiguousLocator(
-            words,
+            locator_text,
             [candidate_row(archived, where) for archived in matches],
-            remedy=STATE_ADVICE if deleted else LONGER_ID_ADVICE,
+            remedy=STATE_ADVICE if deleted_sessions else LONGER_ID_ADVICE,
         )
     return matches[0]
 

@@ -23,7 +23,7 @@ from resume_hooks.storage.state_file import MODE
 
 XZ_PRESET = 1
 
-ChangeContent = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
+ContentChange = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
 """a function that changes a file's content"""
 
 
@@ -51,36 +51,36 @@ class PackWriter:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def add(self, file: ArchivedFile, pieces: Iterable[bytes]) -> ArchivedFile:
+    def add(self, file: ArchivedFile, chunks: Iterable[bytes]) -> ArchivedFile:
         """Append a file's content. Return the file with its position in this pack.
 
         Raises OSError if the content can't be read or written.
         """
-        digest, size = hashlib.sha256(), 0
-        for piece in pieces:
-            digest.update(piece)
-            size += len(piece)
-            self._stream.write(self._packer.compress(piece))
+        content_hash, byte_count = hashlib.sha256(), 0
+        for chunk in chunks:
+            content_hash.update(chunk)
+            byte_count += len(chunk)
+            self._stream.write(self._packer.compress(chunk))
         placed_file = file._replace(
-            size=size, sha256=digest.hexdigest(), where=self._name, offset=self._offset
+            size=byte_count, sha256=content_hash.hexdigest(), where=self._name, offset=self._offset
         )
-        self._offset += size
+        self._offset += byte_count
         self._files.append(placed_file)
         return placed_file
 
     def copy(
-        self, files: Sequence[ArchivedFile], change: ChangeContent | None = None
+        self, files: Sequence[ArchivedFile], change: ContentChange | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
         """Append files from the session's other packs, with a change applied to their contents.
 
         Return each file with its new position. Raises OSError if a file differs from its manifest.
         """
         placed_files = {}
-        for file, pieces in unpack.read_pack_contents(self._folder, files):
-            digest = hashlib.sha256()
-            content = hash_and_yield(pieces, digest)
+        for file, chunks in unpack.read_pack_contents(self._folder, files):
+            content_hash = hashlib.sha256()
+            content = hash_and_yield(chunks, content_hash)
             placed_files[file] = self.add(file, change(file, content) if change else content)
-            if file.sha256 and digest.hexdigest() != file.sha256:
+            if file.sha256 and content_hash.hexdigest() != file.sha256:
                 raise OSError(None, "It is not what was stored: its hash differs", file.place)
         return placed_files
 
@@ -101,7 +101,7 @@ class PackWriter:
             raise OSError(None, "It contains more than was written", self._path)
 
 
-class ArchiveFinding(NamedTuple):
+class ArchiveDefect(NamedTuple):
     """A defect in the vault: ``name`` is missing, damaged or unreadable."""
 
     session_id: str
@@ -111,17 +111,21 @@ class ArchiveFinding(NamedTuple):
 
 
 def verify_archived(
-    archived: ArchivedSession, read: Callable[[int], None] = lambda _: None
-) -> list[ArchiveFinding]:
+    archived: ArchivedSession, report_bytes_read: Callable[[int], None] = lambda _: None
+) -> list[ArchiveDefect]:
     """Return the defects of a session's archived copy.
 
-    ``read`` is called with the size of each chunk.
+    ``report_bytes_read`` is called with the size of each chunk.
     """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
-    return [finding for where in packs_used for finding in _verify_pack(archived, where, read)]
+    return [
+        finding
+        for where in packs_used
+        for finding in _verify_pack(archived, where, report_bytes_read)
+    ]
 
 
-def find_unreadable(where: Where) -> list[ArchiveFinding]:
+def find_unreadable_folders(where: Where) -> list[ArchiveDefect]:
     """Return a defect for each folder in the vault that has no readable session."""
     findings = []
     for path in manifest.unreadable_folders(where):
@@ -132,45 +136,47 @@ def find_unreadable(where: Where) -> list[ArchiveFinding]:
             message = why_unreadable(session_id, where) or leftover_message
         else:
             message = f"{path} is a symbolic link, or can't be listed"
-        findings.append(ArchiveFinding(session_id, "unreadable", "", message))
+        findings.append(ArchiveDefect(session_id, "unreadable", "", message))
     return findings
 
 
 def _verify_pack(
-    archived: ArchivedSession, where: str, read: Callable[[int], None]
-) -> Iterator[ArchiveFinding]:
+    archived: ArchivedSession, where: str, report_bytes_read: Callable[[int], None]
+) -> Iterator[ArchiveDefect]:
     path = os.path.join(archived.folder, where)
     try:
         parts_in_pack = []
         for part in archived.all_parts:
             if part.where == where:
                 parts_in_pack.append(part)
-        for part, pieces in unpack.read_pack_contents(archived.folder, parts_in_pack):
-            if unpack.sha256_of_chunks(_report_pieces(pieces, read)) != part.sha256:
+        for part, chunks in unpack.read_pack_contents(archived.folder, parts_in_pack):
+            if unpack.sha256_of_chunks(_report_chunks(chunks, report_bytes_read)) != part.sha256:
                 message = f"{path} does not hold what was stored of {part.place}: its hash differs"
-                yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
+                yield ArchiveDefect(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
-        yield ArchiveFinding(archived.session_id, "missing", archived.place, f"{path} is gone")
+        yield ArchiveDefect(archived.session_id, "missing", archived.place, f"{path} is gone")
     except OSError as error:
         message = f"{path} can't be read: {error.strerror or error}"
-        yield ArchiveFinding(archived.session_id, "damaged", archived.place, message)
+        yield ArchiveDefect(archived.session_id, "damaged", archived.place, message)
 
 
-def _report_pieces(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iterator[bytes]:
-    """Yield chunks unchanged, and report the size of each to ``read``."""
-    for piece in pieces:
-        read(len(piece))
-        yield piece
+def _report_chunks(
+    chunks: Iterator[bytes], report_bytes_read: Callable[[int], None]
+) -> Iterator[bytes]:
+    """Yield chunks unchanged, and report the size of each to ``report_bytes_read``."""
+    for chunk in chunks:
+        report_bytes_read(len(chunk))
+        yield chunk
 
 
-def split_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the lines of a content with their line endings, however the content is divided into chunks."""
     partial_line: list[bytes] = []
-    for piece in pieces:
-        *lines, rest = piece.split(b"\n")
+    for chunk in chunks:
+        *lines, remainder = chunk.split(b"\n")
         for line in lines:
             yield b"".join([*partial_line, line, b"\n"])
             partial_line = []
-        partial_line += [rest] if rest else []
+        partial_line += [remainder] if remainder else []
     if partial_line:
         yield b"".join(partial_line)

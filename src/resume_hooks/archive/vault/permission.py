@@ -1,7 +1,7 @@
 """Permission to archive. It depends on the setting ``vault``, an employer and the account's rules.
 
 The user is informed first. Copies are made seven days before they are needed, so they can wait for
-the user's answer while links hold the sessions (``archive/hold_sessions``). After ``PATIENCE_DAYS``
+the user's answer while links hold the sessions (``archive/hold_sessions``). After ``MAX_WAIT_DAYS``
 days the copies are made and the user is informed. If the client runs no modules, the user is
 informed after the first copy. This module imports little, because creating a child waits for it.
 """
@@ -27,7 +27,7 @@ from resume_hooks.system.text import format_count
 VAULT_OFF_REASON = "the setting 'vault' is off"
 MANAGED_REASON = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
-MAX_QUICK_BYTES = 1024 * 1024
+MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024
 """The maximum number of bytes that are packed while the user waits."""
 
 
@@ -36,7 +36,7 @@ def check_archiving_allowed(where: Where) -> tuple[bool, str]:
 
     The reason is the end of a sentence.
     """
-    if rules_reason := data_rules.reason_against_copies(where):
+    if rules_reason := data_rules.find_reason_against_copies(where):
         return False, rules_reason
     path, days = managed_retention()
     if days:
@@ -57,7 +57,7 @@ def require_allowed(where: Where) -> None:
         raise VaultOff(f"Nothing was archived: {reason}", remedy)
 
 
-PATIENCE_DAYS = 5
+MAX_WAIT_DAYS = 5
 """The number of days for which copies wait for the user's answer."""
 
 INFORMED_NOTE = "vault-told"
@@ -86,31 +86,33 @@ def is_notice_due(where: Where) -> bool:
     with contextlib.suppress(OSError):
         if (
             os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
-            < time.time() - PATIENCE_DAYS * DAY
+            < time.time() - MAX_WAIT_DAYS * DAY
         ):
             return False
     is_decided = data_rules.read_data_rules(where) or managed_retention()[1]
     return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
-def copies_must_wait(where: Where) -> bool:
+def do_copies_wait(where: Where) -> bool:
     """Check whether a copy that is due must wait for the user's answer. If so, record the start of the wait."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
-            _leave_note(WAITING_NOTE, where)
+            _create_note(WAITING_NOTE, where)
             return True
     return False
 
 
-def waiting_notice(where: Where) -> str:
+def format_waiting_notice(where: Where) -> str:
     """Return the notice for the wait, which says when it ends, or ``""`` if copies do not wait."""
     if not is_notice_due(where):
         return ""
-    until = f"{PATIENCE_DAYS} days after the first had to wait"
+    end_text = f"{MAX_WAIT_DAYS} days after the first had to wait"
     with contextlib.suppress(OSError):
-        since = os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
-        until = f"from {clock.format_minute(clock.from_epoch(since + PATIENCE_DAYS * DAY))} UTC on"
-    return f"Copies wait; without a word of yours they are made {until}."
+        wait_start = os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
+        end_text = (
+            f"from {clock.format_minute(clock.from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
+        )
+    return f"Copies wait for your answer; without one they are made {end_text}."
 
 
 def claim_first_notice(where: Where) -> bool:
@@ -118,13 +120,13 @@ def claim_first_notice(where: Where) -> bool:
 
     Raises OSError if the state folder is not writable.
     """
-    return _leave_note(ASKED_NOTE, where)
+    return _create_note(ASKED_NOTE, where)
 
 
 def describe_first_archive(where: Where, cwd: str = "/") -> str:
     """Return the notice for the first archived session, or ``""`` for later sessions and while copies wait."""
     try:
-        if is_notice_due(where) or not _leave_note(INFORMED_NOTE, where):
+        if is_notice_due(where) or not _create_note(INFORMED_NOTE, where):
             return ""
     except OSError:
         return ""
@@ -134,12 +136,12 @@ def describe_first_archive(where: Where, cwd: str = "/") -> str:
     else:
         period = f"beyond the client's {format_count(days, 'day')}"
     off_command = shell_command("config vault off")
-    sentence = f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off_command}"
-    lines = [sentence]
+    notice = f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off_command}"
+    lines = [notice]
     for note_on_lost_sessions in answers(questions.note_on_lost_sessions):
         lines.append(note_on_lost_sessions(where))
     return " · ".join(filter(None, lines))
 
 
-def _leave_note(name: str, where: Where) -> bool:
+def _create_note(name: str, where: Where) -> bool:
     return create_marker(os.path.join(where.state, name), where)

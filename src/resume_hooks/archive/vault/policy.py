@@ -41,13 +41,13 @@ from resume_hooks.system.text import format_count
 POLICY_FILE = "policy.json"
 """The data in the vault that one run leaves for the next."""
 
-VERSION = 1
+POLICY_VERSION = 1
 
 MIN_RUN_SECONDS = 20 * 60 * 60
 """The minimum number of seconds between two runs that both find a session too old, so that one
 wrong clock does not empty the vault."""
 
-DAILY_PARTS = 10
+DAILY_REMOVAL_DIVISOR = 10
 """One part in this many may be removed at a time if the vault is too large."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
@@ -92,127 +92,159 @@ class RemovedSession(NamedTuple):
 
 
 def find_due_sessions(
-    where: Where, keeping: Collection[str] = ()
+    where: Where, kept_session_ids: Collection[str] = ()
 ) -> list[tuple[ArchivedSession, str, bool]]:
     """Return the sessions to remove, oldest first. Each has the reason, and whether that reason is its age.
 
-    The sessions in ``keeping`` are not removed. All manifests are read.
+    The sessions in ``kept_session_ids`` are not removed. All manifests are read.
     """
-    archived = list_archived(where)[::-1]
+    archived_sessions = list_archived(where)[::-1]
     path, managed_period = managed_retention()
     if managed_period:
-        why = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
-        end_times = ((session, clock.to_milliseconds(session.ended)) for session in archived)
+        reason = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
+        end_times = (
+            (session, clock.to_milliseconds(session.ended)) for session in archived_sessions
+        )
         cutoff_ms = (time.time() - managed_period * DAY) * 1000
         return [
-            (session, why, True)
-            for session, ended in end_times
-            if ended is not None and ended <= cutoff_ms
+            (session, reason, True)
+            for session, end_time in end_times
+            if end_time is not None and end_time <= cutoff_ms
         ]
-    limit, total = _size_limit(where), sum(session.stored for session in archived)
-    if not 0 < limit < total:
+    size_limit, total_bytes = (
+        _read_size_limit(where),
+        sum(session.stored for session in archived_sessions),
+    )
+    if not 0 < size_limit < total_bytes:
         return []
-    due, kept_ids = [], {*keeping, *_find_needed_ancestors(archived, where)}
-    for session in archived:
+    due_sessions, kept_ids = (
+        [],
+        {*kept_session_ids, *_find_needed_ancestors(archived_sessions, where)},
+    )
+    for session in archived_sessions:
         if (
-            total > limit
+            total_bytes > size_limit
             and session.session_id not in kept_ids
             and not is_of_other_home(session.home, where)
         ):
-            due.append(
+            due_sessions.append(
                 (
                     session,
-                    f"archived copies take more than the {format_bytes(limit)} of the setting vault",
+                    f"archived copies take more than the {format_bytes(size_limit)} of the setting vault",
                     False,
                 )
             )
-            total -= session.stored
-    return due
+            total_bytes -= session.stored
+    return due_sessions
 
 
-def _size_limit(where: Where) -> int:
+def _read_size_limit(where: Where) -> int:
     """Return the vault's size limit in bytes: the stored limit, or a larger one in a variable, or 0 for no limit."""
-    rooms = []
+    limits = []
     for each in (where, settings.without_setting_variables(where)):
-        rooms.append(settings.vault_limit(each))
-    if None in rooms or 0 in rooms:
+        limits.append(settings.vault_limit(each))
+    if None in limits or 0 in limits:
         return 0
-    return max(room or 0 for room in rooms)
+    return max(limit_bytes or 0 for limit_bytes in limits)
 
 
-def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[DroppedSession]:
+def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> list[DroppedSession]:
     """Remove the sessions that the policy requires to be removed. Record and return them.
 
     If a removal fails, the next run tries it again. A session that is due for the first time is not
     removed yet.
     """
-    dropped: list[DroppedSession] = []
-    due, now = find_due_sessions(where, keeping), time.time()
-    aged_ids = select_long_due([each.session_id for each, _, by_age in due if by_age], where, now)
-    todays_ids = _choose_today([each for each, _, by_age in due if not by_age], where, now)
-    for each, why, _ in due:
+    removed_sessions: list[DroppedSession] = []
+    due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
+    aged_ids = select_long_due_ids(
+        [each.session_id for each, _, by_age in due_sessions if by_age], where, now
+    )
+    todays_ids = _choose_sessions_to_remove(
+        [each for each, _, by_age in due_sessions if not by_age], where, now
+    )
+    for each, reason, _ in due_sessions:
         if each.session_id in aged_ids or each.session_id in todays_ids:
             with contextlib.suppress(ResumeHooksError):
                 remove_archived(each, where)
-                dropped.append(DroppedSession(each.session_id, each.title, each.stored, why))
-    if dropped:
-        ids, since = {each.session_id for each in dropped}, _read_policy(where).get("since")
-        if isinstance(since, dict):
-            remaining_since = {each: at for each, at in since.items() if each not in ids}
+                removed_sessions.append(
+                    DroppedSession(each.session_id, each.title, each.stored, reason)
+                )
+    if removed_sessions:
+        removed_ids, due_since = (
+            {each.session_id for each in removed_sessions},
+            _read_policy(where).get("since"),
+        )
+        if isinstance(due_since, dict):
+            remaining_since = {
+                each: due_time for each, due_time in due_since.items() if each not in removed_ids
+            }
         else:
             remaining_since = {}
         rows = [
-            RemovedSession(each.session_id, clock.now(), each.stored, each.why) for each in dropped
+            RemovedSession(each.session_id, clock.now(), each.stored, each.why)
+            for each in removed_sessions
         ]
         _write_policy(where, remaining_since, [*read_removed_sessions(where), *rows])
-    return dropped
+    return removed_sessions
 
 
-def _choose_today(oversize: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
+def _choose_sessions_to_remove(
+    oversize_sessions: Sequence[ArchivedSession], where: Where, now: float
+) -> set[str]:
     """Return the ids of the sessions to remove today because the vault is too large."""
-    mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
-    if not oversize:
-        removal.remove_if_possible(mark, where.state)
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
+    if not oversize_sessions:
+        removal.remove_if_possible(announcement_note, where.state)
         return set()
-    announced, shrunk = (
+    announcement_time, last_removal_time = (
         _parse_past_instant(_read_policy(where).get(name), now) for name in ("announced", "shrunk")
     )
-    if not announced or (now - announced > ANNOUNCEMENT_SECONDS and not os.path.lexists(mark)):
+    if not announcement_time or (
+        now - announcement_time > ANNOUNCEMENT_SECONDS and not os.path.lexists(announcement_note)
+    ):
         # otherwise the announcement is made later, and nothing is removed before it
         with contextlib.suppress(OSError):
-            state_file.create_marker(mark, where)
+            state_file.create_marker(announcement_note, where)
             _write_instants(where, announced=int(now))
         return set()
-    if os.path.lexists(mark) or now - announced < MIN_RUN_SECONDS or now - shrunk < MIN_RUN_SECONDS:
+    if (
+        os.path.lexists(announcement_note)
+        or now - announcement_time < MIN_RUN_SECONDS
+        or now - last_removal_time < MIN_RUN_SECONDS
+    ):
         return set()
-    daily_room = sum(each.stored for each in list_archived(where)) // DAILY_PARTS
-    chosen_ids, total = set[str](), 0
-    for each in oversize:
-        if chosen_ids and total + each.stored > daily_room:
+    daily_bytes = sum(each.stored for each in list_archived(where)) // DAILY_REMOVAL_DIVISOR
+    chosen_ids, chosen_bytes = set[str](), 0
+    for each in oversize_sessions:
+        if chosen_ids and chosen_bytes + each.stored > daily_bytes:
             break
         chosen_ids.add(each.session_id)
-        total += each.stored
-    _write_instants(where, announced=int(announced), shrunk=int(now))
+        chosen_bytes += each.stored
+    _write_instants(where, announced=int(announcement_time), shrunk=int(now))
     return chosen_ids
 
 
-def take_announcement(where: Where) -> str:
+def claim_announcement(where: Where) -> str:
     """Return the announcement of a removal the first time, else ``""``. Nothing is removed before it."""
-    mark = os.path.join(where.state, ANNOUNCEMENT_NOTE)
-    if not os.path.lexists(mark):
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
+    if not os.path.lexists(announcement_note):
         return ""
-    oversize = []
+    oversize_sessions = []
     for each, _, by_age in find_due_sessions(where):
         if not by_age:
-            oversize.append(each)
+            oversize_sessions.append(each)
     with contextlib.suppress(OSError):
-        removal.remove_for_good(mark, where.state)
-    if not oversize:
+        removal.remove_for_good(announcement_note, where.state)
+    if not oversize_sessions:
         return ""
-    room, count = format_bytes(_size_limit(where)), format_count(len(oversize), "session")
+    limit_text, session_count = (
+        format_bytes(_read_size_limit(where)),
+        format_count(len(oversize_sessions), "session"),
+    )
     return (
-        f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
-        f"a tenth a day; to keep them, in a shell: {shell_command('config vault 40G')}"
+        f"archived copies take more than the setting vault ({limit_text}): from tomorrow on the "
+        f"oldest go, {session_count} in all, a tenth a day; to keep them, in a shell: "
+        f"{shell_command('config vault 40G')}"
     )
 
 
@@ -223,25 +255,25 @@ def _parse_past_instant(value: object, now: float) -> float:
     return 0.0
 
 
-def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set[str]:
+def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Where) -> set[str]:
     """Return the ids of the ancestors of all sessions that the client still has, or that our trash can restore."""
     linked_parents = {}
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id
-    deleted = trash.list_deleted(where)
+    deleted_sessions = trash.list_deleted(where)
     noted_parents = {}
-    for each in (*archived, *deleted):
+    for each in (*archived_sessions, *deleted_sessions):
         if each.about.parent:
             noted_parents[each.session_id] = each.about.parent[0]
     parents, family, ancestor_ids = linked_parents | noted_parents, Family(where), set[str]()
-    living = {}
+    living_sessions = {}
     for session in all_sessions(where):
-        living[session.session_id] = session.path
-    for session_id, path in living.items():
+        living_sessions[session.session_id] = session.path
+    for session_id, path in living_sessions.items():
         with contextlib.suppress(SessionNotFound):  # the session was deleted since the listing
             parent = family.find_parent(path)
             parents |= {session_id: parent.session_id} if parent else {}
-    for session_id in (*living, *(entry.session_id for entry in deleted)):
+    for session_id in (*living_sessions, *(entry.session_id for entry in deleted_sessions)):
         parent_id = parents.get(session_id, "")
         while parent_id and parent_id not in ancestor_ids:
             ancestor_ids.add(parent_id)
@@ -249,23 +281,29 @@ def _find_needed_ancestors(archived: list[ArchivedSession], where: Where) -> set
     return ancestor_ids
 
 
-def select_long_due(due: Sequence[str], where: Where, now: float) -> set[str]:
-    """Return the ids of the sessions in ``due`` that have been due long enough.
+def select_long_due_ids(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
+    """Return the ids of the sessions in ``due_ids`` that have been due long enough.
 
     ``now`` is in seconds since the epoch. The other sessions are recorded, as far as the record has
     space.
     """
     row = _read_policy(where)
     since = row.get("since")
-    recorded = since if isinstance(since, dict) else {}
+    recorded_times = since if isinstance(since, dict) else {}
     past_times = {}
-    for session_id, since_time in recorded.items():
+    for session_id, since_time in recorded_times.items():
         if type(since_time) is int and 0 < since_time <= now:
             past_times[session_id] = since_time
-    due_since = {session_id: past_times.get(session_id, int(now)) for session_id in due[:MAX_DUE]}
-    if due_since != recorded:
+    due_since = {
+        session_id: past_times.get(session_id, int(now)) for session_id in due_ids[:MAX_DUE]
+    }
+    if due_since != recorded_times:
         _write_policy(where, due_since, read_removed_sessions(where))
-    return {session_id for session_id, first in due_since.items() if now - first >= MIN_RUN_SECONDS}
+    return {
+        session_id
+        for session_id, first_due_time in due_since.items()
+        if now - first_due_time >= MIN_RUN_SECONDS
+    }
 
 
 def read_removed_sessions(where: Where) -> list[RemovedSession]:
@@ -283,22 +321,27 @@ def _read_policy(where: Where) -> dict[str, object]:
         row = read_json_object(_policy_path(where))
     else:
         row = {}
-    if row.get("version") == VERSION:
+    if row.get("version") == POLICY_VERSION:
         return row
     return {}
 
 
 def _write_policy(
-    where: Where, since: Mapping[str, object], gone: Sequence[RemovedSession]
+    where: Where, since: Mapping[str, object], removed_sessions: Sequence[RemovedSession]
 ) -> None:
     """Write both lists. If the write fails, the lists are lost, and no session is removed for its age."""
-    before = _read_policy(where)
+    previous_policy = _read_policy(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
-        if name in before:
-            instants[name] = before[name]
+        if name in previous_policy:
+            instants[name] = previous_policy[name]
     _write_row(
-        where, {"since": since, "went": [list(each) for each in gone[-MAX_REMOVED:]], **instants}
+        where,
+        {
+            "since": since,
+            "went": [list(each) for each in removed_sessions[-MAX_REMOVED:]],
+            **instants,
+        },
     )
 
 
@@ -308,7 +351,7 @@ def _write_instants(where: Where, **instants: int) -> None:
 
 
 def _write_row(where: Where, values: Mapping[str, object]) -> None:
-    row, path = {**values, "version": VERSION}, _policy_path(where)
+    row, path = {**values, "version": POLICY_VERSION}, _policy_path(where)
     with contextlib.suppress(OSError):
         if is_private_folder(vault_folder(where), where):
             state_file.replace_state_file(path, orjson.dumps(row) + b"\n", where)

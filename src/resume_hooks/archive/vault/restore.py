@@ -54,17 +54,17 @@ from resume_hooks.transcripts.raw_edit import set_session_id
 MIN_DAYS_LEFT = 7
 """The minimum number of days before the client may delete a restored session for its age."""
 
-AGED_WARNING = (
+AGE_WARNING = (
     "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
     "{left} left."
 )
-LOST_WARNING = "{place} is neither in the trash nor in its place: it was not restored."
-CHANGED_WARNING = "{name} was changed in the trash since the session was deleted."
-TWICE_WARNING = (
+LOST_FILE_WARNING = "{place} is neither in the trash nor in its place: it was not restored."
+CHANGED_FILE_WARNING = "{name} was changed in the trash since the session was deleted."
+DUPLICATE_ID_WARNING = (
     "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
     "Delete one of them."
 )
-EMPTIED_NOTE = "It was already there, byte for byte; it is no longer in the trash."
+REMOVED_FROM_TRASH_NOTE = "It was already there, byte for byte; it is no longer in the trash."
 EXISTING_NOTE = "It is already there, byte for byte; nothing had to be restored."
 CONTINUED_NOTE = "It is already there, and has continued since; nothing had to be restored."
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
@@ -79,23 +79,23 @@ class RestoredFile(NamedTuple):
     path: str
 
 
-class Retrieval(NamedTuple):
+class RestorePlan(NamedTuple):
     """The plan to restore an archived session. ``session_id`` is its id after the restore.
 
     If there are no pieces, there is nothing to do.
 
-    ``left`` are the files that are not restored because other files have their paths.
+    ``unrestored_files`` are the files that are not restored because other files have their paths.
     """
 
     archived: ArchivedSession
     session_id: str
     path: str
-    pieces: tuple[RestoredFile, ...]
+    files: tuple[RestoredFile, ...]
     warnings: tuple[str, ...]
-    left: tuple[str, ...] = ()
+    unrestored_files: tuple[str, ...] = ()
 
 
-def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
+def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan how to restore an archived session.
 
     Nothing is written, except that files may be unpacked. Raises SessionNotFound and WriteFailed if
@@ -113,38 +113,38 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
         return _plan_from_trash(current_entry, where)  # the session was packed since the lookup
 
 
-def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
+def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the vault, with a new id if another session has the session's path."""
     source = verified_transcript(archived, where)
     # An earlier state may have another title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
-    place = path_of_place(archived.place, where)
+    client_path = path_of_place(archived.place, where)
     warnings = []
     try:
-        existing = find_session(archived.session_id, where) or _find_existing(place)
-        session_id, path = archived.session_id, existing or place
-        if existing and not _begins_as_archived(existing, archived):
+        existing_path = find_session(archived.session_id, where) or _find_existing(client_path)
+        session_id, path = archived.session_id, existing_path or client_path
+        if existing_path and not _begins_as_archived(existing_path, archived):
             session_id = _derive_session_id(archived)
-            path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
-            warnings.append(NEW_ID_WARNING.format(path=existing))
-            existing = path if os.path.lexists(path) else ""
-        if existing:
-            is_same = os.path.getsize(existing) == archived.transcript.size
+            path = os.path.join(os.path.dirname(client_path), f"{session_id}.jsonl")
+            warnings.append(NEW_ID_WARNING.format(path=existing_path))
+            existing_path = path if os.path.lexists(path) else ""
+        if existing_path:
+            is_same = os.path.getsize(existing_path) == archived.transcript.size
             warnings.append(EXISTING_NOTE if is_same else CONTINUED_NOTE)
         folder = os.path.dirname(path)
         _require_real_folder(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
         source_folder = os.path.dirname(source)
-        pieces, differences = _select_pieces(
+        files, differences = _select_files(
             archived, parts, session_id, folder, source_folder, where
         )
     except OSError as error:
-        raise _make_read_error(error, place) from error
-    if pieces:
+        raise _make_read_error(error, client_path) from error
+    if files:
         warnings += _warn_of_age(archived, where)
-    return Retrieval(
-        archived, session_id, path, tuple(pieces), (*warnings, *differences), tuple(differences)
+    return RestorePlan(
+        archived, session_id, path, tuple(files), (*warnings, *differences), tuple(differences)
     )
 
 
@@ -168,49 +168,51 @@ def _derive_session_id(archived: ArchivedSession) -> str:
     return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
 
 
-def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
+def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the trash, for the missing files."""
-    place = path_of_place(entry.place, where)
+    client_path = path_of_place(entry.place, where)
     notes = _warn_of_age(entry, where)
     try:
-        folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
+        folder, parts = os.path.dirname(client_path), (*entry.parts[1:], entry.transcript)
         source_folder = _find_source_folder(entry, where)
-        pieces, differences = _select_pieces(
+        files, differences = _select_files(
             entry, parts, entry.session_id, folder, source_folder, where
         )
-        pieces, warnings = _select_pieces_in_trash(pieces, entry)
+        files, warnings = _select_files_in_trash(files, entry)
     except OSError as error:
-        raise _make_read_error(error, place) from error
-    if not pieces and not differences:
-        notes.append(EMPTIED_NOTE)
+        raise _make_read_error(error, client_path) from error
+    if not files and not differences:
+        notes.append(REMOVED_FROM_TRASH_NOTE)
     other_path = find_session(entry.session_id, where)
-    if other_path is not None and other_path != place:
-        notes.append(TWICE_WARNING.format(path=other_path))
+    if other_path is not None and other_path != client_path:
+        notes.append(DUPLICATE_ID_WARNING.format(path=other_path))
     sentences = (*notes, *warnings, *differences)
-    return Retrieval(entry, entry.session_id, place, tuple(pieces), sentences, tuple(differences))
+    return RestorePlan(
+        entry, entry.session_id, client_path, tuple(files), sentences, tuple(differences)
+    )
 
 
-def _select_pieces_in_trash(
-    pieces: Iterable[RestoredFile], entry: ArchivedSession
+def _select_files_in_trash(
+    files: Iterable[RestoredFile], entry: ArchivedSession
 ) -> tuple[list[RestoredFile], list[str]]:
-    """Return the pieces that the trash still has, and warnings about missing or changed pieces.
+    """Return the files that the trash still has, and warnings about missing or changed files.
 
     Raises SessionNotFound if the transcript is missing.
     """
-    available, warnings = [], []
-    for piece in pieces:
-        if os.path.lexists(piece.source):
-            available.append(piece)
-            if piece.part.sha256 and hash_file(piece.source) != piece.part.sha256:
-                warnings.append(CHANGED_WARNING.format(name=place_in_archive(piece.part.place)))
-        elif piece.part == entry.transcript:
+    available_files, warnings = [], []
+    for file in files:
+        if os.path.lexists(file.source):
+            available_files.append(file)
+            if file.part.sha256 and hash_file(file.source) != file.part.sha256:
+                warnings.append(CHANGED_FILE_WARNING.format(name=place_in_archive(file.part.place)))
+        elif file.part == entry.transcript:
             raise SessionNotFound(
-                f"{piece.source} is gone from the trash",
-                f"It is not at {piece.path} either: somebody removed it.",
+                f"{file.source} is gone from the trash",
+                f"It is not at {file.path} either: somebody removed it.",
             )
         else:
-            warnings.append(LOST_WARNING.format(place=piece.path))
-    return available, warnings
+            warnings.append(LOST_FILE_WARNING.format(place=file.path))
+    return available_files, warnings
 
 
 def _make_read_error(error: OSError, place: str) -> WriteFailed:
@@ -231,17 +233,17 @@ def _warn_of_age(archived: ArchivedSession, where: Where) -> list[str]:
     days = retention_days(archived.cwd, where)
     if days is None:
         return []
-    written = archived.transcript.mtime_ns / 1e9
-    if written >= _oldest_allowed_time(archived.cwd, where):
+    written_time = archived.transcript.mtime_ns / 1e9
+    if written_time >= _oldest_allowed_time(archived.cwd, where):
         return []
     return [
-        AGED_WARNING.format(
-            kept=format_count(days, "day"), left=format_count(_min_days_left(days), "day")
+        AGE_WARNING.format(
+            kept=format_count(days, "day"), left=format_count(_choose_min_days_left(days), "day")
         )
     ]
 
 
-def restore_session(plan: Retrieval, where: Where) -> Retrieval:
+def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
     """Restore an archived session. Return the plan as it was carried out.
 
     The session is removed from the trash, unless a file was not restored.
@@ -257,14 +259,14 @@ def restore_session(plan: Retrieval, where: Where) -> Retrieval:
         if entry is None:
             raise _make_gone_error(plan)
         restored = _restore_locked(plan_restore(entry, where), where)
-        if not restored.left:
+        if not restored.unrestored_files:
             # The session is restored. If its entry could not be removed, the trash still lists it.
             with contextlib.suppress(OSError):
-                trash.drop_from_trash(entry.folder, where)
+                trash.remove_from_trash(entry.folder, where)
     return restored
 
 
-def _make_gone_error(plan: Retrieval) -> SessionNotFound:
+def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     if os.path.lexists(plan.path):
         remedy = f"{plan.path} is in its place."
     else:
@@ -288,87 +290,87 @@ def restore_companions(entry: ArchivedSession, where: Where) -> None:
                 shared_parts.append(part)
         source_folder = _find_source_folder(entry, where) if shared_parts else ""
         folder = os.path.dirname(path)
-        pieces, _ = _select_pieces(
+        files, _ = _select_files(
             entry, shared_parts, entry.session_id, folder, source_folder, where
         )
-        _restore_locked(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
+        _restore_locked(RestorePlan(entry, entry.session_id, path, tuple(files), ()), where)
 
 
-def _restore_locked(plan: Retrieval, where: Where) -> Retrieval:
-    """Write every piece to its target path, while the trash is locked."""
+def _restore_locked(plan: RestorePlan, where: Where) -> RestorePlan:
+    """Write every file to its target path, while the trash is locked."""
     archived, folder = plan.archived, os.path.dirname(plan.path)
-    oldest = _oldest_allowed_time(archived.cwd, where)
+    oldest_time = _oldest_allowed_time(archived.cwd, where)
     targets = []
     for part in archived.parts:
-        target = _target_path(part, archived.session_id, plan.session_id, folder, where)
+        target = _build_target_path(part, archived.session_id, plan.session_id, folder, where)
         targets.append(target)
     for target_folder in {os.path.dirname(target) for target in targets}:
         remove_stale_temporaries(target_folder)
     if archived.deleted_at:
         for target in targets:
-            _renew_time(target, oldest)
-    for piece in plan.pieces:
+            _advance_file_time(target, oldest_time)
+    for file in plan.files:
         try:
-            _restore_piece(piece, plan, oldest, where)
+            _restore_file(file, plan, oldest_time, where)
         except OSError as error:
-            raise _make_restore_error(error, piece, plan) from error
+            raise _make_restore_error(error, file, plan) from error
     changed_folders = set()
-    for piece in plan.pieces:
-        piece_folder = os.path.dirname(piece.path)
-        changed_folders |= {piece_folder, os.path.dirname(piece_folder)}
+    for file in plan.files:
+        file_folder = os.path.dirname(file.path)
+        changed_folders |= {file_folder, os.path.dirname(file_folder)}
     # sync the files to disk before the entry is removed from the trash
     for changed_folder in changed_folders:
         sync_folder(changed_folder)
     return plan
 
 
-def _restore_piece(piece: RestoredFile, plan: Retrieval, oldest: float, where: Where) -> None:
-    """Write one file to its target path, with a time not earlier than ``oldest``.
+def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, where: Where) -> None:
+    """Write one file to its target path, with a time not earlier than ``oldest_time``.
 
     Raises OSError, CheckFailed and PlaceTaken.
     """
-    folder = os.path.dirname(piece.path)
-    oldest_ns = int(oldest * 1e9)
+    folder = os.path.dirname(file.path)
+    oldest_ns = int(oldest_time * 1e9)
     make_private_folder(folder, where)
-    if is_empty_file(piece.path):
-        removal.remove_file(piece.path, folder, follow_root=True)
-    if not piece.part.where:
-        _renew_time(piece.source, oldest)
-        link_or_copy(piece.source, piece.path)
-    elif piece.part.is_link:
-        os.symlink(os.readlink(piece.source), piece.path)
-        newest = max(piece.part.mtime_ns, oldest_ns)
-        os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
+    if is_empty_file(file.path):
+        removal.remove_file(file.path, folder, follow_root=True)
+    if not file.part.where:
+        _advance_file_time(file.source, oldest_time)
+        link_or_copy(file.source, file.path)
+    elif file.part.is_link:
+        os.symlink(os.readlink(file.source), file.path)
+        new_mtime_ns = max(file.part.mtime_ns, oldest_ns)
+        os.utime(file.path, ns=(new_mtime_ns, new_mtime_ns), follow_symlinks=False)
     else:
         is_renamed = plan.session_id != plan.archived.session_id
-        _write_file(piece, plan.session_id if is_renamed else "", oldest_ns)
+        _write_file(file, plan.session_id if is_renamed else "", oldest_ns)
 
 
-def _make_restore_error(error: OSError, piece: RestoredFile, plan: Retrieval) -> WriteFailed:
-    """Return the error for a disk failure on ``piece``: the command can be repeated, or a file is lost."""
+def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -> WriteFailed:
+    """Return the error for a disk failure on ``file``: the command can be repeated, or a file is lost."""
     archived = plan.archived
-    message = f"{error.filename or piece.path} could not be restored: {error.strerror or error}"
-    for other_piece in plan.pieces:
-        if not os.path.lexists(other_piece.path) and not os.path.lexists(other_piece.source):
-            lost_message = f"{other_piece.path} is neither in {archived.folder} nor in its place."
+    message = f"{error.filename or file.path} could not be restored: {error.strerror or error}"
+    for other_file in plan.files:
+        if not os.path.lexists(other_file.path) and not os.path.lexists(other_file.source):
+            lost_message = f"{other_file.path} is neither in {archived.folder} nor in its place."
             return WriteFailed(message, lost_message)
     name = archived.locator if archived.deleted_at else archived.session_id
     retry_command = f"run it again: resume-hooks restore {name}"
     return WriteFailed(message, f"Nothing is lost. After fixing the cause, {retry_command}")
 
 
-def _renew_time(path: str, oldest: float) -> None:
-    """If a file is older than ``oldest``, set its time to ``oldest``.
+def _advance_file_time(path: str, oldest_time: float) -> None:
+    """If a file is older than ``oldest_time``, set its time to ``oldest_time``.
 
     The client deletes each file by its own time.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
-        if status.st_mtime < oldest:
-            os.utime(path, (status.st_atime, oldest), follow_symlinks=False)
+        if status.st_mtime < oldest_time:
+            os.utime(path, (status.st_atime, oldest_time), follow_symlinks=False)
 
 
-def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
+def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
     """Write one file, read it back, and compare it.
 
     If there is a new id, it replaces the old id in the lines of a transcript.
@@ -377,8 +379,8 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
     its name.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
-    content = hash_and_yield(read_chunks(piece.source, os.path.getsize(piece.source)), old_digest)
-    if new_id and piece.path.endswith(".jsonl"):
+    content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)
+    if new_id and file.path.endswith(".jsonl"):
         content = (
             set_session_id(body, new_id) + line[len(body) :]
             for line in split_lines(content)
@@ -386,23 +388,23 @@ def _write_file(piece: RestoredFile, new_id: str, oldest: int) -> None:
         )
 
     def check(temporary: str) -> None:
-        if old_digest.hexdigest() != piece.part.sha256:
+        if old_digest.hexdigest() != file.part.sha256:
             raise CheckFailed(
-                f"{piece.source} is not what was stored: its hash differs",
+                f"{file.source} is not what was stored: its hash differs",
                 "Nothing of it was written.",
             )
         if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
             raise CheckFailed(
-                f"{piece.path} differs from what was written",
+                f"{file.path} differs from what was written",
                 "Nothing of it was left there.",
             )
-        os.chmod(temporary, piece.part.mode & 0o777)
-        os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
+        os.chmod(temporary, file.part.mode & 0o777)
+        os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest)))
 
-    create_session(piece.path, hash_and_yield(content, new_digest), check)
+    create_session(file.path, hash_and_yield(content, new_digest), check)
 
 
-def _select_pieces(
+def _select_files(
     archived: ArchivedSession,
     parts: Iterable[ArchivedFile],
     session_id: str,
@@ -414,11 +416,11 @@ def _select_pieces(
 
     Raises PlaceTaken if one of the existing files has the path of a deleted session's own file.
     """
-    pieces, differences = [], []
+    files, differences = [], []
     for part in parts:
         is_transcript = part is archived.transcript
-        path = _target_path(part, archived.session_id, session_id, folder, where)
-        piece = RestoredFile(
+        path = _build_target_path(part, archived.session_id, session_id, folder, where)
+        file = RestoredFile(
             part, os.path.join(source, *place_in_archive(part.place).split("/")), path
         )
         is_free = not os.path.lexists(path) or is_empty_file(path)
@@ -428,39 +430,39 @@ def _select_pieces(
                 own_folder, folder if part.place.startswith(PROJECTS) else own_folder
             )
         if is_free and (part.size or not os.path.lexists(path)):
-            pieces.append(piece)
+            files.append(file)
         elif archived.deleted_at and part.place.startswith(PROJECTS):
-            _require_same(piece, archived)
-        elif (
-            is_transcript or session_id != archived.session_id or not os.path.lexists(piece.source)
-        ):
+            _require_same_content(file, archived)
+        elif is_transcript or session_id != archived.session_id or not os.path.lexists(file.source):
             continue
-        elif not has_same_bytes(piece.source, path):
+        elif not has_same_bytes(file.source, path):
             differences.append(DIFFERENT_FILE_WARNING.format(path=path))
-    return pieces, differences
+    return files, differences
 
 
-def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
+def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
     """Raise PlaceTaken if another file has a file's path.
 
     After a killed deletion the file at that path may have grown.
     """
-    if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
-        if not entry.complete and not piece.part.is_link:
-            with open_regular(piece.path, follow=False) as stream:
-                if begins_with_copy(stream.fileno(), piece.source):
+    if os.path.lexists(file.source) and not has_same_bytes(file.source, file.path):
+        if not entry.complete and not file.part.is_link:
+            with open_regular(file.path, follow=False) as stream:
+                if begins_with_copy(stream.fileno(), file.source):
                     return
-        if piece.part == entry.transcript:
+        if file.part == entry.transcript:
             instruction = "First: resume-hooks delete"
         else:
             instruction = "First move that away:"
         raise PlaceTaken(
-            f"{piece.path} is there again, and differs",
-            f"{instruction} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
+            f"{file.path} is there again, and differs",
+            f"{instruction} {shlex.quote(file.path)}, then: resume-hooks restore {entry.locator}",
         )
 
 
-def _target_path(part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where) -> str:
+def _build_target_path(
+    part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where
+) -> str:
     """Return the target path of a file, with the new id if there is one.
 
     Sub-agents next to the old transcript go into the new session's folder.
@@ -489,14 +491,14 @@ def _require_real_folder(folder: str, top: str) -> None:
         _require_real_folder(os.path.dirname(folder), top)
 
 
-def _min_days_left(kept: int) -> int:
-    """Return how many days a restored session has at least, for a retention of ``kept`` days."""
-    return min(MIN_DAYS_LEFT, (kept + 1) // 2)
+def _choose_min_days_left(retention: int) -> int:
+    """Return how many days a restored session has at least, for a retention of this many days."""
+    return min(MIN_DAYS_LEFT, (retention + 1) // 2)
 
 
 def _oldest_allowed_time(cwd: str, where: Where) -> float:
     """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 if there is no limit."""
-    kept = retention_days(cwd, where)
-    if kept is None:
+    retention = retention_days(cwd, where)
+    if retention is None:
         return 0.0
-    return time.time() - (kept - _min_days_left(kept)) * DAY
+    return time.time() - (retention - _choose_min_days_left(retention)) * DAY

@@ -18,7 +18,7 @@ from resume_hooks.storage import removal
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_WHOLE_TEXT = 64 * 1024 * 1024
+MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
 """The maximum size in bytes of a text that is changed as a whole. A larger text is changed line by
 line."""
 
@@ -29,40 +29,47 @@ file."""
 
 def rewrite_archived(
     archived: ArchivedSession,
-    change: Callable[[bytes], bytes],
+    change_line: Callable[[bytes], bytes],
     where: Where,
     *,
-    text: Callable[[bytes], bytes] | None = None,
+    change_text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Apply ``change`` to every line of a session's archived files, including those of earlier states.
+    """Apply ``change_line`` to every line of a session's archived files, including those of earlier states.
 
     Return the number of changed lines.
 
-    A line includes its line ending. Binary files stay unchanged. If ``text`` is given, it changes
-    each file that is not a transcript and not too large. Such a file is passed to ``text`` as a
-    whole and counts as one line. If nothing changes, nothing is written. Otherwise all files are
-    packed again, and unpacked files are removed. After WriteFailed, SessionOpen and SessionNotFound
-    the archived copy is unchanged.
+    A line includes its line ending. Binary files stay unchanged. If ``change_text`` is given, it
+    changes each file that is not a transcript and not too large. Such a file is passed to
+    ``change_text`` as a whole and counts as one line. If nothing changes, nothing is written.
+    Otherwise all files are packed again, and unpacked files are removed. After WriteFailed,
+    SessionOpen and SessionNotFound the archived copy is unchanged.
     """
     trash.upgrade_manifest(archived, where)
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
-        settled, counter = trash.settle_deleted(archived_now), _ChangeCounter(change, text)
-        with PackWriter(settled.folder, commit.next_pack_name(settled.folder, settled)) as pack:
-            placed_files = pack.copy(list(settled.all_parts), counter.content)
+        settled_session, counter = (
+            trash.measure_deleted(archived_now),
+            _ChangeCounter(change_line, change_text),
+        )
+        with PackWriter(
+            settled_session.folder, commit.choose_pack_name(settled_session.folder, settled_session)
+        ) as pack:
+            placed_files = pack.copy(list(settled_session.all_parts), counter.change_content)
             pack.finish()
         states = (
             state._replace(parts=tuple(placed_files[part] for part in state.parts))
-            for state in settled.earlier
+            for state in settled_session.earlier
         )
-        parts = tuple(placed_files[part] for part in settled.parts)
-        new_manifest = settled._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
-        new_manifest = counter.manifest(
+        parts = tuple(placed_files[part] for part in settled_session.parts)
+        new_manifest = settled_session._replace(
+            parts=parts, earlier=tuple(states), archived_at=clock.now()
+        )
+        new_manifest = counter.change_manifest(
             _update_manifest(new_manifest, where) if counter.lines else new_manifest
         )
         if counter.lines:
             commit.commit_manifest(new_manifest, where)
             removal.remove_if_possible(
-                os.path.join(unpacked_folder(where), settled.session_id), where.state
+                os.path.join(unpacked_folder(where), settled_session.session_id), where.state
             )
         return counter.lines
 
@@ -70,7 +77,7 @@ def rewrite_archived(
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Return the manifest for the rewritten transcript, whose title may have changed."""
     folder = os.path.join(
-        archived.folder, f"{commit.next_pack_name(archived.folder, archived)}.part"
+        archived.folder, f"{commit.choose_pack_name(archived.folder, archived)}.part"
     )  # the pack is removed later, because no manifest names it
     os.mkdir(folder, 0o700)
     write_archived_files(archived, [archived.transcript], folder, where)
@@ -91,25 +98,25 @@ class _ChangeCounter:
         self._change = change
         self._whole = text
 
-    def content(self, part: ArchivedFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def change_content(self, part: ArchivedFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the changed content of one file."""
-        head = next(pieces, b"")
-        if b"\0" in head[:TEXT_CHECK_BYTES]:
-            yield head
-            yield from pieces
+        first_chunk = next(chunks, b"")
+        if b"\0" in first_chunk[:TEXT_CHECK_BYTES]:
+            yield first_chunk
+            yield from chunks
             return
-        if self._whole and not part.place.endswith(".jsonl") and part.size <= MAX_WHOLE_TEXT:
-            old = b"".join([head, *pieces])
-            new = self._whole(old)
-            self.lines += new != old
-            yield new
+        if self._whole and not part.place.endswith(".jsonl") and part.size <= MAX_WHOLE_TEXT_BYTES:
+            old_content = b"".join([first_chunk, *chunks])
+            new_content = self._whole(old_content)
+            self.lines += new_content != old_content
+            yield new_content
             return
-        for line in split_lines(chain([head], pieces)):
-            new = self._change(line)
-            self.lines += new != line
-            yield new
+        for line in split_lines(chain([first_chunk], chunks)):
+            new_content = self._change(line)
+            self.lines += new_content != line
+            yield new_content
 
-    def manifest(self, archived: ArchivedSession) -> ArchivedSession:
+    def change_manifest(self, archived: ArchivedSession) -> ArchivedSession:
         """Return the manifest with the change applied to its texts. Each changed text counts as a line."""
         about = archived.about
         titles = tuple(map(self._change_text, about.titles))
@@ -119,6 +126,6 @@ class _ChangeCounter:
         )
 
     def _change_text(self, text: str) -> str:
-        new = self._change(text.encode()).decode("utf-8", "replace")
-        self.lines += new != text
-        return new
+        new_text = self._change(text.encode()).decode("utf-8", "replace")
+        self.lines += new_text != text
+        return new_text

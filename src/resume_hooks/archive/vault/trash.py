@@ -25,7 +25,7 @@ from resume_hooks.storage.move import file_sizes, hash_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
 
-GONE_SUFFIX = ".gone"
+REMOVED_SUFFIX = ".gone"
 """The suffix of a folder that is being removed permanently, or is still empty."""
 
 
@@ -54,29 +54,29 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     # if a session is deleted twice within a millisecond, one deletion fails
     if os.path.lexists(new_path):
         raise FileExistsError(None, "Another delete was as fast", new_path)
-    os.mkdir(new_path + GONE_SUFFIX, 0o700)
-    return new_path + GONE_SUFFIX
+    os.mkdir(new_path + REMOVED_SUFFIX, 0o700)
+    return new_path + REMOVED_SUFFIX
 
 
-def drop_from_trash(folder: str, where: Where) -> None:
+def remove_from_trash(folder: str, where: Where) -> None:
     """Permanently remove a folder of the trash and its contents. Raises OSError.
 
     After an error the folder is a stray folder.
     """
-    home, gone_path = (
+    parent_folder, removed_path = (
         os.path.dirname(folder),
-        folder if folder.endswith(GONE_SUFFIX) else folder + GONE_SUFFIX,
+        folder if folder.endswith(REMOVED_SUFFIX) else folder + REMOVED_SUFFIX,
     )
-    if gone_path != folder:  # readers ignore the folder from here on
-        os.rename(folder, gone_path)
-        sync_folder(home)
-    removal.remove_for_good(gone_path, where.state)
+    if removed_path != folder:  # readers ignore the folder from here on
+        os.rename(folder, removed_path)
+        sync_folder(parent_folder)
+    removal.remove_for_good(removed_path, where.state)
     removal.remove_if_possible(
-        os.path.join(unpacked_folder(where), os.path.basename(home)), where.state
+        os.path.join(unpacked_folder(where), os.path.basename(parent_folder)), where.state
     )
     # the folder may contain another deletion of the same session
     with contextlib.suppress(OSError):
-        removal.remove_empty(home, where.state)
+        removal.remove_empty(parent_folder, where.state)
 
 
 def list_deleted(where: Where) -> list[ArchivedSession]:
@@ -93,7 +93,7 @@ def list_stray_folders(where: Where) -> list[StrayFolder]:
 def read_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder of the trash, or None if it is unusable."""
     session_id = os.path.basename(os.path.dirname(folder))
-    if folder.endswith(GONE_SUFFIX) or not is_session_id(session_id):
+    if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
         return None
     with contextlib.suppress(OSError):
         entry = read_manifest(folder, session_id) or former.read_former_entry(folder, where)
@@ -110,24 +110,24 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(GONE_SUFFIX) or former.has_moved_nothing(folder)
+                folder.endswith(REMOVED_SUFFIX) or former.moved_no_file(folder)
             )
             sizes = list(file_sizes(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
-def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
+def measure_deleted(entry: ArchivedSession) -> ArchivedSession:
     """Return a deleted session with the current status and hash of each of its files in the trash.
 
     Raises OSError.
     """
     return entry._replace(
-        parts=tuple(part if part.where else _settle_file(entry, part) for part in entry.parts)
+        parts=tuple(part if part.where else _measure_file(entry, part) for part in entry.parts)
     )
 
 
-def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
+def _measure_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     trashed_path = stored_path(entry.folder, part)
     status, sha256 = os.lstat(trashed_path), hash_file(trashed_path)
     return part._replace(
@@ -162,7 +162,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
                         ),
                         f"Restore it first: resume-hooks restore {entry.locator}",
                     )
-                commit.commit_manifest(settle_deleted(former_entry), where)
+                commit.commit_manifest(measure_deleted(former_entry), where)
 
 
 def _pack_entry(entry: ArchivedSession, where: Where) -> None:
@@ -170,14 +170,16 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
     try:
         if not entry.transcript.where:
             entry = read_entry(entry.folder, where) or entry
-            settled = settle_deleted(entry)
-            with PackWriter(entry.folder, commit.next_pack_name(entry.folder, None)) as writer:
-                placed_files = writer.copy(list(settled.parts))
+            measured_entry = measure_deleted(entry)
+            with PackWriter(entry.folder, commit.choose_pack_name(entry.folder, None)) as writer:
+                placed_files = writer.copy(list(measured_entry.parts))
                 writer.finish()
-            packed = settled._replace(parts=tuple(placed_files[part] for part in settled.parts))
-            with commit.lock_for_change(entry, where, "packed") as current:
-                if current == entry and settle_deleted(current) == settled:
-                    commit.commit_manifest(packed, where)
+            packed_entry = measured_entry._replace(
+                parts=tuple(placed_files[part] for part in measured_entry.parts)
+            )
+            with commit.lock_for_change(entry, where, "packed") as current_entry:
+                if current_entry == entry and measure_deleted(current_entry) == measured_entry:
+                    commit.commit_manifest(packed_entry, where)
     finally:
         with commit.lock_for_change(entry, where, "cleared"):
             pass  # remove the leftovers of this run or of a killed run

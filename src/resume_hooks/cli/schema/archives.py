@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
-from resume_hooks.archive.vault.packs import ArchiveFinding
+from resume_hooks.archive.vault.packs import ArchiveDefect
 from resume_hooks.archive.vault.policy import DroppedSession
-from resume_hooks.archive.vault.restore import Retrieval
+from resume_hooks.archive.vault.restore import RestorePlan
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
@@ -18,7 +18,7 @@ from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 deleted = CommonFields[ArchivedSession]()
-restored = CommonFields[Retrieval]()
+restored = CommonFields[RestorePlan]()
 outcome = CommonFields[ArchiveOutcome]()
 
 
@@ -108,7 +108,7 @@ class ArchiveSchema(StrictModel):
     )
     findings: list[
         Annotated[
-            ArchiveFinding,
+            ArchiveDefect,
             FieldsLike(
                 name="missing, damaged, cut-short, rewritten or unreadable",
                 place="the file's path in the client's folder; empty for the whole session",
@@ -136,7 +136,7 @@ class RetrievedSession(StrictModel):
     )
     file: str = restored(lambda each: each.path)
     files: int = restored(
-        lambda each: len(each.pieces), "files that were, or would be, written; 0: it exists already"
+        lambda each: len(each.files), "files that were, or would be, written; 0: it exists already"
     )
     kept: KeptSession = restored(lambda each: each.archived)
 

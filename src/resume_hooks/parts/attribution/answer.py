@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.attribution.edits import FileChange, changes_by_call, split_lines
+from resume_hooks.parts.attribution.edits import FileChange, read_call_changes, split_lines
 from resume_hooks.parts.attribution.rule import FileEdit, find_writer
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
 from resume_hooks.search.engine import search_updated_index
@@ -54,40 +54,40 @@ from resume_hooks.transcripts.records import Record, string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-CONFIDENCE = 0.99  # the fraction of correct answers, measured by benchmarks/attribution
-MOST_CALLS = 5_000
+LINE_SEARCH_CONFIDENCE = 0.99  # the fraction of correct answers, measured by benchmarks/attribution
+MAX_CALLS = 5_000
 """The maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
-LARGEST_FILE = 16 * 1024 * 1024
+MAX_FILE_BYTES = 16 * 1024 * 1024
 """The maximum size of the file in bytes. Nobody edits a larger file by hand."""
 
 _PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_WITHOUT_LINE = "To see who read or wrote it, leave the line out."
+_LINE_REMEDY = "To see who read or wrote it, leave the line out."
 
 
 class RequestedLine(NamedTuple):
-    """Line ``number`` (from 1) in the file at ``path``, with links resolved; ``lines`` have no line ends.
+    """Line ``line_number`` (from 1) in the file at ``path``, with links resolved; ``lines`` have no line ends.
 
-    ``tail`` is the file's path in every checkout of its project, and ``folders`` are these
+    ``relative_path`` is the file's path in every checkout of its project, and ``folders`` are these
     checkouts.
     """
 
     path: str
-    tail: str
+    relative_path: str
     folders: frozenset[str]
     lines: list[str]
-    number: int
+    line_number: int
 
-    def is_named(self, recorded: str, cwd: str) -> bool:
+    def matches_path(self, recorded: str, cwd: str) -> bool:
         """Check whether a path that a session in ``cwd`` recorded is this file, even if its checkout has moved."""
         full_path = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
             return os.path.isabs(full_path)
-        root = full_path.removesuffix(f"{os.sep}{self.tail}")
-        if root == full_path:
+        repository = full_path.removesuffix(f"{os.sep}{self.relative_path}")
+        if repository == full_path:
             return False
-        return canonical_path(root) in self.folders or (
-            f"{cwd}{os.sep}".startswith(f"{root}{os.sep}") and not os.path.isdir(root)
+        return canonical_path(repository) in self.folders or (
+            f"{cwd}{os.sep}".startswith(f"{repository}{os.sep}") and not os.path.isdir(repository)
         )
 
 
@@ -103,59 +103,59 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
     # a model may run a search without permission, but it must not read arbitrary files
-    if is_model_shell() and not _is_worked_in(path, where):
+    if is_model_shell() and not _is_session_file(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
-            f"Name a file of a project. {_WITHOUT_LINE}",
+            f"Name a file of a project. {_LINE_REMEDY}",
         )
-    lines, number = _read_lines_of_file(path), int(match[2])
-    if not 0 < number <= len(lines):
+    lines, line_number = _read_file_lines(path), int(match[2])
+    if not 0 < line_number <= len(lines):
         raise UsageError(
-            f"{shown_path} has no line {number}",
+            f"{shown_path} has no line {line_number}",
             f"It has {format_count(len(lines), 'line')}, counted from 1.",
         )
-    if "\ufffd" in lines[number - 1]:
+    if "\ufffd" in lines[line_number - 1]:
         raise UsageError(
-            f"Line {number} of {shown_path} is not UTF-8",
-            f"Sessions contain no such text. {_WITHOUT_LINE}",
+            f"Line {line_number} of {shown_path} is not UTF-8",
+            f"Sessions contain no such text. {_LINE_REMEDY}",
         )
     path = canonical_path(path)
-    root = repository_root(os.path.dirname(path)) or os.path.dirname(path)
+    repository = repository_root(os.path.dirname(path)) or os.path.dirname(path)
     return RequestedLine(
         path,
-        os.path.relpath(path, root),
-        frozenset(project_of_folder(root, where).folders),
+        os.path.relpath(path, repository),
+        frozenset(project_of_folder(repository, where).folders),
         lines,
-        number,
+        line_number,
     )
 
 
-def _is_worked_in(path: str, where: Where) -> bool:
+def _is_session_file(path: str, where: Where) -> bool:
     """Check whether sessions ran in a parent folder of a file, or in another checkout of its project."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
         folder = parent
         folders.add(folder)
-    if root := repository_root(os.path.dirname(canonical_path(path))):
-        folders |= set(project_of_folder(root, where).folders)
-    places = chain.from_iterable(project_folders(checkout, where) for checkout in folders)
-    return any(map(os.path.isdir, places))
+    if repository := repository_root(os.path.dirname(canonical_path(path))):
+        folders |= set(project_of_folder(repository, where).folders)
+    project_paths = chain.from_iterable(project_folders(checkout, where) for checkout in folders)
+    return any(map(os.path.isdir, project_paths))
 
 
-def _read_lines_of_file(path: str) -> list[str]:
+def _read_file_lines(path: str) -> list[str]:
     shown_path = plain_line(path)
     if os.path.isdir(path):
         raise UsageError(f"{shown_path} is a folder, which has no lines", "Name a file in it.")
     try:
-        raw = read_regular(path, LARGEST_FILE)
+        raw = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         raise UsageError(
             f"{shown_path} can't be read: {error.strerror}",
-            f"Name an existing file. {_WITHOUT_LINE}",
+            f"Name an existing file. {_LINE_REMEDY}",
         ) from error
     if b"\0" in raw:
-        raise UsageError(f"{shown_path} is binary, which has no lines", _WITHOUT_LINE)
+        raise UsageError(f"{shown_path} is binary, which has no lines", _LINE_REMEDY)
     return split_lines(raw.decode("utf-8-sig", "replace"))
 
 
@@ -167,8 +167,8 @@ def answer_line_search(
     Raise UsageError for options of a text search.
     """
     where: Where = options.where
-    requested = parse_requested_line(options.file, cwd, where)
-    if requested is None:
+    requested_line = parse_requested_line(options.file, cwd, where)
+    if requested_line is None:
         return None
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
@@ -176,26 +176,32 @@ def answer_line_search(
             "Leave them out, or the line.",
         )
     # Headless runs and the current turn also write files.
-    scope = scope._replace(file=requested.tail, include_helpers=True, asking_session="")
-    words = FileSearch((file_name_term(requested).forms,), file_filter(scope, where))
+    scope = scope._replace(
+        file=requested_line.relative_path, include_helpers=True, asking_session=""
+    )
+    sought = FileSearch((build_file_name_term(requested_line).forms,), file_filter(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
-        return _search_edits_of_line(index, requested, scope, Query(options.file, (), ()), where)
+        return _search_edits_of_line(
+            index, requested_line, scope, Query(options.file, (), ()), where
+        )
 
     return search_updated_index(
-        search_line, scope, where, words, max_seconds=limit, progress=progress
+        search_line, scope, where, sought, max_seconds=limit, progress=progress
     )
 
 
 def _search_edits_of_line(
-    index: OpenIndex, requested: RequestedLine, scope: Scope, query: Query, where: Where
+    index: OpenIndex, requested_line: RequestedLine, scope: Scope, query: Query, where: Where
 ) -> SearchResult:
-    entered = find_files_in_scope(index.db, scope, where)
-    sources = Sources(index, entered.files, where)
-    candidates = EditFinder(index, scope, entered, sources)
-    verdict = find_writer(requested.lines, requested.number, candidates.edits_of_file(requested))
+    files_in_scope = find_files_in_scope(index.db, scope, where)
+    sources = Sources(index, files_in_scope.files, where)
+    candidates = EditFinder(index, scope, files_in_scope, sources)
+    verdict = find_writer(
+        requested_line.lines, requested_line.line_number, candidates.find_edits(requested_line)
+    )
     if verdict.record:
-        hits = _make_hits(verdict.record, requested, query, sources)
+        hits = _make_hits(verdict.record, requested_line, query, sources)
     else:
         hits = []
     unread_files = []
@@ -206,10 +212,10 @@ def _search_edits_of_line(
         *index.notes,
         *([] if hits else notes_on_unknown_values(index.words, scope)),
         *notes_on_unsearched_folders(
-            len(entered.files) + len(index.unread), unlistable_folders_in_scope(scope, where)
+            len(files_in_scope.files) + len(index.unread), unlistable_folders_in_scope(scope, where)
         ),
     ]
-    is_capped = candidates.capped
+    is_capped = candidates.has_too_many_calls
     if is_capped and not hits:
         explanation = f"{verdict.why}; older edits were not searched"
     else:
@@ -220,7 +226,7 @@ def _search_edits_of_line(
 
 
 def _make_hits(
-    record: Posting, requested: RequestedLine, query: Query, sources: Sources
+    record: Posting, requested_line: RequestedLine, query: Query, sources: Sources
 ) -> list[Hit]:
     """Return the edit's record as a hit, with the line as its snippet.
 
@@ -228,41 +234,46 @@ def _make_hits(
     """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
-    text = collapse_line(plain_line(requested.lines[requested.number - 1]), SNIPPET_CHARACTERS)
-    marks = ((0, len(text)),)
+    text = collapse_line(
+        plain_line(requested_line.lines[requested_line.line_number - 1]), SNIPPET_CHARACTERS
+    )
+    highlights = ((0, len(text)),)
     return [
         hit._replace(
             snippet=text,
-            marks=marks,
-            confidence=CONFIDENCE,
-            strength=strength_of_confidence(CONFIDENCE),
+            marks=highlights,
+            confidence=LINE_SEARCH_CONFIDENCE,
+            strength=strength_of_confidence(LINE_SEARCH_CONFIDENCE),
         )
         for hit in hits
     ]
 
 
-def file_name_term(requested: RequestedLine) -> Term:
+def build_file_name_term(requested: RequestedLine) -> Term:
     """Return the file's name as a search term; a command that writes the file contains it."""
     name = os.path.basename(requested.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 
 
 class EditFinder:
-    """Finds edits in the ``entered`` files of an open index; ``capped`` is true if there are too many to read."""
+    """Finds edits in the files in scope of an open index.
+
+    ``has_too_many_calls`` is true if there are too many calls to read.
+    """
 
     def __init__(
-        self, index: OpenIndex, scope: Scope, entered: FilesInScope, sources: Sources
+        self, index: OpenIndex, scope: Scope, files_in_scope: FilesInScope, sources: Sources
     ) -> None:
         self._index = index
         self._scope = scope
-        self._entered = entered
+        self._entered = files_in_scope
         self._sources = sources
-        self.capped = False
+        self.has_too_many_calls = False
 
-    def edits_of_file(self, requested: RequestedLine) -> Iterator[FileEdit[Posting]]:
+    def find_edits(self, requested_line: RequestedLine) -> Iterator[FileEdit[Posting]]:
         """Yield every edit of the file. Also yield every read of the file, as an edit without changes."""
         calls = self._find_calls(self._scope)
-        if (name_term := file_name_term(requested)).forms:
+        if (name_term := build_file_name_term(requested_line)).forms:
             name = TermLookups(self._index.words).look_up_strictly(name_term)
         else:
             name = None
@@ -270,10 +281,10 @@ class EditFinder:
             calls += self._find_calls(
                 self._scope._replace(file="", tool="Bash", role="call"), [name]
             )
-        by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
+        postings_by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
-            by_file[call.file][call.offset] = call
-        for postings in by_file.values():
+            postings_by_file[call.file][call.offset] = call
+        for postings in postings_by_file.values():
             file = self._sources.indexed_file(next(iter(postings.values())))
             if file is None:
                 continue
@@ -281,7 +292,7 @@ class EditFinder:
                 self._sources.readable_path(file), postings
             ):
                 folder = string(record, "cwd")
-                if change.path and requested.is_named(change.path, folder):
+                if change.path and requested_line.matches_path(change.path, folder):
                     path = os.path.normpath(os.path.join(folder, change.path))
                     branch, timestamp = string(record, "gitBranch"), string(record, "timestamp")
                     yield FileEdit(
@@ -291,7 +302,7 @@ class EditFinder:
                         branch,
                         timestamp,
                         change.hunks,
-                        change.blind,
+                        change.is_content_unknown,
                     )
 
     def _find_calls(self, scope: Scope, lookups: Sequence[Lookup] = ()) -> list[Posting]:
@@ -299,8 +310,8 @@ class EditFinder:
             self._index.db, self._index.words, scope, self._entered.files, self._entered.file_count
         )
         ranking = Ranking(self._index.words, search_limits, (), None)
-        postings = ranking.matching_records(MOST_CALLS, lookups)
-        self.capped = self.capped or ranking.has_unread_records
+        postings = ranking.matching_records(MAX_CALLS, lookups)
+        self.has_too_many_calls = self.has_too_many_calls or ranking.has_unread_records
         return postings
 
 
@@ -309,7 +320,7 @@ def _read_changes(
 ) -> Iterator[tuple[Posting, Record, FileChange]]:
     """Yield a transcript's changes by answered calls, with posting and record; ``postings`` are keyed by offset."""
     open_calls: dict[str, tuple[Posting, Record, Record]] = {}
-    last = max(postings)
+    last_offset = max(postings)
     # the file may have been deleted
     with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:
         for line in read_lines(stream, stream.seek(min(postings))):
@@ -321,8 +332,8 @@ def _read_changes(
                         open_calls[string(block, "id")] = (posting, record, block)
                 for block in records.results(record):
                     if waiting_call := open_calls.pop(string(block, "tool_use_id"), None):
-                        posting, called, call = waiting_call
-                        for change in changes_by_call(call, block, records.tool_details(record)):
-                            yield posting, called, change
-            if line.offset >= last and not open_calls:
+                        posting, call_posting, call = waiting_call
+                        for change in read_call_changes(call, block, records.tool_details(record)):
+                            yield posting, call_posting, change
+            if line.offset >= last_offset and not open_calls:
                 return

@@ -21,10 +21,10 @@ from resume_hooks.reading.digest.shell import (
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 
-_PATH = r"""'[^'\n]+'|"[^"$`\\\n]+"|[^\s'"$`\\*?~;&|<>()]+"""
+_PATH_PATTERN = r"""'[^'\n]+'|"[^"$`\\\n]+"|[^\s'"$`\\*?~;&|<>()]+"""
 _HEREDOC = re.compile(
-    rf"""(?:\A|\n|;|&&)[ \t]*cat[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*
-    <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*(?=\n)""",
+    rf"""(?:\A|\n|;|&&)[ \t]*cat[ \t]*(?:(>>?)[ \t]*({_PATH_PATTERN}))?[ \t]*
+    <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH_PATTERN}))?[ \t]*(?=\n)""",
     re.VERBOSE,
 )
 """The prefix of a command that writes a here-document to a file.
@@ -32,28 +32,29 @@ _HEREDOC = re.compile(
 The text that other commands write is uncertain.
 """
 
-_EXPANDED = re.compile(r"[$`\\]")
-# a field in the client's result of a Write that replaced an existing file
+_SHELL_EXPANSION = re.compile(r"[$`\\]")
+# A field in the client's result of a Write that replaced an existing file.
+_UPDATE_FIELD = "has been updated"
 _UPDATE_NOTE = "has been updated"
 
 
 class EditHunk(NamedTuple):
-    """A part of a file before and after an edit. If ``whole`` is true, the part is the whole file."""
+    """A part of a file before and after an edit. If ``is_whole_file`` is true, the part is the whole file."""
 
-    before: str
-    after: str
-    whole: bool = False
+    old_text: str
+    new_text: str
+    is_whole_file: bool = False
 
 
 class FileChange(NamedTuple):
     """The change of the file at ``path`` by a call.
 
-    ``blind`` is true if the call may have overwritten a file whose text is unknown.
+    ``is_content_unknown`` is true if the call may have overwritten a file whose text is unknown.
     """
 
     path: str
     hunks: tuple[EditHunk, ...]
-    blind: bool = False
+    is_content_unknown: bool = False
 
 
 def split_lines(text: str) -> list[str]:
@@ -63,7 +64,7 @@ def split_lines(text: str) -> list[str]:
     return []
 
 
-def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
+def read_call_changes(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
     """Yield the files that a call changed or read. A file that was only read has no hunk.
 
     ``result`` is the call's result block, and ``details`` are the client's notes on the result.
@@ -72,28 +73,30 @@ def changes_by_call(call: Record, result: Record, details: Record) -> Iterator[F
     if records.is_error(result):
         return
     if name == "Bash":
-        yield from _changes_by_heredocs(string(inputs, "command"))
+        yield from _read_heredoc_changes(string(inputs, "command"))
     elif name == "Write":
-        yield _change_by_write(inputs, details, updated=_UPDATE_NOTE in records.result_text(result))
+        yield _read_write_change(
+            inputs, details, was_update=_UPDATE_FIELD in records.result_text(result)
+        )
     elif name in {"Edit", "MultiEdit"}:
-        yield FileChange(records.file_from_input(inputs), tuple(_edit_hunks(inputs, details)))
+        yield FileChange(records.file_from_input(inputs), tuple(_read_edit_hunks(inputs, details)))
     elif name in records.READING_TOOLS:
         yield FileChange(records.file_from_input(inputs), ())
 
 
-def _change_by_write(inputs: Record, details: Record, *, updated: bool) -> FileChange:
+def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> FileChange:
     content, original = string(inputs, "content"), details.get("originalFile")
     path = records.file_from_input(inputs)
     if isinstance(original, str):
-        return FileChange(path, (EditHunk(original, content, whole=True),))
-    if updated or details.get("type") == "update":
+        return FileChange(path, (EditHunk(original, content, is_whole_file=True),))
+    if was_update or details.get("type") == "update":
         return FileChange(
-            path, (EditHunk(content, content, whole=True),)
+            path, (EditHunk(content, content, is_whole_file=True),)
         )  # the text of the new lines is unknown
-    return FileChange(path, (EditHunk("", content, whole=True),))
+    return FileChange(path, (EditHunk("", content, is_whole_file=True),))
 
 
-def _edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
+def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
     """Yield the whole file if its previous text is known, or else each changed part."""
     if isinstance(details.get("newString"), str):
         source = details
@@ -110,7 +113,7 @@ def _edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
                 break
             after = after.replace(old, new, count) if old else new
         else:
-            yield EditHunk(original, after, whole=True)
+            yield EditHunk(original, after, is_whole_file=True)
             return
     for old, new, _ in steps:
         yield EditHunk(old, new)
@@ -124,16 +127,21 @@ def _parse_replacement(step: Record) -> tuple[str, str, int]:
 _TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
-def _changes_by_heredocs(command: str) -> Iterator[FileChange]:
+def _read_heredoc_changes(command: str) -> Iterator[FileChange]:
     for match in islice(_HEREDOC.finditer(command), MAX_DOCUMENTS):
-        before, to, quote, word, behind, to_behind = match.groups("")
-        redirect, path = before or behind, (to or to_behind).strip("'\"")
+        redirect_before, path_before, quote, word, redirect_after, path_after = match.groups("")
+        redirect, path = redirect_before or redirect_after, (path_before or path_after).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", match.end())
         body = command[match.end() + 1 : end + 1]
         folder = find_start_folder(parse_simple_commands(command[: match.start()]))
-        if redirect and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
+        if (
+            redirect
+            and end >= 0
+            and folder is not None
+            and (quote or not _SHELL_EXPANSION.search(body))
+        ):
             yield FileChange(
                 os.path.join(folder, path),
-                (EditHunk("", body, whole=redirect == ">"),),
-                blind=redirect == ">",
+                (EditHunk("", body, is_whole_file=redirect == ">"),),
+                is_content_unknown=redirect == ">",
             )

@@ -14,14 +14,14 @@ PART = Part(
             "handoff",
             ("-o", "--out", "--output", "out"),
             "Also write a handoff document: a .md file, or a folder for one.",
-            "requested_files:require_name",
+            "requested_files:require_out_value",
             is_flag=False,
         ),
         Option(
             "handoff",
             ("--force",),
             "With --out: overwrite the file.",
-            "requested_files:require_out",
+            "requested_files:require_out_for_force",
         ),
     ),
     settings=(
@@ -35,8 +35,8 @@ PART = Part(
         ),
     ),
     answers=(
-        Answer(questions.files_beside_handoff, "requested_files:files_beside_handoff"),
-        Answer(questions.folder_of_documents, "places:folder_of_documents"),
+        Answer(questions.files_beside_handoff, "requested_files:plan_requested_files"),
+        Answer(questions.folder_of_documents, "places:find_document_folder"),
         Answer(questions.note_on_written_files, "places:note_on_written_files"),
     ),
 )

@@ -18,7 +18,7 @@ from resume_hooks import settings
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.places import ENDING, SETTING
+from resume_hooks.parts.documents.places import DOCUMENT_SUFFIX, FOLDER_SETTING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
@@ -28,7 +28,7 @@ from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
 # the maximum number of characters from the title in a file name, at most 192 bytes
-SLUG_LENGTH = 48
+MAX_SLUG_CHARACTERS = 48
 
 _ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """The start of a tag or the end of a link's text, including preceding backslashes, which would cancel our escape."""
@@ -49,10 +49,12 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     If the value ends in a slash and the folder is missing, the folder is created with the document.
     """
     path = os.path.abspath(out)
-    is_new_folder = out.endswith(os.sep) and not path.endswith(ENDING) and not os.path.lexists(path)
+    is_new_folder = (
+        out.endswith(os.sep) and not path.endswith(DOCUMENT_SUFFIX) and not os.path.lexists(path)
+    )
     if os.path.isdir(path) or (is_new_folder and os.path.isdir(os.path.dirname(path))):
-        path = os.path.join(path, document_name(fresh_plan))
-    elif not path.endswith(ENDING) or out.endswith(os.sep):
+        path = os.path.join(path, format_document_name(fresh_plan))
+    elif not path.endswith(DOCUMENT_SUFFIX) or out.endswith(os.sep):
         raise UsageError(
             f"--out {out} is neither a folder nor a name that ends in .md",
             "Name a .md file, or a folder.",
@@ -74,13 +76,13 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> FilesB
 
     Nothing is written.
     """
-    value, paths, warnings = str(settings.load_settings(where)[SETTING].value), [out], []
+    value, paths, warnings = str(settings.load_settings(where)[FOLDER_SETTING].value), [out], []
     if value:
         try:
             paths.append(
                 os.path.join(
-                    _resolve_setting(value, _project_home(fresh_plan, where)),
-                    document_name(fresh_plan),
+                    _resolve_setting_folder(value, _find_project_folder(fresh_plan, where)),
+                    format_document_name(fresh_plan),
                 )
             )
         except WriteFailed as error:
@@ -96,9 +98,9 @@ def write_documents(
     Failures become warnings.
     """
     documents = list_documents(fresh_plan, where, out)
-    written, warnings = [], list(documents.warnings)
+    written_paths, warnings = [], list(documents.warnings)
     if documents.documents:
-        content = redact(document_of_child(fresh_plan, receipt))[0].encode("utf-8", "replace")
+        content = redact(format_document(fresh_plan, receipt))[0].encode("utf-8", "replace")
     else:
         content = b""
     for path in documents.documents:
@@ -107,13 +109,13 @@ def write_documents(
                 project_files.write_project_file(
                     path, content, project_files.file_state(path) if force and path == out else None
                 )
-            written.append(path)
+            written_paths.append(path)
         except WriteFailed as error:
             warnings.append(f"The session was created, but its document was not: {error.message}")
-    return FilesBeside(tuple(written), tuple(warnings))
+    return FilesBeside(tuple(written_paths), tuple(warnings))
 
 
-def _resolve_setting(value: str, home: str) -> str:
+def _resolve_setting_folder(value: str, home: str) -> str:
     """Return the real path of the folder in the setting.
 
     Raise WriteFailed if a relative path leads outside ``home``.
@@ -123,19 +125,19 @@ def _resolve_setting(value: str, home: str) -> str:
         return os.path.realpath(value)
     if not home:
         raise WriteFailed(
-            f"{SETTING} was ignored: the folder that this session belongs to is not here"
+            f"{FOLDER_SETTING} was ignored: the folder that this session belongs to is not here"
         )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(f"{SETTING} was ignored: {value} leads out of {home}")
+        raise WriteFailed(f"{FOLDER_SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         raise WriteFailed(
-            f"{SETTING} was ignored: a link leads from {value} to {path}"
+            f"{FOLDER_SETTING} was ignored: a link leads from {value} to {path}"
         )  # for example a link in the repository
     return path
 
 
-def _project_home(fresh_plan: FreshPlan, where: Where) -> str:
+def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
     """Return the project's folder, or ``""`` if the session is not in the client's folder for that project.
 
     The folder in the transcript proves nothing: a transcript may come from anywhere and name any
@@ -153,54 +155,54 @@ def _project_home(fresh_plan: FreshPlan, where: Where) -> str:
 
 def _is_inside(path: str, folder: str) -> bool:
     """Check whether a path is inside a folder after links and ``..`` are resolved."""
-    root = os.path.realpath(folder)
-    return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
+    real_folder = os.path.realpath(folder)
+    return f"{os.path.realpath(path)}{os.sep}".startswith(f"{real_folder.rstrip(os.sep)}{os.sep}")
 
 
-def document_name(fresh_plan: FreshPlan) -> str:
+def format_document_name(fresh_plan: FreshPlan) -> str:
     """Return ``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, with the UTC date."""
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
-    slug = "-".join(words)[:SLUG_LENGTH].rstrip("-") or "session"
+    slug = "-".join(words)[:MAX_SLUG_CHARACTERS].rstrip("-") or "session"
     return f"{fresh_plan.draft.setting.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT_ID_CHARACTERS]}.md"
 
 
-def document_of_child(fresh_plan: FreshPlan, receipt: Receipt) -> str:
+def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
     """Return the complete document of a child; ``receipt`` belongs to its plan."""
     return (
         "\n\n".join(
-            ["\n".join(_front_matter(fresh_plan, receipt)), *_document_body(fresh_plan, receipt)]
+            ["\n".join(_build_front_matter(fresh_plan, receipt)), *_build_body(fresh_plan, receipt)]
         )
         + "\n"
     )
 
 
-def markdown_line(text: str) -> str:
+def format_markdown_line(text: str) -> str:
     """Return foreign text as one line of Markdown without active HTML, links and images."""
     return _ACTIVE_MARKUP.sub(r"\1\1\\\2", plain_line(text))
 
 
-def _front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     child = fresh_plan.draft
     yield "---"
-    yield f"title: {_json_string(receipt.title)}"
-    yield f"session_id: {_json_string(child.session_id)}"
-    yield f"parent_session_id: {_json_string(child.parent.session_id)}"
+    yield f"title: {_format_json_string(receipt.title)}"
+    yield f"session_id: {_format_json_string(child.session_id)}"
+    yield f"parent_session_id: {_format_json_string(child.parent.session_id)}"
     yield "lineage:"
     for ancestor in child.ancestors:
-        yield f"  - session_id: {_json_string(ancestor.session_id)}"
-        yield f"    title: {_json_string(ancestor.title)}"
-        yield f"    kind: {_json_string(ancestor.kind)}"
-    yield f"created: {_json_string(child.setting.at)}"
-    yield f"branch: {_json_string(child.setting.branch)}"
-    yield f"next_step: {_json_string(extract_next_step(fresh_plan.opening) or '')}"
-    yield f"command: {_json_string(receipt.shell)}"
+        yield f"  - session_id: {_format_json_string(ancestor.session_id)}"
+        yield f"    title: {_format_json_string(ancestor.title)}"
+        yield f"    kind: {_format_json_string(ancestor.kind)}"
+    yield f"created: {_format_json_string(child.setting.at)}"
+    yield f"branch: {_format_json_string(child.setting.branch)}"
+    yield f"next_step: {_format_json_string(extract_next_step(fresh_plan.opening) or '')}"
+    yield f"command: {_format_json_string(receipt.shell)}"
     yield "---"
 
 
-def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     contents, child = fresh_plan.contents, fresh_plan.draft
-    yield f"# {markdown_line(receipt.title)}"
+    yield f"# {format_markdown_line(receipt.title)}"
     if step := extract_next_step(fresh_plan.opening):
         yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
     if contents.summary:
@@ -211,7 +213,7 @@ def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
             f"it\n\n{_fence_plain(contents.edited)}"
         )
     if contents.digest:
-        yield from _digest_sections(format_whole_digest(contents.digest))
+        yield from _build_digest_sections(format_whole_digest(contents.digest))
     commands = [
         f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
         f"In a shell:\n\n{_fence_plain(receipt.shell)}",
@@ -223,7 +225,7 @@ def _document_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     yield "\n\n".join(["## How to go on", *commands, *([read_hint] if contents.digest else [])])
 
 
-def _digest_sections(digest_text: str) -> Iterator[str]:
+def _build_digest_sections(digest_text: str) -> Iterator[str]:
     """Yield a full digest as Markdown sections, with lists, and with messages as block quotes.
 
     The first lines name its session.
@@ -231,22 +233,26 @@ def _digest_sections(digest_text: str) -> Iterator[str]:
     blocks: list[list[str]] = []
     for line in digest_text.split("\n"):
         if line.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
-            blocks[-1].append(f"- {_plain_markdown_line(line.removeprefix(BULLET))}")
+            blocks[-1].append(f"- {_format_plain_markdown_line(line.removeprefix(BULLET))}")
         elif line.startswith(INDENT) and blocks:
-            blocks[-1].append(f"> {_plain_markdown_line(line.removeprefix(INDENT))}\\")
+            blocks[-1].append(f"> {_format_plain_markdown_line(line.removeprefix(INDENT))}\\")
         elif line.endswith(":"):
-            blocks.append([f"## {_plain_markdown_line(line[:1].upper() + line[1:-1])}\n"])
+            blocks.append([f"## {_format_plain_markdown_line(line[:1].upper() + line[1:-1])}\n"])
         else:
             blocks.append(
-                [f"**{_plain_markdown_line(line)}**\n" if blocks else _plain_markdown_line(line)]
+                [
+                    f"**{_format_plain_markdown_line(line)}**\n"
+                    if blocks
+                    else _format_plain_markdown_line(line)
+                ]
             )
     for block in blocks:
         yield "\n".join(block).removesuffix("\\")
 
 
-def _plain_markdown_line(text: str) -> str:
+def _format_plain_markdown_line(text: str) -> str:
     """Return foreign text as one line of Markdown that starts no heading, list, quote, rule or fence."""
-    line = markdown_line(text)
+    line = format_markdown_line(text)
     if _BLOCK_START.match(line):
         return f"\\{line}"
     return line
@@ -254,12 +260,12 @@ def _plain_markdown_line(text: str) -> str:
 
 def _fence_plain(text: str) -> str:
     """Return text in a code block that it cannot end."""
-    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    longest_run = max(map(len, _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest_run + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"
 
 
-def _json_string(text: str) -> str:
+def _format_json_string(text: str) -> str:
     """Return foreign text as a JSON string on one line, which is also valid YAML."""
-    written = json.dumps(plain_text(text), ensure_ascii=False)
-    return _INVALID_IN_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
+    encoded = json.dumps(plain_text(text), ensure_ascii=False)
+    return _INVALID_IN_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", encoded)

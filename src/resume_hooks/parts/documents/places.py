@@ -11,26 +11,28 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
-ENDING = ".md"
+DOCUMENT_SUFFIX = ".md"
 """The file extension of a document."""
 
-SETTING = "handoff_dir"
+FOLDER_SETTING = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
     """Return a sentence for a user who uninstalls, or ``""`` if the setting is empty."""
-    value = settings.load_settings(where)[SETTING].value
+    value = settings.load_settings(where)[FOLDER_SETTING].value
     if value:
-        return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
+        return (
+            f"The documents that handoffs wrote into your projects stay: {FOLDER_SETTING} {value}."
+        )
     return ""
 
 
-def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
+def find_document_folder(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the folder of a session's documents and their file extension, or nothing if it has no such folder."""
-    if value := os.path.expanduser(str(settings.load_settings(where)[SETTING].value)):
+    if value := os.path.expanduser(str(settings.load_settings(where)[FOLDER_SETTING].value)):
         if os.path.isabs(value):
             home = os.sep
         else:
             home = home_folder(HeadTail(session.path), where)
         if os.path.isdir(home):
-            yield os.path.join(home, value), ENDING
+            yield os.path.join(home, value), DOCUMENT_SUFFIX

@@ -15,19 +15,19 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
 
-def require_name(options: Any) -> None:
+def require_out_value(options: Any) -> None:
     """Raise UsageError for an empty ``--out``."""
     if options.out == "":
         raise UsageError("--out names no file", "Name a .md file, or a folder.")
 
 
-def require_out(options: Any) -> None:
+def require_out_for_force(options: Any) -> None:
     """Raise UsageError for ``--force`` without ``--out``."""
     if not options.out:
         raise UsageError("--force needs --out", "It overwrites a document that exists already.")
 
 
-def files_beside_handoff(
+def plan_requested_files(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], FilesBeside]:
     """Answer ``questions.files_beside_handoff``."""

@@ -20,7 +20,7 @@ PART = Part(
                 "Only its prompts are left, from history.jsonl: answers, tool calls and "
                 "their output are gone"
             ),
-            strategy="strategy:PromptsLeft",
+            strategy="strategy:LostPrompts",
         ),
     ),
     checks=(Check("prompts", "strategy:check_lost_prompts", before="giants"),),

@@ -21,41 +21,39 @@ from resume_hooks.transcripts.records import Record, mapping, parse, string
 HISTORY_FILE = "history.jsonl"
 # a folder in the config home with long pastes by hash, which the client deletes after its retention
 # period
-PASTE_FOLDER = "paste-cache"
+PASTES_FOLDER = "paste-cache"
 
-MAX_PASTE = 16 * 1024 * 1024
+MAX_PASTE_BYTES = 16 * 1024 * 1024
 """The maximum size of a paste in bytes. A larger paste remains a placeholder."""
 
-MIN_NEW_BYTES = 64 * 1024
+MIN_NEW_BYTES_TO_SAVE = 64 * 1024
 """The minimum number of new bytes for which the record of the last reading is rewritten. Fewer bytes are read again."""
 
-_CHECKED_BYTES = (
-    # the number of bytes before the end of the last reading that show whether the file was only
-    # appended to
-    4_096
-)
-_VERSION = 2
-_LATEST_TIME = 253_402_300_799_000  # the last millisecond that a date can represent
+# The number of bytes before the end of the last reading that show whether the file was only
+# appended to.
+_CHECKSUM_BYTES = 4_096
+_NOTE_VERSION = 2
+_MAX_TIME_MILLISECONDS = 253_402_300_799_000  # the last millisecond that a date can represent
 _COMMAND_ENTRY = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
 """Matches entries that are not prompts: a lone slash command, the client's own commands, and our triggers."""
 
-_PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
-_SESSION = re.compile(
+_PASTE_PLACEHOLDER = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
+_SESSION_FIELD = re.compile(
     rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"'
 )  # inside a text, quotes are escaped with a backslash
-_HASH = re.compile(r"[0-9a-f]{16}")
+_PASTE_HASH = re.compile(r"[0-9a-f]{16}")
 
 
 class HistoryEntry(NamedTuple):
-    """A prompt; ``at`` is in milliseconds since the epoch, ``pasted`` are the client's pastes by number."""
+    """A prompt; ``time_ms`` is in milliseconds since the epoch, ``pastes`` are the client's pastes by number."""
 
     session_id: str
     project: str
-    at: int
+    time_ms: int
     text: str
-    pasted: Record
+    pastes: Record
 
     @property
     def is_prompt(self) -> bool:
@@ -64,8 +62,8 @@ class HistoryEntry(NamedTuple):
 
     def text_with_pastes(self, where: Where) -> str:
         """Return the text, including the pastes that the client still has."""
-        return _PASTE.sub(
-            lambda match: _read_paste(mapping(self.pasted, match[1]), where) or match[0],
+        return _PASTE_PLACEHOLDER.sub(
+            lambda match: _read_paste(mapping(self.pastes, match[1]), where) or match[0],
             self.text,
         )
 
@@ -74,8 +72,8 @@ class SessionPrompts(NamedTuple):
     """A session in the history: its first prompt's project, its number of prompts, and its last prompt's time."""
 
     project: str
-    prompts: int
-    last: int
+    prompt_count: int
+    last_time_ms: int
 
 
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
@@ -85,33 +83,37 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
     earlier sessions. Raise OSError if it cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
-        inode, start, check, sessions = _read_note(note_path)
-        has_only_grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(
-            stream, start
-        )
+        inode, start_offset, checksum, sessions = _read_note(note_path)
+        has_only_grown = inode == os.fstat(
+            stream.fileno()
+        ).st_ino and checksum == _compute_checksum(stream, start_offset)
         if not has_only_grown:
-            start, sessions = 0, {}
-        end = start
-        stream.seek(start)
+            start_offset, sessions = 0, {}
+        end_offset = start_offset
+        stream.seek(start_offset)
         for line in stream:
             if not line.endswith(b"\n"):
                 break  # an incomplete line, which is still being written
-            end += len(line)
+            end_offset += len(line)
             if (entry := _parse_entry(parse(line) or {})) is not None:
-                earlier = sessions.get(entry.session_id) or SessionPrompts(entry.project, 0, 0)
-                last = max(earlier.last, entry.at)
-                sessions[entry.session_id] = SessionPrompts(
-                    earlier.project, earlier.prompts + entry.is_prompt, last
+                earlier_prompts = sessions.get(entry.session_id) or SessionPrompts(
+                    entry.project, 0, 0
                 )
-        if not has_only_grown or end - start > MIN_NEW_BYTES:
-            place = {
+                last_time_ms = max(earlier_prompts.last_time_ms, entry.time_ms)
+                sessions[entry.session_id] = SessionPrompts(
+                    earlier_prompts.project,
+                    earlier_prompts.prompt_count + entry.is_prompt,
+                    last_time_ms,
+                )
+        if not has_only_grown or end_offset - start_offset > MIN_NEW_BYTES_TO_SAVE:
+            position_fields = {
                 "inode": os.fstat(stream.fileno()).st_ino,
-                "end": end,
-                "check": _checksum_before(stream, end),
+                "end": end_offset,
+                "check": _compute_checksum(stream, end_offset),
             }
             note = {
-                "version": _VERSION,
-                **place,
+                "version": _NOTE_VERSION,
+                **position_fields,
                 "sessions": {
                     session_id: list(session_prompts)
                     for session_id, session_prompts in sessions.items()
@@ -125,7 +127,7 @@ def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntr
     """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            match = _SESSION.search(line)  # takes a tenth of the time that parsing takes
+            match = _SESSION_FIELD.search(line)  # takes a tenth of the time that parsing takes
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:
@@ -145,23 +147,31 @@ def _parse_entry(record: Record) -> HistoryEntry | None:
         and "\0" not in project
         and bool(text.strip())
     )
-    if not is_valid or not isinstance(timestamp, (int, float)) or not 0 < timestamp < _LATEST_TIME:
+    if (
+        not is_valid
+        or not isinstance(timestamp, (int, float))
+        or not 0 < timestamp < _MAX_TIME_MILLISECONDS
+    ):
         return None
     return HistoryEntry(
         session_id, project, int(timestamp), text, mapping(record, "pastedContents")
     )
 
 
-def _read_paste(pasted: Record, where: Where) -> str:
+def _read_paste(paste: Record, where: Where) -> str:
     """Return the text of a paste, from the entry or from the client's paste folder, or ``""`` if it was deleted."""
-    digest = string(pasted, "contentHash")
-    if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
-        if string(pasted, "type") == "text":
-            return string(pasted, "content")
+    digest = string(paste, "contentHash")
+    if (
+        string(paste, "type") != "text"
+        or string(paste, "content")
+        or not _PASTE_HASH.fullmatch(digest)
+    ):
+        if string(paste, "type") == "text":
+            return string(paste, "content")
         return ""
     try:
         return read_regular(
-            os.path.join(where.config, PASTE_FOLDER, f"{digest}.txt"), MAX_PASTE
+            os.path.join(where.config, PASTES_FOLDER, f"{digest}.txt"), MAX_PASTE_BYTES
         ).decode(errors="replace")
     except OSError:
         return ""
@@ -171,7 +181,7 @@ def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
     """Return the inode, end, checksum and sessions of the last reading, or zeros if there is none."""
     try:
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
-        if note["version"] != _VERSION:
+        if note["version"] != _NOTE_VERSION:
             return 0, 0, 0, {}
         sessions = {}
         for name, fields in note["sessions"].items():
@@ -181,7 +191,9 @@ def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
         return 0, 0, 0, {}
 
 
-def _checksum_before(stream: BinaryIO, end: int) -> int:
-    """Return a checksum of the bytes before ``end``."""
-    start = max(0, end - _CHECKED_BYTES)
-    return zlib.crc32(read_bytes_at(stream.fileno(), end - start, start), end & 0xFFFFFFFF)
+def _compute_checksum(stream: BinaryIO, end_offset: int) -> int:
+    """Return a checksum of the bytes before ``end_offset``."""
+    start = max(0, end_offset - _CHECKSUM_BYTES)
+    return zlib.crc32(
+        read_bytes_at(stream.fileno(), end_offset - start, start), end_offset & 0xFFFFFFFF
+    )

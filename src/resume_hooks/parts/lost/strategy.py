@@ -47,19 +47,19 @@ from resume_hooks.transcripts.head_tail import HeadTail
 if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
-NAME = "prompts"
+AGENT_NAME = "prompts"
 RESTORABLE_FOLDERS = (
     "vault",
     "trash",
 )  # folders in the state folder with an entry for each session that can be restored
 # the number of milliseconds after its last prompt during which a session's transcript may still be
 # created
-FRESH_MILLISECONDS = 60_000
+MAX_RECENT_MILLISECONDS = 60_000
 # cached, because each call makes system calls
 _cached_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
-class PromptsLeft(Claude):
+class LostPrompts(Claude):
     """The sessions of a config home of which only the prompts remain; ``copies`` is the folder for their copies.
 
     The search runs once per process.
@@ -67,7 +67,7 @@ class PromptsLeft(Claude):
     Copies are read like the client's transcripts.
     """
 
-    name = NAME
+    name = AGENT_NAME
     label = "prompts only"
 
     def __init__(self, home: str, copies: str, where: Where) -> None:
@@ -88,16 +88,16 @@ class PromptsLeft(Claude):
         """
         try:
             make_private_folder(self._copies, self._where)
-            lost, grown = self._find_lost_sessions()
-            if not grown:
-                _drop_copies((session.path for session in self._existing_copies()), self._root)
-            return sort_newest_first(self._update_copies(lost))
+            prompts_by_session, has_only_grown = self._find_lost_sessions()
+            if not has_only_grown:
+                _remove_copies((session.path for session in self._list_copies()), self._root)
+            return sort_newest_first(self._update_copies(prompts_by_session))
         except OSError:
             return []
 
     def open_session(self, path: str) -> SessionFile:
         """Return the copy at a path."""
-        return super().open_session(path)._replace(agent=NAME)
+        return super().open_session(path)._replace(agent=AGENT_NAME)
 
     def read_naming_lines(self, path: str) -> bytes:
         """Return the session's title, which is its first prompt."""
@@ -132,57 +132,57 @@ class PromptsLeft(Claude):
         Raise OSError.
         """
         try:
-            prompts_by_session, grown = read_history(
+            prompts_by_session, has_only_grown = read_history(
                 os.path.join(self._copies, READ_STATE_NAME), self._where
             )
         except FileNotFoundError:
             return {}, False
-        present, unseen = self._find_present_sessions()
-        latest_prompt = time.time() * 1000 - FRESH_MILLISECONDS
+        present_ids, unlisted_projects = self._find_present_sessions()
+        latest_prompt = time.time() * 1000 - MAX_RECENT_MILLISECONDS
         return {
             session_id: session_prompts
             for session_id, session_prompts in prompts_by_session.items()
-            if session_prompts.prompts
-            and session_prompts.last < latest_prompt
-            and session_id not in present
-            and _cached_project_key(session_prompts.project) not in unseen
-        }, grown
+            if session_prompts.prompt_count
+            and session_prompts.last_time_ms < latest_prompt
+            and session_id not in present_ids
+            and _cached_project_key(session_prompts.project) not in unlisted_projects
+        }, has_only_grown
 
     def _find_present_sessions(self) -> tuple[set[str], set[str]]:
         """Return the ids of sessions with a transcript or an archived copy.
 
         Also return the names of folders that cannot be listed.
         """
-        ids, unlistable = (
+        present_ids, unlisted_projects = (
             set[str](),
             {os.path.basename(project) for project in session_files.linked_projects(self._where)},
         )
         for restorable in RESTORABLE_FOLDERS:
             with contextlib.suppress(OSError):
-                ids |= set(os.listdir(os.path.join(self._where.state, restorable)))
+                present_ids |= set(os.listdir(os.path.join(self._where.state, restorable)))
         for folder in all_project_folders(self._where):
             try:
-                ids |= {
+                present_ids |= {
                     session_id
                     for name in os.listdir(folder)
                     if (session_id := session_id_from_path(name))
                 }
             except OSError:
-                unlistable.add(os.path.basename(folder))
+                unlisted_projects.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
             os.listdir(self._where.projects)  # OSError: an unlistable folder hides every session
-        return ids, unlistable
+        return present_ids, unlisted_projects
 
-    def _existing_copies(self) -> list[SessionFile]:
+    def _list_copies(self) -> list[SessionFile]:
         """Return the existing copies. Raise OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         copies = []
         for folder in folders:
             for session in session_files.sessions_in(folder):
-                copies.append(session._replace(agent=NAME))
+                copies.append(session._replace(agent=AGENT_NAME))
         return copies
 
-    def _update_copies(self, lost: dict[str, SessionPrompts]) -> list[SessionFile]:
+    def _update_copies(self, prompts_by_session: dict[str, SessionPrompts]) -> list[SessionFile]:
         """Update the copies: write missing and outdated ones, and remove those of sessions that were found again."""
         paths = {
             session_id: os.path.join(
@@ -190,20 +190,24 @@ class PromptsLeft(Claude):
                 _cached_project_key(session_prompts.project),
                 f"{session_id}{TRANSCRIPT_SUFFIX}",
             )
-            for session_id, session_prompts in lost.items()
+            for session_id, session_prompts in prompts_by_session.items()
         }
-        existing = self._existing_copies()
-        outdated = [
-            session.path for session in existing if session.path != paths.get(session.session_id)
+        existing_copies = self._list_copies()
+        outdated_paths = [
+            session.path
+            for session in existing_copies
+            if session.path != paths.get(session.session_id)
         ]
-        _drop_copies(outdated, self._root)
-        current = (session for session in existing if session.path == paths.get(session.session_id))
-        fresh = set()
-        for copy in current:
-            if round(copy.mtime * 1000) == lost[copy.session_id].last:
-                fresh.add(copy.session_id)
+        _remove_copies(outdated_paths, self._root)
+        current_copies = (
+            session for session in existing_copies if session.path == paths.get(session.session_id)
+        )
+        fresh_ids = set()
+        for copy in current_copies:
+            if round(copy.mtime * 1000) == prompts_by_session[copy.session_id].last_time_ms:
+                fresh_ids.add(copy.session_id)
         entries_by_session: dict[str, list[HistoryEntry]] = {
-            session_id: [] for session_id in lost.keys() - fresh
+            session_id: [] for session_id in prompts_by_session.keys() - fresh_ids
         }
         for entry in read_entries(entries_by_session, self._where) if entries_by_session else ():
             if entry.is_prompt:
@@ -211,61 +215,63 @@ class PromptsLeft(Claude):
         for folder in {os.path.dirname(paths[session_id]) for session_id in entries_by_session}:
             remove_stale_temporaries(make_private_folder(folder, self._where))
         for session_id, entries in entries_by_session.items():
-            temporary, modified_ns = (
+            temporary_file, modified_ns = (
                 temporary_path(os.path.dirname(paths[session_id])),
-                lost[session_id].last * 10**6,
+                prompts_by_session[session_id].last_time_ms * 10**6,
             )
             try:
-                create_file(temporary, _copy_lines(entries, self._where), sync=False)
-                os.utime(temporary, ns=(modified_ns, modified_ns))
-                os.replace(temporary, paths[session_id])
+                create_file(temporary_file, _build_copy_lines(entries, self._where), sync=False)
+                os.utime(temporary_file, ns=(modified_ns, modified_ns))
+                os.replace(temporary_file, paths[session_id])
             finally:
-                discard_temporary(temporary)
-        if entries_by_session or outdated:
-            return self._existing_copies()
-        return existing
+                discard_temporary(temporary_file)
+        if entries_by_session or outdated_paths:
+            return self._list_copies()
+        return existing_copies
 
 
 class LostSessions(SessionStore):
     """The lost sessions as a session store. Nothing is read before the first query."""
 
-    def __init__(self, prompts: PromptsLeft) -> None:
+    def __init__(self, prompts: LostPrompts) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
         """Return the projects of the sessions' prompts."""
-        return sorted({_copy_project(session) for session in self._prompts.lost_sessions})
+        return sorted({_read_copy_project(session) for session in self._prompts.lost_sessions})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
         """Return the sessions of these projects, newest first."""
-        wanted = None if projects is None else set(projects)
-        lost = (
+        project_names = None if projects is None else set(projects)
+        lost_sessions = (
             session
             for session in self._prompts.lost_sessions
             if session.session_id.startswith(prefix)
         )
         sessions = []
-        for session in lost:
-            if wanted is None or _copy_project(session) in wanted:
+        for session in lost_sessions:
+            if project_names is None or _read_copy_project(session) in project_names:
                 sessions.append(session)
         return sessions
 
     def find(self, session_id: str) -> SessionFile | None:
         """Return the session with this id, or None."""
         if is_session_id(session_id):
-            lost = self._prompts.lost_sessions
+            lost_sessions = self._prompts.lost_sessions
         else:
-            lost = []
-        return next((session for session in lost if session.session_id == session_id), None)
+            lost_sessions = []
+        return next(
+            (session for session in lost_sessions if session.session_id == session_id), None
+        )
 
 
-def _copy_project(session: SessionFile) -> str:
+def _read_copy_project(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
 
 
-def _drop_copies(paths: Iterable[str], root: str) -> None:
+def _remove_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
@@ -273,24 +279,28 @@ def _drop_copies(paths: Iterable[str], root: str) -> None:
             removal.remove_empty(os.path.dirname(path), root)
 
 
-def _copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
+def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
     """Yield the lines of a copy: a first record, then the prompts. Their ids are the same in every run."""
-    first = entries[0]
-    head = {"type": "agent-session", "agent": NAME, "sessionId": first.session_id}
-    yield orjson.dumps({**head, "file": os.path.join(where.config, HISTORY)}) + b"\n"
+    first_entry = entries[0]
+    first_record = {
+        "type": "agent-session",
+        "agent": AGENT_NAME,
+        "sessionId": first_entry.session_id,
+    }
+    yield orjson.dumps({**first_record, "file": os.path.join(where.config, HISTORY)}) + b"\n"
     parent_id = None
     for number, entry in enumerate(entries):
-        uuid = f"{first.session_id[:24]}{number:012x}"
+        uuid = f"{first_entry.session_id[:24]}{number:012x}"
         record = {
             "parentUuid": parent_id,
             "isSidechain": False,
             "userType": "external",
             "cwd": entry.project,
-            "sessionId": first.session_id,
+            "sessionId": first_entry.session_id,
             "type": "user",
             "message": {"role": "user", "content": entry.text_with_pastes(where)},
             "uuid": uuid,
-            "timestamp": clock.from_milliseconds(entry.at),
+            "timestamp": clock.from_milliseconds(entry.time_ms),
         }
         parent_id = uuid
         yield orjson.dumps(record) + b"\n"
@@ -302,17 +312,17 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
     While a user waits, a large history is not read for the first time. In that case the sentence
     only says that there may be lost sessions.
     """
-    agent = OTHER_AGENT_ROWS.get(NAME)
+    agent = OTHER_AGENT_ROWS.get(AGENT_NAME)
     if agent is None or not agent.has_sessions(where):
         return ""
     if is_user_waiting and not agent.is_quick_to_list(where):
         return "prompts of lost sessions may be left"
-    lost, prompts = agent.load(where).store.sessions(), 0
-    for session in lost:
+    lost_sessions, prompt_count = agent.load(where).store.sessions(), 0
+    for session in lost_sessions:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
-            prompts += sum(1 for _ in stream) - 1
-    if lost:
-        return f"{format_count(prompts, 'prompt')} of {format_count(len(lost), 'lost session')} are left"
+            prompt_count += sum(1 for _ in stream) - 1
+    if lost_sessions:
+        return f"{format_count(prompt_count, 'prompt')} of {format_count(len(lost_sessions), 'lost session')} are left"
     return ""
 
 
@@ -320,7 +330,7 @@ def note_on_earlier_losses(where: Where) -> str:
     """Return a note that is shown once at a session start, or ``""`` if there are no lost sessions."""
     lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
-        return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {NAME}')}"
+        return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {AGENT_NAME}')}"
     return ""
 
 
@@ -330,7 +340,7 @@ def check_lost_prompts(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import ok_finding
 
     if description := describe_lost_prompts(Where()):
-        lists = invocation.shell_command(f"sessions --all --agent {NAME}")
+        lists = invocation.shell_command(f"sessions --all --agent {AGENT_NAME}")
         return ok_finding(
             f"{description}, in history.jsonl; search finds them, {lists} lists them", "found"
         )

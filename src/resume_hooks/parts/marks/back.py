@@ -31,8 +31,8 @@ from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child
 from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.marks.fork_point import parent_remarks
-from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
+from resume_hooks.parts.marks.fork_point import list_parent_remarks
+from resume_hooks.parts.marks.state import Mark, check_not_subagent, consume_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
@@ -54,90 +54,96 @@ from resume_hooks.transcripts.provenance import BackTimes
 from resume_hooks.transcripts.records import USER, Record, message
 from resume_hooks.transcripts.transcript import Transcript
 
-SHOWN_LENGTH = 300
+MAX_GOAL_CHARACTERS = 300
 """The maximum number of characters of a goal or report on a card."""
 
 
-class LeftOutRecords(NamedTuple):
-    """The records that leave the context, ``first`` to ``last``, and the session's name in references to them.
+class OmittedRecords(NamedTuple):
+    """The records that leave the context, and the session's name in references to them.
 
-    ``prompt`` is the id of the first of these prompts for which the client saved the user's files,
-    or ``""``.
+    ``prompt_id`` is the id of the first of these prompts for which the client saved the user's
+    files, or ``""``.
     """
 
     names: TranscriptNames
-    first: int
-    last: int
-    prompt: str
+    first_line: int
+    last_line: int
+    prompt_id: str
 
     @property
-    def span(self) -> str:
+    def range_text(self) -> str:
         """The two references as a range."""
-        first, last = self.names.reference(self.first), self.names.reference(self.last)
-        if first == last:
-            return first
-        return f"{first} to {last}"
+        first_reference, last_reference = (
+            self.names.reference(self.first_line),
+            self.names.reference(self.last_line),
+        )
+        if first_reference == last_reference:
+            return first_reference
+        return f"{first_reference} to {last_reference}"
 
 
 class OpeningFacts(NamedTuple):
-    """The facts in the child's opening: the user's ``report``, and a fork's digest (``found``); either may be ``""``.
+    """The facts in the child's opening. ``report`` and ``fork_digest`` may be ``""``.
 
-    ``left_out`` are the omitted records. ``lost`` explains why the mark cannot be found, or is
-    ``""`` if it was found.
+    ``loss_reason`` explains why the mark cannot be
+    found, or is ``""`` if it was found.
     """
 
     mark: Mark
     report: str
-    left_out: LeftOutRecords | None
-    lost: str
-    found: str
+    omitted_records: OmittedRecords | None
+    loss_reason: str
+    fork_digest: str
 
 
-def opening_for_model(child: Draft, facts: OpeningFacts) -> str:
+def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     """Return the child's opening for the model: its lineage, its position, a fork's findings, and the report."""
-    mark, left_out, lost = facts.mark, facts.left_out, facts.lost
-    since = format_minute(mark.started_at)
-    place_text = f"at a mark that the user set, {since}"
+    mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
+    mark_time = format_minute(mark.started_at)
+    place_text = f"at a mark that the user set, {mark_time}"
     if mark.left:
         place_text = (
-            f"where a fork, the parent session, left {mark.left}, {since}; what the fork "
+            f"where a fork, the parent session, left {mark.left}, {mark_time}; what the fork "
             "found is told below"
         )
     position = f"The conversation above is as it was {place_text}."
-    if lost:
+    if loss_reason:
         position = (
             f"Nothing of the earlier conversation is loaded: {mark.subject.lower()} "
-            f"({since}) can't be found any more"
+            f"({mark_time}) can't be found any more"
         )
-        position += f" ({lost})."
+        position += f" ({loss_reason})."
     lines = [child.block, "", position]
     if mark.goal:
         lines.append(
-            f"The goal from there: {remove_block_markers(collapse_line(mark.goal, SHOWN_LENGTH))}"
+            f"The goal from there: {remove_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
         )
-    if left_out is not None:
-        if lost:
-            location = "It stands"
+    if omitted_records is not None:
+        if loss_reason:
+            mark_location = "It stands"
         else:
-            location = "What followed is not loaded: it stands"
-        reading = f"read {left_out.names.reference(left_out.first)} --after 20"
+            mark_location = "What followed is not loaded: it stands"
+        read_command = (
+            f"read {omitted_records.names.reference(omitted_records.first_line)} --after 20"
+        )
         lines.append(
-            f"{location} in records {left_out.span} of the parent session, within reach of the session-search skill "
-            f"(`{child.command(f'outline {left_out.names.quoted_name}')}`, `{child.command(reading)}`)."
+            f"{mark_location} in records {omitted_records.range_text} of the parent session, within "
+            "reach of the session-search skill "
+            f"(`{child.command(f'outline {omitted_records.names.quoted_name}')}`, `{child.command(read_command)}`)."
         )
     lines.append(
         "Files, git and running processes were not reset: they still have the changes of that work."
     )
-    lines += ["", facts.found] if facts.found else []
+    lines += ["", facts.fork_digest] if facts.fork_digest else []
     lines += ["", REPORT_HEADING, remove_block_markers(facts.report)] if facts.report else []
     return replace_surrogates("\n".join(lines))
 
 
-def opening_for_screen(facts: OpeningFacts) -> str:
+def format_opening_for_screen(facts: OpeningFacts) -> str:
     """Return the child's opening as shown on the screen."""
-    mark, left_out, lost = facts.mark, facts.left_out, facts.lost
+    mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
     if mark.goal:
-        goal = f": {collapse_line(plain_text(mark.goal), SHOWN_LENGTH)}"
+        goal = f": {collapse_line(plain_text(mark.goal), MAX_GOAL_CHARACTERS)}"
     else:
         goal = ""
     first_line = f"**Back** to {format_minute(mark.started_at)}{goal}."
@@ -146,15 +152,15 @@ def opening_for_screen(facts: OpeningFacts) -> str:
         first_line = (
             f"**Back** to where the fork left `{short_id}`, {format_minute(mark.started_at)}."
         )
-    if lost:
+    if loss_reason:
         first_line = (
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
-            f"any more ({lost})."
+            f"any more ({loss_reason})."
         )
-    if left_out:
+    if omitted_records:
         last_line = (
-            f"{'The conversation' if lost else 'What followed'} can be read on demand "
-            f"({left_out.span})."
+            f"{'The conversation' if loss_reason else 'What followed'} can be read on demand "
+            f"({omitted_records.range_text})."
         )
     else:
         last_line = "Nothing had followed it."
@@ -162,26 +168,26 @@ def opening_for_screen(facts: OpeningFacts) -> str:
         [
             first_line,
             *(
-                [f"**Report:** {collapse_line(plain_text(facts.report), SHOWN_LENGTH)}"]
+                [f"**Report:** {collapse_line(plain_text(facts.report), MAX_GOAL_CHARACTERS)}"]
                 if facts.report
                 else []
             ),
-            *(["A digest of what the fork found is loaded."] if facts.found else []),
+            *(["A digest of what the fork found is loaded."] if facts.fork_digest else []),
             f"{last_line} Files, git and processes still have the changes of that work.",
         ]
     )
 
 
-KIND: Final = "back"
+CHILD_KIND: Final = "back"
 
-MAX_REPORT = 500_000
+MAX_REPORT_CHARACTERS = 500_000
 """The maximum number of characters in a report."""
 
-EMPTY_REPORT = "Report cannot be empty."
+EMPTY_REPORT_MESSAGE = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CutPlan(ChildPlan):
+class _ReportPlan(ChildPlan):
     """A child with the records up to the mark, followed by the report."""
 
     report: str
@@ -194,27 +200,27 @@ class _CutPlan(ChildPlan):
 class BackPlan(NamedTuple):
     """The plan for going back.
 
-    The ``child`` contains the records up to the mark. If the mark was ``lost``, it is a fresh
-    session.
+    The ``child`` contains the records up to the mark. If the mark is lost, it is a
+    fresh session.
     """
 
     child: ChildPlan
     mark: Mark
     report: str
-    left_out: LeftOutRecords | None
-    lost: str
+    omitted_records: OmittedRecords | None
+    loss_reason: str
 
 
-def check_report(report: str) -> str:
+def validate_report(report: str) -> str:
     """Return a report without surrounding white space. Raise UsageError if it is empty or too long."""
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
         raise UsageError(
-            EMPTY_REPORT, "Describe in a few lines what you found out, and the outcome."
+            EMPTY_REPORT_MESSAGE, "Describe in a few lines what you found out, and the outcome."
         )
-    if len(report) > MAX_REPORT:
+    if len(report) > MAX_REPORT_CHARACTERS:
         raise UsageError(
-            f"The report has {len(report):,} characters, more than {MAX_REPORT:,}",
+            f"The report has {len(report):,} characters, more than {MAX_REPORT_CHARACTERS:,}",
             (
                 "Nothing is lost: arrow up brings it back. Put the long part into a file and "
                 "name the file in the report."
@@ -234,7 +240,7 @@ def go_back(
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
     with contextlib.ExitStack() as stack:
         if not caller.dry_run:
-            stack.enter_context(use_up_mark(mark))
+            stack.enter_context(consume_mark(mark))
         receipt = caller.write(plan.child)
     return plan, receipt
 
@@ -251,15 +257,17 @@ def plan_back(
     """
     check_not_subagent(session)
     if report.strip() or not mark.left:
-        report = check_report(report)
+        report = validate_report(report)
     else:
         report = ""
-    parent, kept, rest, lost, remarks = _split_at_mark(session, mark)
-    left_out = _find_left_out(parent, rest, mark.record + 1 if lost else None, where)
-    child = agents.draft_child(session, KIND, where, output_dir)
-    findings = ""
+    parent, kept_nodes, omitted_nodes, loss_reason, remarks = _split_at_mark(session, mark)
+    omitted_records = _find_omitted_records(
+        parent, omitted_nodes, mark.record + 1 if loss_reason else None, where
+    )
+    child = agents.draft_child(session, CHILD_KIND, where, output_dir)
+    fork_digest = ""
     if mark.left:
-        if left_out is None:
+        if omitted_records is None:
             raise NoMark(
                 f"Nothing was said in this fork since it left its parent {mark.left}",
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
@@ -268,22 +276,22 @@ def plan_back(
             build_digest(session, where, first_line=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
-        digest_reference = f"{session.session_id}:{left_out.first}"
-        findings = format_opening(
+        digest_reference = f"{session.session_id}:{omitted_records.first_line}"
+        fork_digest = format_opening(
             digest,
             characters_for_tokens(tokens_for_size("", where)),
             record_ref=digest_reference,
             read_command=read_command,
         ).text
-        last = parent.transcript.by_uuid.get(mark.uuid)
-        if last and last.time_ms:
-            left_at = clock.from_milliseconds(last.time_ms)
+        mark_node = parent.transcript.by_uuid.get(mark.uuid)
+        if mark_node and mark_node.time_ms:
+            fork_time = clock.from_milliseconds(mark_node.time_ms)
         else:
-            left_at = mark.started_at
-        remarks = [*remarks, *parent_remarks(session, left_at, where)]
-    facts = OpeningFacts(mark, report, left_out, lost, findings)
-    closing = Closing(opening_for_model(child, facts), opening_for_screen(facts))
-    tokens_after = parent.tokens_sent(list(kept), where) + round(
+            fork_time = mark.started_at
+        remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
+    facts = OpeningFacts(mark, report, omitted_records, loss_reason, fork_digest)
+    closing = Closing(format_opening_for_model(child, facts), format_opening_for_screen(facts))
+    tokens_after = parent.tokens_sent(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.ratio
     )
     sizes = Sizes(parent.context.tokens, tokens_after)
@@ -293,12 +301,12 @@ def plan_back(
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != CLAUDE_NAME:
         child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
-            fresh_opening, [node.uuid for node in kept]
+            fresh_opening, [node.uuid for node in kept_nodes]
         )
-    elif lost:
+    elif loss_reason:
         child_plan = plan_fresh_opening(fresh_opening, opening_lines_of_child(fresh_opening))
     else:
-        transcript_part = parent.transcript.with_chain(kept)
+        transcript_part = parent.transcript.with_chain(kept_nodes)
         body = plan_chain_rewrite(
             child,
             transcript_part,
@@ -311,37 +319,37 @@ def plan_back(
             closing=closing,
             thoughts=frozenset(parent.read_back.thoughts),
         )
-        child_plan = _CutPlan(draft=child, body=body, sizes=sizes, report=closing.text)
+        child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
-    return BackPlan(child_plan, mark, report, left_out, lost)
+    return BackPlan(child_plan, mark, report, omitted_records, loss_reason)
 
 
 class _SplitSession(NamedTuple):
-    """A session split at a mark: the records before and after it, why the former are ``lost``, and remarks."""
+    """A session split at a mark: the records before and after it, why the former are lost, and remarks."""
 
     parent: ParentScan
-    kept: Sequence[Node]
-    rest: Sequence[Node]
-    lost: str
+    kept_nodes: Sequence[Node]
+    omitted_nodes: Sequence[Node]
+    loss_reason: str
     remarks: list[str]
 
 
 def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
-    if mark.left and (conversation_at_mark := _conversation_at_mark(session, mark)):
+    if mark.left and (conversation_at_mark := _split_conversation_at_mark(session, mark)):
         return conversation_at_mark
     parent = scan_parent(session)
     nodes = linearize_chain(parent.transcript.chain).nodes
-    kept, lost, remarks = _records_to_mark(parent.transcript, mark)
-    if lost and not mark.left:
-        conversation = _conversation_at_mark(session, mark)
+    kept_nodes, loss_reason, remarks = _select_nodes_to_mark(parent.transcript, mark)
+    if loss_reason and not mark.left:
+        conversation = _split_conversation_at_mark(session, mark)
     else:
         conversation = None
     return conversation or _SplitSession(
-        parent, kept, nodes[0 if lost else len(kept) :], lost, remarks
+        parent, kept_nodes, nodes[0 if loss_reason else len(kept_nodes) :], loss_reason, remarks
     )
 
 
-def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | None:
+def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | None:
     """Return the conversation up to a mark that a compaction may have removed from the live chain.
 
     Return None if it is gone.
@@ -354,40 +362,44 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | N
         return None
     if cut is None or not any(node.is_message for node in cut.nodes):
         return None
-    later = []
+    later_nodes = []
     for node in parent.transcript.nodes:
         if node.number > cut.last.number and not node.sidechain:
-            later.append(node)
-    return _SplitSession(parent, cut.nodes, later, "", list(cut.remarks))
+            later_nodes.append(node)
+    return _SplitSession(parent, cut.nodes, later_nodes, "", list(cut.remarks))
 
 
-def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node], str, list[str]]:
+def _select_nodes_to_mark(
+    transcript: Transcript, mark: Mark
+) -> tuple[Sequence[Node], str, list[str]]:
     """Return the records up to the mark, or the reason why they are lost, and remarks for the user."""
     linear = linearize_chain(transcript.chain)
-    count = next((count for count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0)
-    kept = linear.nodes[: largest_valid_count(linear, count)]
-    if not any(node.is_message for node in kept):
-        lost = _why_lost(transcript, mark, count)
+    node_count = next(
+        (node_count for node_count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0
+    )
+    kept_nodes = linear.nodes[: largest_valid_count(linear, node_count)]
+    if not any(node.is_message for node in kept_nodes):
+        loss_reason = _explain_loss(transcript, mark, node_count)
         return (
             (),
-            lost,
+            loss_reason,
             [
                 (
-                    f"{mark.subject} can't be found any more ({lost}): the new session holds "
+                    f"{mark.subject} can't be found any more ({loss_reason}): the new session holds "
                     "the report alone."
                 )
             ],
         )
-    is_moved = any(node.is_message for node in linear.nodes[len(kept) : count])
+    is_moved = any(node.is_message for node in linear.nodes[len(kept_nodes) : node_count])
     return (
-        kept,
+        kept_nodes,
         "",
         ["The cut is a little before the mark, so that no tool call is split."] if is_moved else [],
     )
 
 
-def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
-    if count:
+def _explain_loss(transcript: Transcript, mark: Mark, node_count: int) -> str:
+    if node_count:
         return "a tool call there has no result"
     chain = transcript.chain
     marked_node = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
@@ -403,23 +415,29 @@ def _why_lost(transcript: Transcript, mark: Mark, count: int) -> str:
     return "it is on an abandoned branch"
 
 
-def _find_left_out(
-    parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where
-) -> LeftOutRecords | None:
+def _find_omitted_records(
+    parent: ParentScan, nodes: Sequence[Node], first_omitted_line: int | None, where: Where
+) -> OmittedRecords | None:
     """Return the records that are not in the child, or None if they contain no conversation.
 
-    If a compaction removed the records after the mark from ``nodes``, ``after`` is the first of
-    them.
+    If a compaction removed the records after the mark from ``nodes``, ``first_omitted_line`` is the
+    first of them.
     """
     if not any(node.is_in_conversation for node in nodes):
         return None
-    numbers = [node.number for node in nodes]
-    with_files = set()
+    line_numbers = [node.number for node in nodes]
+    prompts_with_files = set()
     for snapshot in parent.survey.snapshots:
-        with_files.add(snapshot.message)
-    prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
-    first = min(numbers) if after is None else min(*numbers, after)
-    return LeftOutRecords(names_of_transcript(parent.session, where), first, max(numbers), prompt)
+        prompts_with_files.add(snapshot.message)
+    prompt = next(
+        (node.uuid for node in nodes if node.prompt and node.uuid in prompts_with_files), ""
+    )
+    first_line = (
+        min(line_numbers) if first_omitted_line is None else min(*line_numbers, first_omitted_line)
+    )
+    return OmittedRecords(
+        names_of_transcript(parent.session, where), first_line, max(line_numbers), prompt
+    )
 
 
 class _EndingWatcher:

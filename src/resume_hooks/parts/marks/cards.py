@@ -12,116 +12,123 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.hooks.confirmations import QUESTION_SECONDS
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS, NOTHING_CHANGED_TEXT, refusal_card
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.parts.marks.state import NO_MARK, Mark, PlacedMark
+from resume_hooks.parts.marks.state import NO_MARK_MESSAGE, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
 if TYPE_CHECKING:  # so that setting a mark does not import the code that plans a child
-    from resume_hooks.parts.marks.back import BackPlan, LeftOutRecords
+    from resume_hooks.parts.marks.back import BackPlan, OmittedRecords
 
-_CONVERSATION_ONLY = (
+_UNCHANGED_FILES_NOTE = (
     "that brings back the conversation up to here; files, git and processes stay as they are"
 )
 _INPUT_BOX_NOTE = (
     "if the input box still holds the command: one Ctrl+C clears it, a second one quits"
 )
-_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
+_AGE_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
-def set_card(
+def format_set_card(
     placed_mark: PlacedMark, trigger: Trigger, *, has_replaced: bool, is_already_set: bool
 ) -> str:
     """Return the card of ``>mark``: the new mark, and how to go back to it."""
-    slash = trigger.is_slash
+    is_slash_command = trigger.is_slash
     if is_already_set:
         action = "already set here"
     elif has_replaced:
         action = "replaced"
     else:
         action = "set"
-    mark_lines = list(_mark_lines(placed_mark.mark))
-    if placed_mark.unfinished and not is_already_set:
+    mark_lines = list(_format_mark(placed_mark.mark))
+    if placed_mark.is_step_unfinished and not is_already_set:
         mark_lines.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the input box, but while the model works it ends the turn.
-    if placed_mark.unfinished and not slash:
-        keys = "go on once the answer ends"
+    if placed_mark.is_step_unfinished and not is_slash_command:
+        key_hint = "go on once the answer ends"
     else:
-        keys = "go on"
-    if not slash and not placed_mark.unfinished:
-        last = "Set. Text in box? Ctrl+C once."
+        key_hint = "go on"
+    if not is_slash_command and not placed_mark.is_step_unfinished:
+        closing_text = "Set. Text in box? Ctrl+C once."
     else:
-        last = f"{'' if slash else 'Set. '}{keys.capitalize()}."
-    box = [f"  {_INPUT_BOX_NOTE}"] if not slash and not placed_mark.unfinished else []
+        closing_text = f"{'' if is_slash_command else 'Set. '}{key_hint.capitalize()}."
+    input_box_lines = (
+        [f"  {_INPUT_BOX_NOTE}"]
+        if not is_slash_command and not placed_mark.is_step_unfinished
+        else []
+    )
     lines = [
-        f"mark {action}{'' if slash else f' · {keys}'}",
+        f"mark {action}{'' if is_slash_command else f' · {key_hint}'}",
         "",
         *(f"  {line}" for line in mark_lines),
         "",
         f"  back to here   {trigger.name('back')} what you found out",
-        f"  {_CONVERSATION_ONLY}",
-        *box,
+        f"  {_UNCHANGED_FILES_NOTE}",
+        *input_box_lines,
         "",
-        last,
+        closing_text,
     ]
     return "\n".join(lines)
 
 
-def question_card(active: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
+def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
     """Return the card of a second ``>mark``: the active mark, and how to replace it.
 
     If the mark cannot be replaced, ``storage_error`` is the reason.
     """
-    yes = f"{trigger.name('mark')} yes"
+    confirm_command = f"{trigger.name('mark')} yes"
     if goal:
         goal_lines = [f"new goal: {collapse_line(plain_text(goal), MAX_TITLE_COLUMNS * 2)}"]
     else:
         goal_lines = []
-    replace_lines = [storage_error or f"replace it by one here    {yes}"]
+    replace_lines = [storage_error or f"replace it by one here    {confirm_command}"]
     lines = [
-        f"mark not set · another is active, set {age_of_mark(active)}",
+        f"mark not set · another is active, set {format_mark_age(active_mark)}",
         "",
-        *(f"  {line}" for line in (*_mark_lines(active, its=True), *goal_lines)),
+        *(f"  {line}" for line in (*_format_mark(active_mark, with_its=True), *goal_lines)),
         "",
         *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name('back')} what you found out",
         "",
         NOTHING_CHANGED_TEXT
         if storage_error
-        else f"{'Replace' if trigger.is_slash else 'To replace it'}: {yes}",
+        else f"{'Replace' if trigger.is_slash else 'To replace it'}: {confirm_command}",
     ]
     return "\n".join(lines)
 
 
-def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str:
+def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_question: bool) -> str:
     """Return the card of ``>mark cancel``, which discards an open question or, if there is none, the mark."""
-    if active is None:
-        return refusal_card(NO_MARK, last_line=f"To set one: {trigger.name('mark')} [goal]")
-    action = "stays" if asked else "forgotten"
+    if active_mark is None:
+        return refusal_card(NO_MARK_MESSAGE, last_line=f"To set one: {trigger.name('mark')} [goal]")
+    action = "stays" if had_question else "forgotten"
     return "\n".join(
         [
-            f"mark {action}, set {age_of_mark(active)}",
-            *(f"  {line}" for line in _mark_lines(active)),
+            f"mark {action}, set {format_mark_age(active_mark)}",
+            *(f"  {line}" for line in _format_mark(active_mark)),
         ]
     )
 
 
-def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
+def format_unasked_card(active_mark: Mark | None, trigger: Trigger, *, is_expired: bool) -> str:
     """Return the card of a yes without an open question."""
-    if expired:
-        why = f"the question is older than {QUESTION_SECONDS // 60} minutes"
+    if is_expired:
+        reason = f"the question is older than {QUESTION_SECONDS // 60} minutes"
     else:
-        why = "no question about a mark is open"
-    words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
-    if active is None:
-        return refusal_card(words, f"  {NO_MARK}", last_line=f"First: {typed}")
-    described = "\n".join(
+        reason = "no question about a mark is open"
+    words, commands = f"there is nothing to confirm: {reason}", f"{trigger.name('mark')} [goal]"
+    if active_mark is None:
+        return refusal_card(words, f"  {NO_MARK_MESSAGE}", last_line=f"First: {commands}")
+    mark_text = "\n".join(
         f"  {line}"
-        for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
+        for line in (
+            f"a mark is active, set {format_mark_age(active_mark)}:",
+            *_format_mark(active_mark),
+        )
     )
-    return refusal_card(words, described, last_line=f"Replace: {typed}")
+    return refusal_card(words, mark_text, last_line=f"Replace: {commands}")
 
 
-def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
+def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: its content, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,
@@ -129,77 +136,77 @@ def back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
         if back_plan.mark.goal
         else "",
     )
-    place_text = f"back to the mark, set {age_of_mark(mark)}{goal}"
+    place_text = f"back to the mark, set {format_mark_age(mark)}{goal}"
     if mark.left:
         place_text = f"back to where this fork left {mark.left}; what it found is told there"
-    elif back_plan.lost:
+    elif back_plan.loss_reason:
         place_text = f"the report alone: not {place_text}"
     facts = [place_text]
     if back_plan.report:
         facts.append(
             f"report: {collapse_line(plain_text(back_plan.report), MAX_TITLE_COLUMNS * 2)}"
         )
-    facts.extend(untouched_lines(receipt, back_plan.left_out))
+    facts.extend(list_unchanged_parts(receipt, back_plan.omitted_records))
     return tuple(facts)
 
 
-def untouched_lines(
-    receipt: Receipt, left_out: LeftOutRecords | None, old_session: str = "this one"
+def list_unchanged_parts(
+    receipt: Receipt, omitted_records: OmittedRecords | None, old_session: str = "this one"
 ) -> list[str]:
     """Return lines about what stays unchanged when going back, and how to restore files.
 
     ``old_session`` names the old session.
     """
     facts = ["files, git and processes stay as they are"]
-    if left_out is None:
+    if omitted_records is None:
         return facts
-    if left_out.prompt:
+    if omitted_records.prompt_id:
         facts[0] += "; to bring files back, in a shell (it asks first):"
         facts.append(
-            f"    {shell_command(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}"
+            f"    {shell_command(f'rewind-files {receipt.parent_session_id} --to {omitted_records.prompt_id}')}"
         )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
-    return [f"not in the new session, still in {old_session}: {left_out.span}", *facts]
+    return [f"not in the new session, still in {old_session}: {omitted_records.range_text}", *facts]
 
 
-def existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
+def list_existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
     """Return lines about the child of the last ``>back``, which used up the mark.
 
     A slash command was typed again, so its text is a new report. A ``>`` command may be a stray
     Enter, and is still in the input box.
     """
-    facts = [f"{NO_MARK} The last {trigger.name('back')} used it."]
+    facts = [f"{NO_MARK_MESSAGE} The last {trigger.name('back')} used it."]
     if trigger.is_slash and trigger.text:
         facts.append(f"Your new report was not used: {trigger.text}")
     return tuple(facts)
 
 
-def no_mark_card(trigger: Trigger) -> str:
+def format_no_mark_card(trigger: Trigger) -> str:
     """Return the card of a ``>back`` without a mark."""
     return refusal_card(
-        NO_MARK,
+        NO_MARK_MESSAGE,
         trigger.text and f"  Your text: {trigger.text}",
         last_line=f"First: {trigger.name('mark')} [goal]",
     )
 
 
-def age_of_mark(mark: Mark) -> str:
+def format_mark_age(mark: Mark) -> str:
     """Return the age of a mark in its largest unit."""
     set_at = clock.parse_timestamp(mark.started_at)
     if set_at:
         seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds()))
     else:
         seconds = 0
-    for name, size in _UNITS:
-        if count := seconds // size:
-            return f"{count} {name}{'s' * (count > 1)} ago"
+    for name, unit_seconds in _AGE_UNITS:
+        if unit_count := seconds // unit_seconds:
+            return f"{unit_count} {name}{'s' * (unit_count > 1)} ago"
     return "just now"
 
 
-def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
+def _format_mark(mark: Mark, *, with_its: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * its}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
+        goal = f"{'its ' * with_its}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -20,7 +20,7 @@ from resume_hooks.transcripts.records import Record, mapping
 from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK: Final = "fork"
-COPY_KINDS = frozenset({"trim", "untrim"})
+COPYING_KINDS = frozenset({"trim", "untrim"})
 """The kinds of children that contain every record of their parent, so that their parent's mark also applies to them."""
 
 
@@ -34,42 +34,53 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """
     family = Family(where)
     parent = ancestor = family.find_parent(session.path)
-    while ancestor is not None and ancestor.kind in COPY_KINDS:
+    while ancestor is not None and ancestor.kind in COPYING_KINDS:
         if (mark := state.wait_for_mark(ancestor.session_id)) is not None:
             return mark
         path = family.locate(ancestor, session.path)
         ancestor = family.find_parent(path) if path else None
     if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
         return None
-    copied: list[Node] = []
+    copied_nodes: list[Node] = []
 
-    def watch(_: Line, record: Record, node: Node | None) -> None:
+    def collect_copies(_: Line, record: Record, node: Node | None) -> None:
         if node is not None and mapping(record, "forkedFrom").get("sessionId") == parent.session_id:
-            copied.append(node)
+            copied_nodes.append(node)
 
-    nodes = scan_transcript(session.path, observers=[watch]).nodes
-    if not copied and (path := family.locate(parent, session.path)):
+    nodes = scan_transcript(session.path, observers=[collect_copies]).nodes
+    if not copied_nodes and (path := family.locate(parent, session.path)):
         parent_records = scan_transcript(readable_session(path, where).path).by_uuid
-        copied = [node for node in nodes if node.uuid in parent_records]
-    last = next((node for node in reversed(copied) if node.is_message and not node.sidechain), None)
-    if last is None:
+        copied_nodes = [node for node in nodes if node.uuid in parent_records]
+    last_shared_node = next(
+        (node for node in reversed(copied_nodes) if node.is_message and not node.sidechain), None
+    )
+    if last_shared_node is None:
         raise NoMark(
             f"Nothing tells where this fork left its parent {parent.session_id}",
             f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
         )
-    left_at = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(last.time_ms or 0)
-    return Mark(session.session_id, last.uuid, last.number, "", left_at, parent.session_id)
+    fork_time = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(
+        last_shared_node.time_ms or 0
+    )
+    return Mark(
+        session.session_id,
+        last_shared_node.uuid,
+        last_shared_node.number,
+        "",
+        fork_time,
+        parent.session_id,
+    )
 
 
-def parent_remarks(session: SessionFile, left_at: str, where: Where) -> list[str]:
-    """Return remarks for the user if the parent has records that are newer than the fork, made at ``left_at``."""
+def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> list[str]:
+    """Return remarks for the user if the parent has records that are newer than the fork, made at ``fork_time``."""
     family = Family(where)
     parent = family.find_parent(session.path)
     path = family.locate(parent, session.path) if parent else None
     if (
         parent is None
         or path is None
-        or not has_later_records(agent_of_path(path, where).read_ends(path), left_at)
+        or not has_later_records(agent_of_path(path, where).read_ends(path), fork_time)
     ):
         return []
     commands = (

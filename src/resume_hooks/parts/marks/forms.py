@@ -8,15 +8,15 @@ from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictMode
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.state import Mark
 
-marked = CommonFields[Mark]()
-returned = CommonFields[BackPlan]()
+mark_field = CommonFields[Mark]()
+back_field = CommonFields[BackPlan]()
 
 
 class MarkRow(StrictModel):
     """A mark in a session."""
 
     uuid: str = Field(description="the last record before it")
-    reference: str = marked(
+    reference: str = mark_field(
         lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line"
     )
     goal: str
@@ -39,22 +39,32 @@ class MarkSchema(StrictModel):
 class BackFacts(StrictModel):
     """The point to which ``back`` returns, and the omitted records."""
 
-    mark: str = returned(
+    mark: str = back_field(
         lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"
     )
-    goal: str = returned(lambda to: to.mark.goal)
-    started_at: str = returned(lambda to: to.mark.started_at)
-    left: str | None = returned(
+    goal: str = back_field(lambda to: to.mark.goal)
+    started_at: str = back_field(lambda to: to.mark.started_at)
+    left: str | None = back_field(
         lambda to: to.mark.left or None, "for a fork: the parent session that it left"
     )
-    resolved: bool = returned(lambda to: not to.lost, "false: the child only has the report")
-    report_characters: int = returned(lambda to: len(to.report))
-    first_left_out: str | None = returned(
-        lambda to: f"{to.left_out.names.full}:{to.left_out.first}" if to.left_out else None,
+    resolved: bool = back_field(
+        lambda to: not to.loss_reason, "false: the child only has the report"
+    )
+    report_characters: int = back_field(lambda to: len(to.report))
+    first_left_out: str | None = back_field(
+        lambda to: (
+            f"{to.omitted_records.names.full}:{to.omitted_records.first_line}"
+            if to.omitted_records
+            else None
+        ),
         "reference; null if nothing followed the mark",
     )
-    last_left_out: str | None = returned(
-        lambda to: f"{to.left_out.names.full}:{to.left_out.last}" if to.left_out else None
+    last_left_out: str | None = back_field(
+        lambda to: (
+            f"{to.omitted_records.names.full}:{to.omitted_records.last_line}"
+            if to.omitted_records
+            else None
+        )
     )
 
 

@@ -22,18 +22,18 @@ from resume_hooks.transcripts.linearize import largest_valid_count, linearize_ch
 from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
-NO_MARK = "No active mark."
-OTHER_BACK_RUNS = "Another prompt is going back in this session right now"
+NO_MARK_MESSAGE = "No active mark."
+OTHER_BACK_MESSAGE = "Another prompt is going back in this session right now"
 
-KEEP_SECONDS = 60 * 86_400
+MARK_LIFETIME_SECONDS = 60 * 86_400
 """Seconds after which a mark is removed; the client deletes sessions after 30 days."""
 
-MAX_UUID = 200
+MAX_UUID_CHARACTERS = 200
 """The maximum number of characters in a record's id."""
 
-_PREFIX = "mark-"
+_NOTE_PREFIX = "mark-"
 
-MAX_GOAL = 4_000
+MAX_GOAL_CHARACTERS = 4_000
 """The maximum number of characters in a goal."""
 
 
@@ -67,15 +67,18 @@ def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
 
     Return no remarks, because the user needs none.
     """
-    hook_state.consume_note(f"{_PREFIX}{session_id}.json")
+    hook_state.consume_note(f"{_NOTE_PREFIX}{session_id}.json")
     return []
 
 
 class PlacedMark(NamedTuple):
-    """A mark at the current end of a session; ``unfinished`` is true if the model has started a step after it."""
+    """A mark at the current end of a session.
+
+    ``is_step_unfinished`` is true if the model has started a step after it.
+    """
 
     mark: Mark
-    unfinished: bool
+    is_step_unfinished: bool
 
 
 def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
@@ -86,28 +89,31 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
     goal.
     """
     goal = replace_surrogates(goal.strip())
-    if len(goal) > MAX_GOAL:
+    if len(goal) > MAX_GOAL_CHARACTERS:
         raise UsageError(
-            f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}",
+            f"The goal has {len(goal):,} characters, more than {MAX_GOAL_CHARACTERS:,}",
             "Describe in one line what you want to try.",
         )
     check_not_subagent(session)
     transcript, _ = scan_live_part(session.path, lambda: ())
     linear = linearize_chain(transcript.chain)
-    spoken = [node for node in linear.nodes if node.is_message]
-    complete = []
+    spoken_nodes = [node for node in linear.nodes if node.is_message]
+    complete_nodes = []
     for node in linear.nodes[: largest_valid_count(linear, len(linear.nodes))]:
         if node.is_message:
-            complete.append(node)
-    messages = [node for node in spoken if node.is_in_conversation]
-    if not complete or not messages:
+            complete_nodes.append(node)
+    said_nodes = [node for node in spoken_nodes if node.is_in_conversation]
+    if not complete_nodes or not said_nodes:
         raise NothingToMark(
             "There is nothing to mark: this session has no conversation yet",
             "Send a prompt first.",
         )
-    leaf = complete[-1]
+    leaf = complete_nodes[-1]
     mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
-    return PlacedMark(mark, unfinished=len(complete) < len(spoken) or messages[-1].kind == USER)
+    return PlacedMark(
+        mark,
+        is_step_unfinished=len(complete_nodes) < len(spoken_nodes) or said_nodes[-1].kind == USER,
+    )
 
 
 def check_not_subagent(session: SessionFile) -> None:
@@ -118,7 +124,7 @@ def check_not_subagent(session: SessionFile) -> None:
 
 def save_mark(mark: Mark) -> None:
     """Save a mark as the session's only one. Raise WriteFailed."""
-    hook_state.sweep_notes(_PREFIX, KEEP_SECONDS)
+    hook_state.sweep_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
@@ -135,10 +141,15 @@ def find_mark(session_id: str) -> Mark | None:
     if (
         note.get("session_id") != session_id
         or not isinstance(uuid, str)
-        or not 0 < len(uuid) <= MAX_UUID
+        or not 0 < len(uuid) <= MAX_UUID_CHARACTERS
     ):
         return None
-    if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
+    if (
+        type(record) is not int
+        or record < 0
+        or not isinstance(goal, str)
+        or len(goal) > MAX_GOAL_CHARACTERS
+    ):
         return None
     started_at = clock.normalize_timestamp(time)
     if started_at:
@@ -158,7 +169,7 @@ def wait_for_mark(session_id: str) -> Mark | None:
 
 
 @contextlib.contextmanager
-def use_up_mark(mark: Mark) -> Iterator[None]:
+def consume_mark(mark: Mark) -> Iterator[None]:
     """Use up a mark if the block succeeds. The point where a fork left its parent is never used up.
 
     Raise NoMark if it is no longer the session's mark, or if another ``back`` is using it.
@@ -168,10 +179,10 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         return
     name = _note_name(mark.session_id)
     if not hook_state.claim_note(name):
-        raise NoMark(OTHER_BACK_RUNS, "Wait a moment.")
+        raise NoMark(OTHER_BACK_MESSAGE, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
-            raise NoMark(NO_MARK, "It was used or replaced in the meantime.")
+            raise NoMark(NO_MARK_MESSAGE, "It was used or replaced in the meantime.")
         yield
         hook_state.consume_note(name)
     finally:
@@ -179,4 +190,4 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
 
 
 def _note_name(session_id: str) -> str:
-    return f"{_PREFIX}{session_id}.json"
+    return f"{_NOTE_PREFIX}{session_id}.json"

@@ -23,10 +23,10 @@ PART = Part(
     ),
     checks=(Check("copies", "copies:check_copies", before="giants"),),
     answers=(
-        Answer(questions.homes_of_session, "find_moved_repo:homes_of_session"),
-        Answer(questions.note_on_session, "copies:copies_note"),
-        Answer(questions.line_at_start_in_new_folder, "rehome:line_at_start"),
-        Answer(questions.line_of_new_folder, "rehome:line_of_new_folder"),
-        Answer(questions.note_on_other_sessions, "rehome:note_on_other_sessions"),
+        Answer(questions.homes_of_session, "find_moved_repo:find_session_homes"),
+        Answer(questions.note_on_session, "copies:format_copies_note"),
+        Answer(questions.line_at_start_in_new_folder, "rehome:format_start_line"),
+        Answer(questions.line_of_new_folder, "rehome:format_background_line"),
+        Answer(questions.note_on_other_sessions, "rehome:format_other_sessions_note"),
     ),
 )

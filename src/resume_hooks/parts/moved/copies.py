@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 
 class SessionCopies(NamedTuple):
-    """The copy to keep, and the other copies; ``missing`` is the number of their records that it lacks."""
+    """The copy to keep, and the other copies.
 
-    kept: SessionFile
-    others: tuple[SessionFile, ...]
-    missing: int
+    ``missing_record_count`` is the number of records that only the others have.
+    """
+
+    copy_to_keep: SessionFile
+    other_copies: tuple[SessionFile, ...]
+    missing_record_count: int
 
 
-def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
+def find_duplicate_sessions(where: Where) -> list[list[SessionFile]]:
     """Return the copies of each session that is in several project folders, newest first."""
     copies = defaultdict[str, list[SessionFile]](list)
     for session in all_sessions(where):
@@ -40,7 +43,7 @@ def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
     return folders
 
 
-def copies_note(session_id: str, where: Where) -> str:
+def format_copies_note(session_id: str, where: Where) -> str:
     """Return a note with the remedy if a session is in several folders, or ``""`` otherwise."""
     copies = all_sessions(where, session_id)
     if len(copies) < 2:
@@ -53,7 +56,7 @@ def copies_note(session_id: str, where: Where) -> str:
 
 
 def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
-    """Choose the copy to keep: ``named_copy`` if the user named it ``resolve_path``, else the one with every record.
+    """Choose the copy to keep: ``named_copy`` if the user gave its path, or else the copy with every record.
 
     Raise UsageError if the session has only one copy, and ResumeHooksError if each copy has records
     that the others lack.
@@ -67,10 +70,10 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
     records_by_path = {}
     for copy in copies:
         records_by_path[copy.path] = {node.uuid for node in scan_transcript(copy.path).nodes}
-    everything = set().union(*records_by_path.values())
+    all_ids = set().union(*records_by_path.values())
     missing_counts = {}
     for path, uuids in records_by_path.items():
-        missing_counts[path] = len(everything - uuids)
+        missing_counts[path] = len(all_ids - uuids)
     copy_to_keep = (
         named_copy
         if by_path
@@ -86,8 +89,8 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
             "Name the one to keep by its path. To keep the records of another one: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
-    others = tuple(copy for copy in copies if copy.path != copy_to_keep.path)
-    return SessionCopies(copy_to_keep, others, missing_counts[copy_to_keep.path])
+    other_copies = tuple(copy for copy in copies if copy.path != copy_to_keep.path)
+    return SessionCopies(copy_to_keep, other_copies, missing_counts[copy_to_keep.path])
 
 
 def check_copies(_: str) -> Finding:
@@ -97,14 +100,16 @@ def check_copies(_: str) -> Finding:
         problem_finding,
     )  # only needed by doctor
 
-    sessions = sessions_in_several_folders(Where())
-    if not sessions:
+    duplicate_sessions = find_duplicate_sessions(Where())
+    if not duplicate_sessions:
         return ok_finding("every session is in one project folder")
-    session_id = sessions[0][0].session_id
-    others_text = f", and {len(sessions) - 1:,} more" if len(sessions) > 1 else ""
+    session_id = duplicate_sessions[0][0].session_id
+    others_text = (
+        f", and {len(duplicate_sessions) - 1:,} more" if len(duplicate_sessions) > 1 else ""
+    )
     remedy = f"To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
     problem = (
-        f"{session_id} is in {len(sessions[0])} project folders{others_text}, and clients since 2.1.223 can't resume "
-        "it from any other folder"
+        f"{session_id} is in {len(duplicate_sessions[0])} project folders{others_text}, and "
+        "clients since 2.1.223 can't resume it from any other folder"
     )
     return problem_finding(problem, remedy, "found")

@@ -24,33 +24,33 @@ from resume_hooks.system.git_worktrees import list_worktrees, main_checkout
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
-TAIL_BYTES = 4 * 1024 * 1024
+READ_TAIL_BYTES = 4 * 1024 * 1024
 """The number of bytes at the end of a transcript that are searched for traces."""
 
-GIT_SECONDS = 2.0
+MAX_GIT_SECONDS = 2.0
 """The maximum total number of seconds for all git commands."""
 
-GIT_QUERY_SECONDS = 0.3
+MAX_GIT_QUERY_SECONDS = 0.3
 """The maximum number of seconds for one git command."""
 
-MOST_SUGGESTED = 5
+MAX_SUGGESTIONS = 5
 """The maximum number of suggested folders."""
 
-MOST_FOLDERS = 300
+MAX_FOLDERS = 300
 """The maximum number of folders to examine."""
 
-MOST_SIBLINGS = 100
+MAX_SIBLINGS = 100
 """The maximum number of siblings of the missing folder to examine."""
 
-MOST_TRACES = 200
+MAX_TRACES = 200
 """The maximum number of commits to search for. The same maximum applies to files."""
 
-_COMMIT = re.compile(
+_COMMIT_ID = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
 """A commit in the output of ``git commit``, or a full commit id."""
 
-_FILE = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
+_FILE_PATH_FIELD = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
 class Traces(NamedTuple):
@@ -61,18 +61,18 @@ class Traces(NamedTuple):
     files: tuple[str, ...]
 
 
-def homes_of_session(
+def find_session_homes(
     path: str, folder: str, current_folder: str, where: Where
 ) -> list[MovedFolder]:
     """Return the likely new paths of the missing ``folder`` of the session at ``path``, best first."""
-    known_folders = session_folders(session.path for session in all_sessions(where))
+    known_folders = list_session_folders(session.path for session in all_sessions(where))
     candidates = [
         current_folder,
         *main_checkout(folder, where),
-        *sibling_folders(folder),
+        *list_sibling_folders(folder),
         *known_folders,
     ]
-    return find_likely_folders(read_traces(path, folder), candidates, where)[:MOST_SUGGESTED]
+    return find_likely_folders(read_traces(path, folder), candidates, where)[:MAX_SUGGESTIONS]
 
 
 def read_traces(path: str, folder: str) -> Traces:
@@ -81,11 +81,11 @@ def read_traces(path: str, folder: str) -> Traces:
     Raise SessionNotFound if it cannot be read.
     """
     with open_transcript(path) as stream:
-        stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
-        text = stream.read(TAIL_BYTES)
-    commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT.finditer(text))
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - READ_TAIL_BYTES))
+        text = stream.read(READ_TAIL_BYTES)
+    commits = dict.fromkeys((m.group(1) or m.group(2)).decode() for m in _COMMIT_ID.finditer(text))
     start, files = folder.rstrip(os.sep) + os.sep, dict[str, None]()
-    for match in _FILE.finditer(text):
+    for match in _FILE_PATH_FIELD.finditer(text):
         with contextlib.suppress(ValueError):
             file_path = str(json.loads(match[1]))
             if file_path.startswith(start) and "\0" not in file_path:
@@ -93,26 +93,28 @@ def read_traces(path: str, folder: str) -> Traces:
                 if not relative.startswith(".."):  # skip a path that leads outside the folder
                     files[relative] = None
     return Traces(
-        folder, tuple(reversed(commits))[:MOST_TRACES], tuple(reversed(files))[:MOST_TRACES]
+        folder, tuple(reversed(commits))[:MAX_TRACES], tuple(reversed(files))[:MAX_TRACES]
     )
 
 
 def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
     """Return the ``folders``, or their worktrees, for which there is evidence, best first."""
-    deadline = time.monotonic() + GIT_SECONDS
-    old = canonical_path(traces.folder)
-    likely = []
-    for root, worktree in _candidate_roots(folders, old, main_checkout(old, where)):
-        folder = _find_place_in_repository(root, old, traces.files)
+    deadline = time.monotonic() + MAX_GIT_SECONDS
+    old_folder = canonical_path(traces.folder)
+    likely_folders = []
+    for root, worktree in _find_candidate_roots(
+        folders, old_folder, main_checkout(old_folder, where)
+    ):
+        folder = _find_old_folder(root, old_folder, traces.files)
         if traces.commits:
             commits = _find_commits(root, traces.commits, where, deadline)
         else:
             commits = ()
-        files = _count_files_in(folder, traces.files)
+        files = _count_existing_files(folder, traces.files)
         has_enough_files = 2 * files >= len(traces.files) > 0
         if commits or worktree or has_enough_files:
-            likely.append(MovedFolder(folder, commits, files, len(traces.files), worktree))
-    likely.sort(
+            likely_folders.append(MovedFolder(folder, commits, files, len(traces.files), worktree))
+    likely_folders.sort(
         key=lambda likely_folder: (
             len(likely_folder.commits),
             likely_folder.files,
@@ -121,29 +123,29 @@ def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) ->
         reverse=True,
     )
     return list(
-        {likely_folder.folder: likely_folder for likely_folder in reversed(likely)}.values()
+        {likely_folder.folder: likely_folder for likely_folder in reversed(likely_folders)}.values()
     )[::-1]
 
 
-def session_folders(paths: Iterable[str]) -> Iterator[str]:
+def list_session_folders(paths: Iterable[str]) -> Iterator[str]:
     """Yield the existing folders in which sessions were started, one for each project folder."""
-    for ends in first_session_of_projects(paths, MOST_FOLDERS):
+    for ends in read_first_sessions(paths, MAX_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
 
-def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> Iterator[HeadTail]:
-    """Yield the ends of the first session in each project folder, for at most ``most`` folders."""
-    first: dict[str, str] = {}
+def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) -> Iterator[HeadTail]:
+    """Yield the ends of the first session in each project folder, for at most ``max_folders`` folders."""
+    first_paths: dict[str, str] = {}
     for path in paths:
-        first.setdefault(os.path.dirname(path), path)
-    for path in islice(first.values(), most):
+        first_paths.setdefault(os.path.dirname(path), path)
+    for path in islice(first_paths.values(), max_folders):
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             yield HeadTail(path)
 
 
-def _candidate_roots(
-    folders: Iterable[str], old: str, mains: Sequence[str]
+def _find_candidate_roots(
+    folders: Iterable[str], old_folder: str, main_checkouts: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
     """Yield the folders to examine. For a repository, yield its root.
 
@@ -151,25 +153,29 @@ def _candidate_roots(
     """
     seen_roots: set[str] = set()
     for folder in folders:
-        trees = list_worktrees(folder)
+        worktrees = list_worktrees(folder)
         roots = []
-        for tree in trees:
-            if os.path.lexists(os.path.join(tree, ".git")):
-                roots.append(tree)
-        for tree in roots or trees[:1]:
+        for worktree in worktrees:
+            if os.path.lexists(os.path.join(worktree, ".git")):
+                roots.append(worktree)
+        for worktree in roots or worktrees[:1]:
             if (
-                tree not in seen_roots
-                and len(seen_roots) < MOST_FOLDERS
-                and tree != old
-                and os.path.isdir(tree)
+                worktree not in seen_roots
+                and len(seen_roots) < MAX_FOLDERS
+                and worktree != old_folder
+                and os.path.isdir(worktree)
             ):
-                seen_roots.add(tree)
-                yield tree, old in trees or any(main in trees for main in mains)
+                seen_roots.add(worktree)
+                yield (
+                    worktree,
+                    old_folder in worktrees
+                    or any(main_checkout in worktrees for main_checkout in main_checkouts),
+                )
 
 
-def sibling_folders(old: str) -> list[str]:
+def list_sibling_folders(old_folder: str) -> list[str]:
     """Return the siblings of a missing folder, or the folders in its nearest existing ancestor."""
-    ancestor = os.path.dirname(canonical_path(old))
+    ancestor = os.path.dirname(canonical_path(old_folder))
     while not os.path.isdir(ancestor):
         ancestor = os.path.dirname(ancestor)
     try:
@@ -179,23 +185,23 @@ def sibling_folders(old: str) -> list[str]:
             )
     except OSError:
         return []
-    return siblings[:MOST_SIBLINGS]
+    return siblings[:MAX_SIBLINGS]
 
 
-def _find_place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
+def _find_old_folder(root: str, old_folder: str, files: tuple[str, ...]) -> str:
     """Return the old folder's path in a repository: the root, or a subfolder that ends like the old path."""
-    parts = old.strip(os.sep).split(os.sep)
-    ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
-    below = [folder for folder in ends if os.path.isdir(folder)]
+    parts = old_folder.strip(os.sep).split(os.sep)
+    suffix_folders = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
+    subfolders = [folder for folder in suffix_folders if os.path.isdir(folder)]
     if os.path.basename(root) == parts[-1]:
-        candidates = [root, *below]
+        candidates = [root, *subfolders]
     else:
-        candidates = [*below, root]
+        candidates = [*subfolders, root]
     # if several folders are equal, max returns the first
-    return max(candidates, key=lambda folder: _count_files_in(folder, files))
+    return max(candidates, key=lambda folder: _count_existing_files(folder, files))
 
 
-def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
+def _count_existing_files(folder: str, files: tuple[str, ...]) -> int:
     return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
 
 
@@ -206,10 +212,12 @@ def _find_commits(
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
     queries = "".join(f"{commit}^{{commit}}\n" for commit in commits).encode()
-    until = min(deadline, time.monotonic() + GIT_QUERY_SECONDS)
+    query_deadline = min(deadline, time.monotonic() + MAX_GIT_QUERY_SECONDS)
     output = b""
-    with contextlib.suppress(OSError), GitView(root, where, until) as view:
-        output = view.output(view.start("cat-file", "--batch-check"), until, queries) or b""
+    with contextlib.suppress(OSError), GitView(root, where, query_deadline) as view:
+        output = (
+            view.output(view.start("cat-file", "--batch-check"), query_deadline, queries) or b""
+        )
     rows = output.split(b"\n")[: len(commits)]
     return tuple(
         commit

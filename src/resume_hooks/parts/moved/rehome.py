@@ -31,12 +31,12 @@ from resume_hooks.system.text import format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-HAS_COPY = "has a copy there already"
+HAS_COPY_REASON = "has a copy there already"
 
-SESSIONS_TO_SEARCH = 10
+MAX_SEARCHED_SESSIONS = 10
 """The number of sessions per folder, newest first, that are searched for traces of the folder's new path."""
 
-SEARCH_SECONDS = 5.0
+MAX_SEARCH_SECONDS = 5.0
 """The maximum number of seconds for reading sessions in the background, if no session start has recorded anything."""
 
 
@@ -47,65 +47,72 @@ class NotCopied(NamedTuple):
     why: str
 
 
-def find_former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
-    """Return the former path of the folder ``new``, from git's files or traces in sessions.
+def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
+    """Return the former path of ``new_folder``, from git's files or traces in sessions.
 
     Raise UsageError if there is no likely folder, or more than one. Sessions are read for at most
-    ``limit`` seconds.
+    ``max_seconds``.
     """
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + max_seconds
     # a former worktree of this repository is another folder, not its former path
-    other_worktrees = list_removed_worktrees(new, where)
-    candidates = recorded_former_folders(new, where)
+    other_worktrees = list_removed_worktrees(new_folder, where)
+    candidates = list_recorded_former_folders(new_folder, where)
     if not candidates:
-        firsts = find_moved_repo.first_session_of_projects(
+        first_sessions = find_moved_repo.read_first_sessions(
             session.path for session in all_sessions(where)
         )
         homes = (
             home_folder(ends, where)
-            for ends in takewhile(lambda _: time.monotonic() < deadline, firsts)
+            for ends in takewhile(lambda _: time.monotonic() < deadline, first_sessions)
         )
         missing_folders = (
             home for home in homes if os.path.isabs(home) and not os.path.isdir(home)
         )
         candidates = []
-        for old in missing_folders:
-            if canonical_path(old) not in other_worktrees and _may_have_become(old, new, where):
-                candidates.append(old)
+        for old_folder in missing_folders:
+            if canonical_path(old_folder) not in other_worktrees and _may_have_moved_to(
+                old_folder, new_folder, where
+            ):
+                candidates.append(old_folder)
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
         raise UsageError(
-            f"No session of a missing folder names a commit or file of {new}",
+            f"No session of a missing folder names a commit or file of {new_folder}",
             "Name the folder by its former path.",
         )
     raise UsageError(
-        f"Several folders may have become {new}: {', '.join(candidates)}",
+        f"Several folders may have become {new_folder}: {', '.join(candidates)}",
         "Name the one that you mean.",
     )
 
 
-def recorded_former_folders(new: str, where: Where) -> list[str]:
-    """Return the former folders of the repository in ``new`` that have sessions, as recorded by session starts.
+def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
+    """Return the former folders of the repository in ``new_folder`` that have sessions, as recorded by session starts.
 
     The best evidence is the repository's own git log, with the most recently used folder first. If
     there is none, its remote is compared.
     """
-    current = make_folder_note(new)
+    current_note = make_folder_note(new_folder)
     missing_starts = []
     for start in folder_notes(where):
-        if not start.is_there and canonical_path(start.path) != canonical_path(new):
+        if not start.is_there and canonical_path(start.path) != canonical_path(new_folder):
             missing_starts.append(start)
-    moved = _folders_with_sessions(
-        (start.path for start in missing_starts if start.git and start.git == current.git), where
+    moved_folders = _select_folders_with_sessions(
+        (start.path for start in missing_starts if start.git and start.git == current_note.git),
+        where,
     )
-    return moved[:1] or _folders_with_sessions(
-        (start.path for start in missing_starts if start.remote and start.remote == current.remote),
+    return moved_folders[:1] or _select_folders_with_sessions(
+        (
+            start.path
+            for start in missing_starts
+            if start.remote and start.remote == current_note.remote
+        ),
         where,
     )
 
 
-def sessions_of_folder(folder: str, where: Where) -> list[SessionFile]:
+def find_folder_sessions(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions that were started in a folder, newest first."""
     sessions = []
     for session in sessions_of(folder, where):
@@ -114,16 +121,16 @@ def sessions_of_folder(folder: str, where: Where) -> list[SessionFile]:
     return sessions
 
 
-def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
+def find_spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions of a folder that have a prompt or an answer, newest first."""
     sessions = []
-    for session in sessions_of_folder(folder, where):
+    for session in find_folder_sessions(folder, where):
         if HeadTail(session.path).has_messages:
             sessions.append(session)
     return sessions
 
 
-def is_still_there(folder: str, where: Where) -> bool:
+def is_folder_in_place(folder: str, where: Where) -> bool:
     """Check whether a folder still exists and contains the recorded repository."""
     has_moved = any(start.path == folder and not start.is_there for start in folder_notes(where))
     return os.path.isdir(folder) and not has_moved
@@ -131,29 +138,29 @@ def is_still_there(folder: str, where: Where) -> bool:
 
 def copy_sessions_to_folder(
     sessions: Sequence[SessionFile],
-    new: str,
+    new_folder: str,
     where: Where,
-    advance: Callable[[int, int], None],
+    report_progress: Callable[[int, int], None],
     *,
     dry_run: bool,
 ) -> tuple[list[Receipt], list[NotCopied]]:
-    """Copy the sessions that have no copy in ``new`` yet, oldest first, so that they stay sorted by date.
+    """Copy the sessions that have no copy in ``new_folder`` yet, oldest first, so that they stay sorted by date.
 
-    ``advance`` is called with the number of bytes copied so far and the total. Sessions that cannot
-    be copied are returned with the reason.
+    ``report_progress`` is called with the number of bytes copied so far and the total. Sessions
+    that cannot be copied are returned with the reason.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
-    total = sum(session.size for session in sessions)
-    with lock_session_creation(new, where):
-        copied_ids = _sessions_with_copy(new, where)
+    total_bytes = sum(session.size for session in sessions)
+    with lock_session_creation(new_folder, where):
+        copied_ids = _find_copied_ids(new_folder, where)
         for session in sorted(sessions, key=lambda listed: listed.mtime):
             try:
                 if session.session_id in copied_ids:
-                    not_copied.append(NotCopied(session.session_id, HAS_COPY))
+                    not_copied.append(NotCopied(session.session_id, HAS_COPY_REASON))
                 else:
                     outcome = fork(
                         Session.of(session, where),
-                        ForkSpec(home=new),
+                        ForkSpec(home=new_folder),
                         Caller(where, dry_run=dry_run),
                     )
                     receipts.append(outcome.receipt)
@@ -161,75 +168,76 @@ def copy_sessions_to_folder(
             except ResumeHooksError as error:
                 not_copied.append(NotCopied(session.session_id, error.message))
             done_bytes += session.size
-            advance(done_bytes, total)
+            report_progress(done_bytes, total_bytes)
     return receipts, not_copied
 
 
-def note_on_other_sessions(old: str, new: str, where: Where) -> str:
+def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -> str:
     """Answer ``questions.note_on_other_sessions``.
 
-    Return ``""`` if ``old`` still exists, or if all sessions have a copy in ``new``.
+    Return ``""`` if ``old_folder`` still exists, or if all sessions have a copy in ``new_folder``.
     """
-    copied_ids = _sessions_with_copy(new, where)
-    if is_still_there(old, where):
-        remaining = []
+    copied_ids = _find_copied_ids(new_folder, where)
+    if is_folder_in_place(old_folder, where):
+        remaining_sessions = []
     else:
-        remaining = [
+        remaining_sessions = [
             session
-            for session in spoken_sessions(old, where)
+            for session in find_spoken_sessions(old_folder, where)
             if session.session_id not in copied_ids
         ]
-    command = shell_command(f"rehome {quote_word(old)} --home {quote_word(new)}")
-    if remaining:
-        return f"{format_count(len(remaining), 'other session')} of {plain_line(old)} can be copied too: {command}"
+    command = shell_command(f"rehome {quote_word(old_folder)} --home {quote_word(new_folder)}")
+    if remaining_sessions:
+        count = format_count(len(remaining_sessions), "other session")
+        return f"{count} of {plain_line(old_folder)} can be copied too: {command}"
     return ""
 
 
-def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
+def _select_folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     """Return the folders that have sessions, most recently used first."""
-    dated = [
+    dated_folders = [
         (sessions[0].mtime, folder)
         for folder in folders
-        if (sessions := spoken_sessions(folder, where))
+        if (sessions := find_spoken_sessions(folder, where))
     ]
-    return [folder for _, folder in sorted(dated, reverse=True)]
+    return [folder for _, folder in sorted(dated_folders, reverse=True)]
 
 
-def _may_have_become(old: str, new: str, where: Where) -> bool:
-    """Check whether one of the newest sessions of ``old`` has traces of ``new``."""
-    for session in sessions_of(old, where)[:SESSIONS_TO_SEARCH]:
+def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
+    """Check whether one of the newest sessions of ``old_folder`` has traces of ``new_folder``."""
+    for session in sessions_of(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             folders = find_moved_repo.find_likely_folders(
-                find_moved_repo.read_traces(session.path, old), [new], where
+                find_moved_repo.read_traces(session.path, old_folder), [new_folder], where
             )
-            if any(likely_folder.folder == canonical_path(new) for likely_folder in folders):
+            if any(likely_folder.folder == canonical_path(new_folder) for likely_folder in folders):
                 return True
     return False
 
 
-def _sessions_with_copy(new: str, where: Where) -> set[str]:
+def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
     """Return the ids of sessions with a copy in the folder.
 
     The copies themselves are read, because an interrupted rehome did not record their links.
     """
-    parents = (read_parent(copy.path) for copy in sessions_of_folder(new, where))
+    parents = (read_parent(copy.path) for copy in find_folder_sessions(new_folder, where))
     return {parent.session_id for parent in parents if parent and parent.kind == REHOME}
 
 
-def line_at_start(event: dict[str, Any]) -> str:
+def format_start_line(event: dict[str, Any]) -> str:
     """Return the line for a session start, using only the records of earlier starts, or ``""``."""
     new, where = _event_folder(event), Where()
-    folders = recorded_former_folders(new, where)
+    folders = list_recorded_former_folders(new, where)
     if len(folders) == 1:
-        return _moved_line(folders[0], where)
+        return _format_moved_line(folders[0], where)
     return ""
 
 
-def line_of_new_folder(event: dict[str, Any]) -> str:
+def format_background_line(event: dict[str, Any]) -> str:
     """Return the line for a session start from a background search, which also uses traces in sessions."""
     new, where = _event_folder(event), Where()
     try:
-        return _moved_line(find_former_folder(new, where, SEARCH_SECONDS), where)
+        return _format_moved_line(find_former_folder(new, where, MAX_SEARCH_SECONDS), where)
     except UsageError:
         return ""
 
@@ -240,7 +248,9 @@ def _event_folder(event: dict[str, Any]) -> str:
     )
 
 
-def _moved_line(old: str, where: Where) -> str:
-    count = format_count(len(spoken_sessions(old, where)), "session")
-    moved_text = f"This repository was in {plain_line(old)}, which has {count} and is gone"
+def _format_moved_line(old_folder: str, where: Where) -> str:
+    session_count = format_count(len(find_spoken_sessions(old_folder, where)), "session")
+    moved_text = (
+        f"This repository was in {plain_line(old_folder)}, which has {session_count} and is gone"
+    )
     return f"{moved_text}; to copy them here, in a shell in this folder: {shell_command('rehome')}"

@@ -36,17 +36,17 @@ from resume_hooks.transcripts.nodes import iterate_ancestors
 FIRST_VERSION = 1
 """The version number of the backup that the client makes when it begins to track a file."""
 
-NO_EARLY_COPY = "the client kept no copy of it from before its first edit"
+NO_EARLY_COPY_REASON = "the client kept no copy of it from before its first edit"
 
 TARGET_HELP = (
     "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or "
     "<session>:<line>."
 )
-QUOTE_LENGTH = 60
+MAX_QUOTE_CHARACTERS = 60
 """The maximum number of characters that a message quotes from a prompt."""
 
 
-class Target(NamedTuple):
+class RewindTarget(NamedTuple):
     """The target of ``--to``: a ``turn`` (0 for the last), or a ``record`` (line or uuid) and optional ``session``."""
 
     turn: int | None
@@ -68,7 +68,7 @@ class PromptState(NamedTuple):
     states: tuple[FilesAtPrompt, ...]
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> RewindTarget:
     """Parse a target. Raise UsageError for an invalid one."""
     target_text = text.strip()
     number = target_text.lower().removeprefix("turn").strip()
@@ -78,11 +78,11 @@ def parse_target(text: str) -> Target:
         and len(number) <= record_references.MAX_LINE_DIGITS
         and int(number)
     ):
-        return Target(int(number), 0, None)
+        return RewindTarget(int(number), 0, None)
     if target_text.lower() == "last":
-        return Target(0, 0, None)
+        return RewindTarget(0, 0, None)
     if is_session_id(target_text.lower()):
-        return Target(None, target_text, None)
+        return RewindTarget(None, target_text, None)
     if ":" in target_text:
         reference = record_references.parse_reference(target_text)
         record = (
@@ -91,58 +91,58 @@ def parse_target(text: str) -> Target:
             else reference.record
         )
         if record != "":
-            return Target(None, record, reference.session)
+            return RewindTarget(None, record, reference.session)
     raise UsageError(f"'{collapse_line(plain_line(text), 60)}' names no message", TARGET_HELP)
 
 
-def find_prompt_state(history: FileHistory, target: Target) -> PromptState:
+def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState:
     """Return the prompt of a target, with the state of the files.
 
     Raise UsageError if there is no such prompt, and NoFileHistory if there is no state.
     """
     prompt = _find_prompt(history, target)
-    is_on_other_branch = _OtherBranch(history, prompt)
-    states = tuple(state for state in history.states if not is_on_other_branch(state.message))
-    earlier = []
+    is_on_other_branch = _OtherBranchCheck(history, prompt)
+    states = tuple(state for state in history.states if not is_on_other_branch(state.prompt_id))
+    earlier_states = []
     for state in states:
         if state.line <= prompt.line:
-            earlier.append(state)
-    later = []
+            earlier_states.append(state)
+    later_states = []
     for state in states:
         if state.line > prompt.line:
-            later.append(state)
-    own_state = next((state for state in earlier if state.message == prompt.uuid), None)
+            later_states.append(state)
+    own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
     # 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
     exact_state = (
         own_state
-        or _state_without_edits(history, earlier[-1:], prompt)
-        or _state_without_edits(history, later[:1], prompt)
+        or _find_unedited_state(history, earlier_states[-1:], prompt)
+        or _find_unedited_state(history, later_states[:1], prompt)
     )
-    if exact_state is None and not earlier:
-        first = next(
+    if exact_state is None and not earlier_states:
+        first_later_prompt = next(
             (
                 candidate
                 for candidate in history.prompts
-                if later and candidate.uuid == later[0].message
+                if later_states and candidate.uuid == later_states[0].prompt_id
             ),
             None,
         )
         raise NoFileHistory(
             f"The client kept no state of the files at or before {describe_prompt(prompt)}",
-            f"The first is at {describe_prompt(first)}."
-            if first
+            f"The first is at {describe_prompt(first_later_prompt)}."
+            if first_later_prompt
             else "Its file history belongs to another branch.",
         )
-    return PromptState(prompt, exact_state or earlier[-1], exact_state is not None, states)
+    return PromptState(prompt, exact_state or earlier_states[-1], exact_state is not None, states)
 
 
-def _state_without_edits(
-    history: FileHistory, nearest: list[FilesAtPrompt], prompt: Prompt
+def _find_unedited_state(
+    history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
     """Return the nearest state if no tool wrote a file between it and the prompt, so that it applies to the prompt."""
-    for state in nearest:
-        start, end = sorted((state.line, prompt.line))
-        if not any(start < line < end for line in history.edited):
+    for state in nearest_states:
+        start_line, end_line = sorted((state.line, prompt.line))
+        if not any(start_line < line < end_line for line in history.edited_lines):
             return state
     return None
 
@@ -153,50 +153,53 @@ def describe_prompt(prompt: Prompt) -> str:
         position = f"turn {prompt.turn}"
     else:
         position = f"line {prompt.line}"
-    return f'{position} "{collapse_line(prompt.words, QUOTE_LENGTH)}"'
+    return f'{position} "{collapse_line(prompt.words, MAX_QUOTE_CHARACTERS)}"'
 
 
-def _find_prompt(history: FileHistory, target: Target) -> Prompt:
+def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
     """Return the prompt of a target. Raise UsageError, with the nearest prompts, if the target is not a prompt."""
     prompts = history.prompts
     if target.turn is not None:
-        turns = [candidate for candidate in prompts if candidate.turn]
+        numbered_prompts = [candidate for candidate in prompts if candidate.turn]
         if not target.turn:
-            matches = turns[-1:]
+            matches = numbered_prompts[-1:]
         else:
-            matches = [candidate for candidate in turns if candidate.turn == target.turn]
+            matches = [candidate for candidate in numbered_prompts if candidate.turn == target.turn]
         if not matches:
-            if turns:
-                turns_text = f"It has turns 1 to {turns[-1].turn}."
+            if numbered_prompts:
+                turns_text = f"It has turns 1 to {numbered_prompts[-1].turn}."
             else:
                 turns_text = "It has no turns."
             raise UsageError(f"No turn {target.turn or 'at all'} in this session", turns_text)
         return matches[-1]
     if isinstance(target.record, str):
-        ids = {target.record, target.record.lower()}
-        line = next((node.number for uuid, node in history.nodes.items() if uuid in ids), None)
+        record_ids = {target.record, target.record.lower()}
+        line = next(
+            (node.number for uuid, node in history.nodes.items() if uuid in record_ids), None
+        )
     else:
         line = target.record
     if line is None:
         raise UsageError(
-            f"No record {target.record} in {history.session.path}", _nearest_prompts(prompts[-3:])
+            f"No record {target.record} in {history.session.path}",
+            _describe_nearest_prompts(prompts[-3:]),
         )
     prompt = next((candidate for candidate in prompts if candidate.line == line), None)
     if prompt is None:
         index = bisect.bisect([candidate.line for candidate in prompts], line)
         raise UsageError(
             f"Line {line} is not a prompt of the user",
-            _nearest_prompts(prompts[max(0, index - 1) : index + 1]),
+            _describe_nearest_prompts(prompts[max(0, index - 1) : index + 1]),
         )
     return prompt
 
 
-def _nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
+def _describe_nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
     """Return a sentence with the nearest prompts and their ids for ``--to``."""
     return f"The nearest prompts: {'; '.join(f'{prompt.uuid} {describe_prompt(prompt)}' for prompt in prompts)}."
 
 
-class _OtherBranch:
+class _OtherBranchCheck:
     """Checks whether a message is on a branch that left the conversation before a prompt, where states do not count.
 
     A message without a common ancestor is not on such a branch, since a compaction cuts the links.
@@ -210,17 +213,17 @@ class _OtherBranch:
 
     def __call__(self, message: str) -> bool:
         trail: list[str] = []
-        is_beside = False
+        is_on_other_branch = False
         for uuid in self._ancestor_ids(message):
             if uuid in self._known:
-                is_beside = self._known[uuid]
+                is_on_other_branch = self._known[uuid]
                 break
             if uuid in self._above:
-                is_beside = bool(trail) and uuid != self._prompt
+                is_on_other_branch = bool(trail) and uuid != self._prompt
                 break
             trail.append(uuid)
-        self._known.update(dict.fromkeys(trail, is_beside))
-        return is_beside
+        self._known.update(dict.fromkeys(trail, is_on_other_branch))
+        return is_on_other_branch
 
     def _ancestor_ids(self, uuid: str) -> Iterator[str]:
         """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
@@ -241,25 +244,27 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
-    root = ProjectRoot.of_folder(_session_home(session, where), where)
-    backups = StoredContent(where.file_history, (session.session_id,))
-    return plan_files(session.session_id, root, _target_files(history, prompt_state, root, backups))
+    root = ProjectRoot.from_folder(_find_session_folder(session, where), where)
+    backup_folder = StoredContent(where.file_history, (session.session_id,))
+    return plan_files(
+        session.session_id, root, _build_target_files(history, prompt_state, root, backup_folder)
+    )
 
 
-def _session_home(session: SessionFile, where: Where) -> str:
+def _find_session_folder(session: SessionFile, where: Where) -> str:
     """Return the session's own folder: that of its project folder, or the recorded one if it is the current folder.
 
     Raise CantRestore for any other folder, because a transcript may have been moved, and another
     project may now have the same path.
     """
     ends = HeadTail(session.path)
-    home, project_folder = home_folder(ends, where), os.path.dirname(session.path)
+    recorded_folder, project_folder = home_folder(ends, where), os.path.dirname(session.path)
     with contextlib.suppress(OSError, ValueError):
-        if os.path.isabs(home) and (
-            has_project_key(home, os.path.basename(project_folder))
-            or (ends.cwd and os.path.samefile(home, os.curdir))
+        if os.path.isabs(recorded_folder) and (
+            has_project_key(recorded_folder, os.path.basename(project_folder))
+            or (ends.cwd and os.path.samefile(recorded_folder, os.curdir))
         ):
-            return home
+            return recorded_folder
     if not os.path.isabs(ends.cwd):
         raise CantRestore(
             f"{session.session_id} does not say which folder it belongs to",
@@ -274,61 +279,65 @@ def _session_home(session: SessionFile, where: Where) -> str:
     )
 
 
-def _target_files(
-    history: FileHistory, prompt_state: PromptState, root: ProjectRoot, folder: StoredContent
+def _build_target_files(
+    history: FileHistory, prompt_state: PromptState, root: ProjectRoot, backup_folder: StoredContent
 ) -> Iterator[TargetFile]:
     """Yield the state at the prompt of each file that was tracked at the prompt or later.
 
-    ``folder`` contains the backups.
+    ``backup_folder`` contains the backups.
 
     A file is identified by its path relative to the project's root, even if records contain
     different paths for it.
     """
-    recorded_paths = {*history.edits}.union(*(state.backups for state in history.states))
-    places_by_recorded = {path: root.place_of_path(path) for path in recorded_paths}
-    places = {place.path: place for place in places_by_recorded.values()}
-    edits = {places_by_recorded[path].path: edit for path, edit in history.edits.items()}
-    states = dict[str, dict[str, Backup]]()
-    last = dict[str, tuple[int, Backup]]()
+    recorded_paths = {*history.last_edits}.union(*(state.backups for state in history.states))
+    places_by_recorded = {path: root.resolve_path(path) for path in recorded_paths}
+    places_by_path = {place.path: place for place in places_by_recorded.values()}
+    edits = {places_by_recorded[path].path: edit for path, edit in history.last_edits.items()}
+    backups_by_message = dict[str, dict[str, Backup]]()
+    last_backups = dict[str, tuple[int, Backup]]()
     for state in history.states:
         backups = {places_by_recorded[path].path: backup for path, backup in state.backups.items()}
-        states[state.message] = backups
+        backups_by_message[state.prompt_id] = backups
         for path, backup in backups.items():
-            last[path] = (state.line, backup)
-    backups_at_prompt, first = states[prompt_state.state.message], dict[str, Backup]()
+            last_backups[path] = (state.line, backup)
+    backups_at_prompt, first_backups = (
+        backups_by_message[prompt_state.state.prompt_id],
+        dict[str, Backup](),
+    )
     paths: set[str] = set()
     for state in prompt_state.states:
-        for path, backup in states[state.message].items():
+        for path, backup in backups_by_message[state.prompt_id].items():
             paths.add(path)
             if backup.version == FIRST_VERSION:
-                first.setdefault(path, backup)
+                first_backups.setdefault(path, backup)
 
     for path in sorted(paths):
         place, backup_at_prompt, edit = (
-            places[path],
-            backups_at_prompt.get(path) or first.get(path),
+            places_by_path[path],
+            backups_at_prompt.get(path) or first_backups.get(path),
             edits.get(path),
         )
         if backup_at_prompt is None or backup_at_prompt.name == "":
             yield TargetFile(
                 place,
-                why=NO_EARLY_COPY if backup_at_prompt is None else "its backup has an invalid name",
+                why=NO_EARLY_COPY_REASON
+                if backup_at_prompt is None
+                else "its backup has an invalid name",
             )
             continue
-        line, newest = last[path]
-        expected = (
-            None  # the file's last known state in the session, from its last backup or a later edit
-        )
+        line, newest_backup = last_backups[path]
+        # The file's last known state in the session, from its last backup or a later edit.
+        expected_file = None
         if edit is not None and edit.line > line:
-            expected = ExpectedFile(edit.digest) if edit.digest else None
-        elif newest.name != "":
-            expected = ExpectedFile(source=_backup_file(newest, folder))
-        source = _backup_file(backup_at_prompt, folder)
-        yield TargetFile(place, source, expected=expected, folder=backup_at_prompt.folder)
+            expected_file = ExpectedFile(edit.digest) if edit.digest else None
+        elif newest_backup.name != "":
+            expected_file = ExpectedFile(source=_locate_backup(newest_backup, backup_folder))
+        source = _locate_backup(backup_at_prompt, backup_folder)
+        yield TargetFile(place, source, expected_file=expected_file, folder=backup_at_prompt.folder)
 
 
-def _backup_file(backup: Backup, folder: StoredContent) -> StoredContent | None:
-    """Return the backup's file in ``folder``, or None if the backup records that there was no file."""
+def _locate_backup(backup: Backup, backup_folder: StoredContent) -> StoredContent | None:
+    """Return the backup's file in ``backup_folder``, or None if the backup records that there was no file."""
     if backup.name is None:
         return None
-    return StoredContent(folder.root, (*folder.parts, backup.name))
+    return StoredContent(backup_folder.root, (*backup_folder.parts, backup.name))

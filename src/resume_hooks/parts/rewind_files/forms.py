@@ -11,19 +11,19 @@ from resume_hooks.cli.schema.base import CommonFields, StrictModel
 from resume_hooks.parts.rewind_files.files_at_prompt import PromptState
 from resume_hooks.parts.rewind_files.plan import FileChange
 
-aimed = CommonFields[PromptState]()
-changed = CommonFields[FileChange]()
+prompt_field = CommonFields[PromptState]()
+change_field = CommonFields[FileChange]()
 
 
 class RewindTo(StrictModel):
     """The prompt to which the files are restored."""
 
-    uuid: str = aimed(lambda at: at.prompt.uuid)
+    uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
-    turn: int | None = aimed(
+    turn: int | None = prompt_field(
         lambda at: at.prompt.turn or None, "null for a message that opens no turn"
     )
-    words: str = aimed(lambda at: at.prompt.words)
+    words: str = prompt_field(lambda at: at.prompt.words)
     exact: bool = Field(
         description=(
             "false: the client kept no state there; this is the last state before it, with "
@@ -35,7 +35,7 @@ class RewindTo(StrictModel):
 class FileRow(StrictModel):
     """A tracked file."""
 
-    path: str = changed(
+    path: str = change_field(
         lambda change: change.place.path,
         "relative to the project; the transcript's own path if it was refused",
     )
@@ -45,15 +45,15 @@ class FileRow(StrictModel):
     changed_since: bool | None = Field(
         description="differs from the last state that the session knew; null if unknown"
     )
-    added: int | None = changed(
+    added: int | None = change_field(
         lambda change: change.difference.added, "lines; null for a file that is not text"
     )
-    removed: int | None = changed(lambda change: change.difference.removed)
-    mode: str | None = changed(
+    removed: int | None = change_field(lambda change: change.difference.removed)
+    mode: str | None = change_field(
         lambda change: f"{change.after.mode:o}" if change.after else None,
         "octal, after the change; null if there is no file",
     )
-    backup: str | None = changed(
+    backup: str | None = change_field(
         lambda change: (
             os.path.join(change.source.root, *change.source.parts) if change.source else None
         ),

@@ -24,10 +24,10 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import USER, Record, string
 from resume_hooks.transcripts.transcript import scan_transcript
 
-MAX_PATHS = 10_000
+MAX_TRACKED_PATHS = 10_000
 """The maximum number of tracked files in a session. Clients never track more."""
 
-_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
+_BACKUP_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
@@ -51,9 +51,9 @@ class Prompt(NamedTuple):
 
 
 class FilesAtPrompt(NamedTuple):
-    """The files that were tracked at the prompt ``message``, by the client's path for each."""
+    """The files that were tracked at a prompt, by the client's path for each."""
 
-    message: str
+    prompt_id: str
     line: int
     backups: Mapping[str, Backup]
 
@@ -69,14 +69,14 @@ class LastEdit(NamedTuple):
 class FileHistory:
     """A session's file history; ``states`` are in the order of their prompts, ``nodes`` are the linked records by uuid.
 
-    ``edits`` maps each path to its last edit. ``edited`` are the lines of all edits.
+    ``last_edits`` maps each path to its last edit. ``edited_lines`` are the lines of all edits.
     """
 
     session: SessionFile
     states: tuple[FilesAtPrompt, ...]
     prompts: tuple[Prompt, ...]
-    edits: Mapping[str, LastEdit]
-    edited: tuple[int, ...]
+    last_edits: Mapping[str, LastEdit]
+    edited_lines: tuple[int, ...]
     nodes: Mapping[str, Node] = field(repr=False)
 
 
@@ -85,11 +85,11 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
     Raise NoFileHistory if it has none, and SessionNotFound if it cannot be read.
     """
-    outline, file_records = OutlineScan(subagent=False), _FileRecords()
+    outline, file_records = OutlineScan(subagent=False), _FileRecordCollector()
     transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
-            file_records.states_by_prompt({node.uuid: node.number for node in transcript.nodes}),
+            file_records.build_states({node.uuid: node.number for node in transcript.nodes}),
             key=lambda state: state.line,
         )
     )
@@ -102,7 +102,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
             ),
         )
     turns = {turn.line: turn for turn in outline.turns if turn.number}
-    prompts_with_state = {state.message for state in states}
+    prompts_with_state = {state.prompt_id for state in states}
     prompts = tuple(
         Prompt(
             node.uuid,
@@ -119,12 +119,12 @@ def read_file_history(session: SessionFile) -> FileHistory:
     )
 
 
-def digest_of_text(text: bytes) -> str:
+def hash_text(text: bytes) -> str:
     """Return the digest of a text with line feeds as line ends, because tools may write other line ends."""
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
-class _FileRecords:
+class _FileRecordCollector:
     """An observer of ``transcript.scan_transcript`` that collects the client's records about files."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class _FileRecords:
                 and "structuredPatch" in result
                 and (path := string(result, "filePath"))
             ):
-                self.edits[path] = LastEdit(line.number, _digest_after_edit(result))
+                self.edits[path] = LastEdit(line.number, _hash_edited_text(result))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
@@ -154,87 +154,93 @@ class _FileRecords:
             self._add_snapshot(record, line.number)
         elif kind == FILE_DELTA:
             message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
-            backup = _backup_of_record(record.get("backup"))
+            backup = _parse_backup(record.get("backup"))
             if message and path and backup:
                 self._count_paths({path: backup})
                 self._deltas.append((line.number, message, path, backup))
 
-    def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
+    def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the last snapshot of each prompt with its deltas.
 
         Without a snapshot, the previous one is used.
 
         A delta may precede its snapshot, since different code writes them.
         """
-        added: dict[str, dict[str, Backup]] = {}
-        first: dict[str, int] = {}
-        for number, message, path, backup in self._deltas:
-            added.setdefault(message, {})[path] = backup
-            first.setdefault(message, number)
-        messages = {message: number for message, (number, _) in self._snapshots.items()} | first
-        previous: dict[str, Backup] = {}
+        added_backups: dict[str, dict[str, Backup]] = {}
+        first_lines: dict[str, int] = {}
+        for line_number, message, path, backup in self._deltas:
+            added_backups.setdefault(message, {})[path] = backup
+            first_lines.setdefault(message, line_number)
+        messages = {
+            message: line_number for message, (line_number, _) in self._snapshots.items()
+        } | first_lines
+        previous_backups: dict[str, Backup] = {}
         for message in sorted(
-            messages, key=lambda candidate: numbers.get(candidate, messages[candidate])
+            messages, key=lambda candidate: line_numbers.get(candidate, messages[candidate])
         ):
-            _, backups = self._snapshots.get(message, (0, previous))
-            previous = {**backups, **added.get(message, {})}
-            yield FilesAtPrompt(message, numbers.get(message, messages[message]), previous)
+            _, backups = self._snapshots.get(message, (0, previous_backups))
+            previous_backups = {**backups, **added_backups.get(message, {})}
+            yield FilesAtPrompt(
+                message, line_numbers.get(message, messages[message]), previous_backups
+            )
 
-    def _add_snapshot(self, record: Record, number: int) -> None:
-        inner = record.get("snapshot")
-        if isinstance(inner, dict):
-            tracked = inner.get("trackedFileBackups")
+    def _add_snapshot(self, record: Record, line_number: int) -> None:
+        snapshot = record.get("snapshot")
+        if isinstance(snapshot, dict):
+            tracked_files = snapshot.get("trackedFileBackups")
         else:
-            tracked = None
-        message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(
+            tracked_files = None
+        message = (string(snapshot, "messageId") if isinstance(snapshot, dict) else "") or string(
             record, "messageId"
         )
-        if not message or not isinstance(tracked, dict):
+        if not message or not isinstance(tracked_files, dict):
             return
         backups = {}
-        for path, value in tracked.items():
-            if backup := _backup_of_record(value):
+        for path, value in tracked_files.items():
+            if backup := _parse_backup(value):
                 backups[path] = backup
         self._count_paths(backups)
-        self._snapshots[message] = number, backups
+        self._snapshots[message] = line_number, backups
 
     def _count_paths(self, backups: Mapping[str, Backup]) -> None:
         self._paths.update(backups)
-        if len(self._paths) > MAX_PATHS:
+        if len(self._paths) > MAX_TRACKED_PATHS:
             raise NoFileHistory(
-                f"The session tracks more than {MAX_PATHS:,} files",
+                f"The session tracks more than {MAX_TRACKED_PATHS:,} files",
                 "No client writes that: run resume-hooks fsck.",
             )
 
 
-def _backup_of_record(value: Any) -> Backup | None:
+def _parse_backup(value: Any) -> Backup | None:
     """Return the backup in a record's value, or None if the value is not a backup."""
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")
-    sound = name is None or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
+    is_valid = name is None or (isinstance(name, str) and _BACKUP_NAME.fullmatch(name) is not None)
     return Backup(
-        name if sound else "",
+        name if is_valid else "",
         version if isinstance(version, int) else 0,
         string(value, "realParentDir"),
     )
 
 
-def _digest_after_edit(result: Mapping[str, Any]) -> str:
+def _hash_edited_text(result: Mapping[str, Any]) -> str:
     """Return the digest of the text after a Write or an Edit, from its result, or ``""`` if unknown."""
-    content, original, old, new = (
+    content, original, old_text, new_text = (
         result.get(key) for key in ("content", "originalFile", "oldString", "newString")
     )
     if (
         not isinstance(content, str)
         and isinstance(original, str)
-        and isinstance(old, str)
-        and isinstance(new, str)
+        and isinstance(old_text, str)
+        and isinstance(new_text, str)
     ):
-        if old:
-            content = original.replace(old, new, -1 if result.get("replaceAll") is True else 1)
+        if old_text:
+            content = original.replace(
+                old_text, new_text, -1 if result.get("replaceAll") is True else 1
+            )
         else:
             content = None
     if isinstance(content, str):
-        return digest_of_text(content.encode("utf-8", "replace"))
+        return hash_text(content.encode("utf-8", "replace"))
     return ""

@@ -17,33 +17,33 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, WriteFailed
-from resume_hooks.parts.rewind_files.history import digest_of_text
+from resume_hooks.parts.rewind_files.history import hash_text
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
-LONGEST_COMPARED = 400_000
+MAX_COMPARED_CHARACTERS = 400_000
 """The maximum number of bytes per side in a line-by-line comparison."""
 
-MOST_LINES = 5_000
-SHOWN_LINES = 60
+MAX_COMPARED_LINES = 5_000
+MAX_SHOWN_LINES = 60
 """The maximum number of lines shown of a file's difference."""
 
-SHOWN_WIDTH = 240
+MAX_SHOWN_LINE_CHARACTERS = 240
 """The maximum number of characters shown of a line."""
 
 
 class Difference(NamedTuple):
     """The numbers of added and removed lines, or None for binary files.
 
-    ``lines`` are the lines to show, and ``more`` is the number of other lines.
+    ``lines`` are the lines to show, and ``hidden_line_count`` is the number of other lines.
     """
 
     added: int | None
     removed: int | None
     lines: tuple[str, ...] = ()
-    more: int = 0
+    hidden_line_count: int = 0
 
 
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
@@ -51,28 +51,32 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
 
     A content of None means that there is no file.
     """
-    old, new = _text_lines(before), _text_lines(after)
-    if old is None or new is None:
+    old_lines, new_lines = _split_text_lines(before), _split_text_lines(after)
+    if old_lines is None or new_lines is None:
         return Difference(
-            None, None, (f"@@ not text: {_size_text(before)} -> {_size_text(after)} @@",)
+            None, None, (f"@@ not text: {_format_size(before)} -> {_format_size(after)} @@",)
         )
     if (
-        max(len(before or b""), len(after or b"")) > LONGEST_COMPARED
-        or max(len(old), len(new)) > MOST_LINES
+        max(len(before or b""), len(after or b"")) > MAX_COMPARED_CHARACTERS
+        or max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES
     ):
-        common = (Counter(old) & Counter(new)).total()
-        return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
-    diff_lines = list(islice(difflib.unified_diff(old, new, n=2, lineterm=""), 2, None))
-    added = sum(line.startswith("+") for line in diff_lines)
-    removed = sum(line.startswith("-") for line in diff_lines)
+        common_count = (Counter(old_lines) & Counter(new_lines)).total()
+        return Difference(
+            len(new_lines) - common_count,
+            len(old_lines) - common_count,
+            ("@@ too long to be shown @@",),
+        )
+    diff_lines = list(islice(difflib.unified_diff(old_lines, new_lines, n=2, lineterm=""), 2, None))
+    added_count = sum(line.startswith("+") for line in diff_lines)
+    removed_count = sum(line.startswith("-") for line in diff_lines)
     shown_lines = tuple(
-        line if len(line) <= SHOWN_WIDTH else f"{line[:SHOWN_WIDTH]}…"
-        for line in diff_lines[:SHOWN_LINES]
+        line if len(line) <= MAX_SHOWN_LINE_CHARACTERS else f"{line[:MAX_SHOWN_LINE_CHARACTERS]}…"
+        for line in diff_lines[:MAX_SHOWN_LINES]
     )
-    return Difference(added, removed, shown_lines, len(diff_lines) - len(shown_lines))
+    return Difference(added_count, removed_count, shown_lines, len(diff_lines) - len(shown_lines))
 
 
-def _text_lines(content: bytes | None) -> list[str] | None:
+def _split_text_lines(content: bytes | None) -> list[str] | None:
     """Return the lines of a text, or None for binary content."""
     if content is None or not content:
         return []
@@ -88,7 +92,7 @@ def _text_lines(content: bytes | None) -> list[str] | None:
     return lines[:-1]
 
 
-def _size_text(content: bytes | None) -> str:
+def _format_size(content: bytes | None) -> str:
     if content is None:
         return "no file"
     return f"{len(content):,} bytes"
@@ -97,7 +101,7 @@ def _size_text(content: bytes | None) -> str:
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """The maximum size in bytes of a file that is restored or replaced."""
 
-PERMISSIONS = 0o777
+PERMISSION_BITS = 0o777
 """The mode bits that are restored. Set-user-id and similar bits are never restored."""
 
 
@@ -109,13 +113,13 @@ class StoredContent(NamedTuple):
 
 
 class ExpectedFile(NamedTuple):
-    """The last known state of a file: the digest of its ``text`` or of its ``exact`` bytes, or a source.
+    """The last known state of a file: the digest of its text or of its bytes, or a source.
 
     If all are empty, there was no file.
     """
 
-    text: str = ""
-    exact: str = ""
+    text_digest: str = ""
+    content_digest: str = ""
     source: StoredContent | None = None
 
 
@@ -123,14 +127,14 @@ class TargetFile(NamedTuple):
     """The target state of a file: the content of its ``source``, or no file without a source.
 
     If ``mode`` is None, the source's mode is used. ``why`` explains why there is no source, or is
-    ``""``. If ``expected`` is None, the last known state is unknown.
+    ``""``. If ``expected_file`` is None, the last known state is unknown.
     """
 
     place: ProjectPath
     source: StoredContent | None = None
     mode: int | None = None
     why: str = ""
-    expected: ExpectedFile | None = None
+    expected_file: ExpectedFile | None = None
     folder: str = ""
 
 
@@ -146,18 +150,18 @@ class FileChange(NamedTuple):
     """The change of one file in a plan.
 
     ``action`` is restore, create, delete, or none. ``why`` is a sentence's end that explains why
-    the file is left alone: its backup is ``missing``, or the change was refused. ``changed_since``
-    is true if the file differs from the last state that the session knew.
+    the file is left alone: its backup is missing, or the change was refused.
+    ``changed_since`` is true if the file differs from the last state that the session knew.
     """
 
     place: ProjectPath
     action: str
     why: str = ""
-    missing: bool = False
+    is_missing: bool = False
     source: StoredContent | None = None
     before: FileVersion | None = None
     after: FileVersion | None = None
-    over: os.stat_result | None = None
+    replaced_status: os.stat_result | None = None
     changed_since: bool | None = None
     difference: Difference = Difference(0, 0)
 
@@ -171,14 +175,14 @@ class FileChange(NamedTuple):
 class FilesPlan:
     """The files to restore, relative to ``root``; an undo also removes ``folders`` that become empty.
 
-    ``takes_back`` is the time of the run that an undo reverts. In any other plan it is ``""``.
+    ``undone_run_time`` is the time of the run that an undo reverts. In any other plan it is ``""``.
     """
 
     session_id: str
     root: ProjectRoot
     changes: tuple[FileChange, ...]
     folders: tuple[str, ...] = ()
-    takes_back: str = ""
+    undone_run_time: str = ""
 
     @property
     def changes_to_write(self) -> tuple[FileChange, ...]:
@@ -201,7 +205,7 @@ def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
             "This system can't open a file without following links", "Use the client's own /rewind."
         )
     try:
-        with safe_tree.open_root(root.real) as root_descriptor:
+        with safe_tree.open_root(root.real_path) as root_descriptor:
             changes = tuple(_plan_change(root, root_descriptor, target) for target in targets)
     except OSError as error:
         raise CantRestore(
@@ -220,7 +224,7 @@ def read_project_file(
 
     A read-only file can be restored, because only the folder's permission matters, as in git.
     """
-    path = os.path.join(root.real, place.path)
+    path = os.path.join(root.real_path, place.path)
     try:
         with safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
@@ -256,10 +260,10 @@ def read_stored(source: StoredContent) -> tuple[bytes, int]:
     return content, state.st_mode
 
 
-def version_of(content: bytes, mode: int) -> FileVersion:
+def measure_version(content: bytes, mode: int) -> FileVersion:
     """Return a content's version, which consists of its digest and mode."""
     return FileVersion(
-        hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS
+        hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSION_BITS
     )
 
 
@@ -268,9 +272,9 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     if place.why or root.was_behind_link(place, target.folder):
         return FileChange(place, "none", why=place.why or "it was behind a link")
     if target.why:
-        return FileChange(place, "none", why=target.why, missing=True)
+        return FileChange(place, "none", why=target.why, is_missing=True)
     try:
-        current, state = read_project_file(root, root_descriptor, place)
+        current_content, state = read_project_file(root, root_descriptor, place)
     except WriteFailed as error:
         return FileChange(place, "none", why=failure_reason(error))
     try:
@@ -280,31 +284,39 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
             place,
             "none",
             why=f"its backup can't be read ({failure_reason(error)})",
-            missing=True,
+            is_missing=True,
         )
-    before = version_of(current, state.st_mode) if current is not None and state else None
-    after = (
-        version_of(content, mode if target.mode is None else target.mode)
+    current_version = (
+        measure_version(current_content, state.st_mode)
+        if current_content is not None and state
+        else None
+    )
+    target_version = (
+        measure_version(content, mode if target.mode is None else target.mode)
         if content is not None
         else None
     )
-    changed_since = _has_changed(current, target.expected)
-    if before == after:
-        return FileChange(place, "none", before=before, after=after, changed_since=changed_since)
+    changed_since = _has_changed(current_content, target.expected_file)
+    if current_version == target_version:
+        return FileChange(
+            place, "none", before=current_version, after=target_version, changed_since=changed_since
+        )
     try:
         check_folder_writable(root_descriptor, place)
     except (OSError, WriteFailed) as error:
         return FileChange(place, "none", why=failure_reason(error))
-    action = "create" if before is None else "delete" if after is None else "restore"
+    action = (
+        "create" if current_version is None else "delete" if target_version is None else "restore"
+    )
     return FileChange(
         place,
         action,
         source=target.source,
-        before=before,
-        after=after,
-        over=state,
+        before=current_version,
+        after=target_version,
+        replaced_status=state,
         changed_since=changed_since,
-        difference=compare_texts(current, content),
+        difference=compare_texts(current_content, content),
     )
 
 
@@ -318,10 +330,10 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
     """Check whether a file differs from its last state in the session. Return None if that state is unknown."""
     if expected is None:
         return None
-    if expected.text:
-        return current is None or digest_of_text(current) != expected.text
-    if expected.exact:
-        return current is None or version_of(current, 0).digest != expected.exact
+    if expected.text_digest:
+        return current is None or hash_text(current) != expected.text_digest
+    if expected.content_digest:
+        return current is None or measure_version(current, 0).digest != expected.content_digest
     try:
         return current != _read_source(expected.source)[0]
     except (OSError, WriteFailed):

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where
 
-MAX_DEPTH = 100
+MAX_PATH_DEPTH = 100
 """The maximum number of folders in a path."""
 
-_OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
@@ -28,61 +28,71 @@ class ProjectPath(NamedTuple):
 
 
 class ProjectRoot(NamedTuple):
-    """A project: the ``folder`` that sessions name, and its ``real`` path.
+    """A project: the ``folder`` that sessions name, and its ``real_path``.
 
-    ``closed`` are the client's and our own folders, which are never changed, even if the project is
-    a whole home folder.
+    ``protected_folders`` are the client's and our own folders, which are never changed, even if the
+    project is a whole home folder.
     """
 
     folder: str
-    real: str
-    closed: tuple[str, ...] = ()
+    real_path: str
+    protected_folders: tuple[str, ...] = ()
 
     @classmethod
-    def of_folder(cls, folder: str, where: Where) -> ProjectRoot:
+    def from_folder(cls, folder: str, where: Where) -> ProjectRoot:
         """Return the project in a folder. The folder may not exist."""
-        closed = (os.path.realpath(where.config), os.path.realpath(where.state))
-        return cls(os.path.normpath(folder), os.path.realpath(folder), closed)
+        protected_folders = (os.path.realpath(where.config), os.path.realpath(where.state))
+        return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 
-    def place_of_path(self, path: str) -> ProjectPath:
+    def resolve_path(self, path: str) -> ProjectPath:
         """Return the place in the project for a tracked path."""
         if path.startswith("/"):
-            roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
+            roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real_path)]
         else:
             roots = [""]
-        inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
-        if inner is None:
+        relative_path = next((path[len(root) :] for root in roots if path.startswith(root)), None)
+        if relative_path is None:
             return ProjectPath(path, (), "it is outside the project")
-        parts, real = tuple(inner.split("/")), os.path.join(self.real, inner)
-        why = _path_objection(inner, parts)
-        if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
-            why = "it belongs to the client"
-        if why:
-            return ProjectPath(path, (), why)
-        return ProjectPath(inner, parts)
+        parts, real_path = (
+            tuple(relative_path.split("/")),
+            os.path.join(self.real_path, relative_path),
+        )
+        reason = _find_path_objection(relative_path, parts)
+        if not reason and any(
+            f"{real_path}/".startswith(f"{folder}/") for folder in self.protected_folders
+        ):
+            reason = "it belongs to the client"
+        if reason:
+            return ProjectPath(path, (), reason)
+        return ProjectPath(relative_path, parts)
 
     def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
         """Check whether a file was behind a link: its resolved ``folder`` differs from the folder of its path."""
-        above = "/".join(place.parts[:-1])
-        return bool(folder and above) and not folder.endswith(f"/{above}")
+        parent_path = "/".join(place.parts[:-1])
+        return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")
 
 
-def _path_objection(inner: str, parts: tuple[str, ...]) -> str:
+def _find_path_objection(relative_path: str, parts: tuple[str, ...]) -> str:
     """Return the reason why a path is refused, or ``""``."""
     if ".." in parts:
         return "it is outside the project"
-    if not inner or {"", "."} & set(parts) or "\0" in inner or len(parts) > MAX_DEPTH:
+    if (
+        not relative_path
+        or {"", "."} & set(parts)
+        or "\0" in relative_path
+        or len(parts) > MAX_PATH_DEPTH
+    ):
         return "it is not the path of a file"
-    if _OTHER_SYSTEM.match(inner):
+    if _WINDOWS_PATH.match(relative_path):
         return "it is a path of another system"
     # Some file systems ignore formatting characters in names.
-    visible = (
+    visible_parts = (
         "".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts
     )
-    if any(part.casefold() == ".git" for part in visible):
+    if any(part.casefold() == ".git" for part in visible_parts):
         return "it belongs to git"
     try:
-        os.fsencode(inner)
+        os.fsencode(relative_path)
     except UnicodeEncodeError:
         return "it is not the path of a file"
     return ""

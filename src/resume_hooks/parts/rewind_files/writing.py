@@ -36,19 +36,19 @@ from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folde
 from resume_hooks.system.capture import ending_signals
 from resume_hooks.transcripts.records import Record, string
 
-MANIFEST = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
-MAX_MANIFEST = 64 * 1024 * 1024
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """The maximum size of a manifest in bytes. A manifest with ten thousand files has a few MB."""
 
-MOST_RUNS_PER_INSTANT = 1_000
+MAX_RUNS_PER_INSTANT = 1_000
 """The maximum number of runs with the same timestamp. Each run has its own folder."""
 
 _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """The name of a run's folder: a timestamp, and a number if the timestamp is taken or the clock went back."""
 
 
-def copies_folder(session_id: str, where: Where) -> str:
+def copies_folder_path(session_id: str, where: Where) -> str:
     """Return the folder for the copies of a session's files, with a folder for each run.
 
     It may not exist.
@@ -62,12 +62,12 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
     Raise WriteFailed, without leaving copies, if a file has changed, cannot be copied, or is in an
     unwritable folder.
     """
-    parent, now = copies_folder(files_plan.session_id, where), clock.now()
+    parent, now = copies_folder_path(files_plan.session_id, where), clock.now()
     folder = ""
     is_complete = False
     try:
         make_private_folder(parent, where)
-        folder = _make_run_folder(parent, now.replace(":", "-"))
+        folder = _create_run_folder(parent, now.replace(":", "-"))
         rows = []
         for number, change in enumerate(files_plan.changes_to_write):
             rows.append(_copy_file(files_plan.root, root_descriptor, change, folder, number))
@@ -76,19 +76,21 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
             if change.action == "create":
                 parent_folders.append(change.place.parts[:-1])
         created_folders: dict[str, None] = {}
-        for within in parent_folders:
-            for parts in safe_tree.missing_folders(root_descriptor, within):
+        for folder_descriptor in parent_folders:
+            for parts in safe_tree.missing_folders(root_descriptor, folder_descriptor):
                 created_folders["/".join(parts)] = None
         manifest_fields = {
             "time": now,
             "version": MANIFEST_VERSION,
             "session_id": files_plan.session_id,
-            "root": files_plan.root.real,
+            "root": files_plan.root.real_path,
         }
-        note = json.dumps(
+        manifest_text = json.dumps(
             {**manifest_fields, "folders": list(created_folders), "files": rows}, indent=1
         )
-        state_file.replace_state_file(os.path.join(folder, MANIFEST), note.encode(), where)
+        state_file.replace_state_file(
+            os.path.join(folder, MANIFEST_FILE), manifest_text.encode(), where
+        )
         sync_folder(parent)
         is_complete = True
     except OSError as error:
@@ -110,14 +112,14 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     Raise NoFileHistory if there is no run, or if its manifest cannot be read; an older run is never
     used instead.
     """
-    folder = copies_folder(session_id, where)
+    folder = copies_folder_path(session_id, where)
     name = _find_newest_run(folder)
     if not name:
         raise NoFileHistory(
             f"No files were restored for {session_id}, so there is nothing to undo",
             "resume-hooks rewind-files --to shows what could be.",
         )
-    manifest = read_json_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
+    manifest = read_json_object(os.path.join(folder, name, MANIFEST_FILE), MAX_MANIFEST_BYTES)
     if manifest.get("version") != MANIFEST_VERSION or not string(manifest, "root"):
         raise NoFileHistory(
             (
@@ -126,16 +128,16 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             ),
             "The copies next to it are the overwritten files.",
         )
-    root = ProjectRoot.of_folder(string(manifest, "root"), where)
+    root = ProjectRoot.from_folder(string(manifest, "root"), where)
     rows = []
     for row in _list_or_empty(manifest.get("files")):
-        rows.append(_target_from_row(root, row, StoredContent(folder, (name,))))
+        rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
     folders = tuple(
         path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
     )
     files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
-        files_plan, folders=folders, takes_back=string(manifest, "time") or name
+        files_plan, folders=folders, undone_run_time=string(manifest, "time") or name
     )
 
 
@@ -146,13 +148,13 @@ def _find_newest_run(folder: str) -> str:
     except OSError:
         return ""
     return next(
-        (name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), ""
+        (name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST_FILE))), ""
     )
 
 
-def _make_run_folder(parent: str, instant: str) -> str:
+def _create_run_folder(parent: str, instant: str) -> str:
     """Create the folder of a run, with a name that sorts last even if the clock went back."""
-    for _ in range(MOST_RUNS_PER_INSTANT):
+    for _ in range(MAX_RUNS_PER_INSTANT):
         runs = (
             run.groups(default="000")
             for name in os.listdir(parent)
@@ -160,10 +162,10 @@ def _make_run_folder(parent: str, instant: str) -> str:
         )
         last_run = max(runs, default=())
         if last_run and last_run[0] >= instant:
-            behind = f"{last_run[0]}-{int(last_run[1]) + 1:03}"
+            next_name = f"{last_run[0]}-{int(last_run[1]) + 1:03}"
         else:
-            behind = instant
-        path = os.path.join(parent, behind)
+            next_name = instant
+        path = os.path.join(parent, next_name)
         # another run with the same timestamp created it first
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
@@ -172,7 +174,7 @@ def _make_run_folder(parent: str, instant: str) -> str:
 
 
 def _copy_file(
-    root: ProjectRoot, root_descriptor: int, change: FileChange, folder: str, number: int
+    root: ProjectRoot, root_descriptor: int, change: FileChange, folder: str, copy_number: int
 ) -> Record:
     """Copy one file, and return its row for the manifest.
 
@@ -181,59 +183,61 @@ def _copy_file(
     plan.check_folder_writable(root_descriptor, change.place)
     content, state = plan.read_project_file(root, root_descriptor, change.place)
     if content is not None and state:
-        current = plan.version_of(content, state.st_mode)
+        current_version = plan.measure_version(content, state.st_mode)
     else:
-        current = None
-    if current != change.before or not project_files.is_same_state(state, change.over):
+        current_version = None
+    if current_version != change.before or not project_files.is_same_state(
+        state, change.replaced_status
+    ):
         raise WriteFailed(
             f"{change.place.path} changed while it was read",
             "No file was changed. Run the command again.",
         )
     name = None
     if content is not None:
-        name = str(number)
+        name = str(copy_number)
         state_file.create_file(os.path.join(folder, name), [content])
     return {
         "path": change.place.path,
-        "before": _version_row(change.before, name),
-        "after": _version_row(change.after, None),
+        "before": _format_version_row(change.before, name),
+        "after": _format_version_row(change.after, None),
     }
 
 
-def _version_row(version: FileVersion | None, name: str | None) -> Record | None:
+def _format_version_row(version: FileVersion | None, name: str | None) -> Record | None:
     if version is None:
         return None
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _target_from_row(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
+def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
     """Return a manifest's row as a target: the state before the run, with the state after it as expected."""
     path = string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
-    before, after = row.get("before"), row.get("after")
-    if isinstance(before, dict):
-        name, mode = (before.get("copy"), before.get("mode"))
+    before_row, after_row = row.get("before"), row.get("after")
+    if isinstance(before_row, dict):
+        name, mode = (before_row.get("copy"), before_row.get("mode"))
     else:
         name, mode = (None, None)
     if isinstance(name, str) and name.isdecimal():
         source = StoredContent(run.root, (*run.parts, name))
     else:
         source = None
-    if isinstance(after, dict):
-        expected = string(after, "sha256")
+    if isinstance(after_row, dict):
+        expected_digest = string(after_row, "sha256")
     else:
-        expected = ""
-    if before is not None and source is None:
-        why = "its copy has no name"
+        expected_digest = ""
+    if before_row is not None and source is None:
+        reason = "its copy has no name"
     else:
-        why = ""
+        reason = ""
     return TargetFile(
-        root.place_of_path(path),
+        root.resolve_path(path),
         source,
         mode if isinstance(mode, int) else None,
-        why,
-        ExpectedFile(exact=expected),
+        reason,
+        ExpectedFile(content_digest=expected_digest),
     )
 
 
@@ -248,7 +252,7 @@ def write_files(files_plan: FilesPlan, where: Where) -> str:
 
     WriteFailed and Interrupted report the number of written files. Each of these files has a copy.
     """
-    root = files_plan.root.real
+    root = files_plan.root.real_path
     try:
         with safe_tree.open_root(root) as root_descriptor:
             return _write_changes(files_plan, root_descriptor, where)
@@ -257,7 +261,7 @@ def write_files(files_plan: FilesPlan, where: Where) -> str:
 
 
 def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
-    root = files_plan.root.real
+    root = files_plan.root.real_path
     copies_path = back_up_files(files_plan, root_descriptor, where)
     written_count = 0
     with ending_signals() as stop_request:
@@ -270,7 +274,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
             for change in files_plan.changes_to_write:
                 if stop_request.is_set():
                     raise Interrupted(
-                        *_failure_report(
+                        *_build_failure_report(
                             files_plan, copies_path, written_count, "it was interrupted"
                         )
                     )
@@ -278,16 +282,18 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
                 written_count += 1
         except (OSError, WriteFailed) as error:
             raise WriteFailed(
-                *_failure_report(files_plan, copies_path, written_count, plan.failure_reason(error))
+                *_build_failure_report(
+                    files_plan, copies_path, written_count, plan.failure_reason(error)
+                )
             ) from error
     for folder in sorted(files_plan.folders, key=len, reverse=True):
-        place = files_plan.root.place_of_path(folder)
+        place = files_plan.root.resolve_path(folder)
         if place.parts:  # created for a file that is gone again; removed if empty
             with (
                 contextlib.suppress(OSError, WriteFailed),
-                safe_tree.open_folder(root_descriptor, place.parts[:-1]) as within,
+                safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder_descriptor,
             ):
-                removal.remove_empty_name(place.parts[-1], within)
+                removal.remove_empty_name(place.parts[-1], folder_descriptor)
     return copies_path
 
 
@@ -295,22 +301,24 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
     path = os.path.join(root, change.place.path)
     with safe_tree.open_folder(
         root_descriptor, change.place.parts[:-1], create=change.action == "create"
-    ) as within:
+    ) as folder_descriptor:
         if change.source is None or change.after is None:
-            if change.over is not None:
-                project_files.remove_project_file(path, change.over, within)
+            if change.replaced_status is not None:
+                project_files.remove_project_file(path, change.replaced_status, folder_descriptor)
             return
         content, _ = plan.read_stored(change.source)
-        if plan.version_of(content, change.after.mode) != change.after:
+        if plan.measure_version(content, change.after.mode) != change.after:
             raise WriteFailed(f"The backup of {change.place.path} changed while it was read")
-        same = change.before is not None and change.before.mode == change.after.mode
+        has_same_mode = change.before is not None and change.before.mode == change.after.mode
         # None keeps the file's own mode, including its set-group-id and similar bits, which a
         # backup lacks.
-        mode = None if same else change.after.mode
-        project_files.write_project_file(path, content, change.over, mode=mode, dir_fd=within)
+        mode = None if has_same_mode else change.after.mode
+        project_files.write_project_file(
+            path, content, change.replaced_status, mode=mode, dir_fd=folder_descriptor
+        )
 
 
-def _failure_report(
+def _build_failure_report(
     files_plan: FilesPlan, copies_path: str, written_count: int, why: str
 ) -> tuple[str, str]:
     """Return the number of written files and the remedy. If no file was written, the copies are removed."""

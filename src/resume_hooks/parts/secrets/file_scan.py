@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
+from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT_BYTES, TEXT_CHECK_BYTES
 from resume_hooks.parts.secrets.locations import LINE, TEXT, FileChunk
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
@@ -74,7 +74,7 @@ def scan_file(
         identity = status.st_ino, file_bytes, status.st_mtime_ns
         if last_scan and last_scan[:3] == identity:
             return last_scan
-        if not by_line and file_bytes <= MAX_WHOLE_TEXT:
+        if not by_line and file_bytes <= MAX_WHOLE_TEXT_BYTES:
             findings = list(scan_chunks([FileChunk(stream.read(), TEXT)]))
             count_read(file_bytes)
             return FileScan(*identity, 0, 0, "", tuple(findings))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from resume_hooks import questions, seam
 from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.packs import split_lines
-from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT, TEXT_CHECK_BYTES
+from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT_BYTES, TEXT_CHECK_BYTES
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
@@ -374,7 +374,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
         stream.seek(0)
         if is_binary:
             yield from (FileChunk(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
-        elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT:
+        elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT_BYTES:
             for line in read_lines(stream):
                 yield FileChunk(line.raw, LINE)
         else:
@@ -384,7 +384,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
 def read_archived_chunks(archived: ArchivedSession) -> Iterator[FileChunk]:
     """Yield the chunks of all files of an archived session. Raise OSError if a file cannot be read."""
     for part, packed_chunks in unpack.read_pack_contents(archived.folder, list(archived.all_parts)):
-        if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT:
+        if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT_BYTES:
             yield FileChunk(b"".join(packed_chunks), TEXT, part.place)
             continue
         offset = 0

@@ -172,7 +172,7 @@ def remove_scrub_leftovers(where: Where) -> None:
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
     claims.sweep_claims(where)
-    commit.sweep_leftovers(where)
+    commit.remove_leftovers(where)
     for archived in (*manifest.list_archived(where), *list_deleted(where)):
         with (
             contextlib.suppress(ResumeHooksError),
@@ -218,7 +218,7 @@ def _remove_from_place(location: Location, cleaner: Cleaner, where: Where) -> No
             archived,
             lambda line: cleaner.clean_record(line).raw,
             where,
-            text=lambda text: cleaner.clean_text(text).raw,
+            change_text=lambda text: cleaner.clean_text(text).raw,
         )
     elif location.kind == UNPACKED_COPY and location.session_id:
         removal.remove_if_possible(

@@ -46,7 +46,7 @@ PART = Part(
     answers=(
         Answer(questions.answer_smart_trim, "lane:answer_smart_trim"),
         Answer(questions.plan_decided_trim, "lane:find_decided_trim"),
-        Answer(questions.line_of_trim_help, "lane:line_of_trim_help"),
+        Answer(questions.line_of_trim_help, "lane:format_help_line"),
     ),
     ways=(
         Way(

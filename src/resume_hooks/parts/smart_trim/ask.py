@@ -15,7 +15,7 @@ from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
-from resume_hooks.parts.smart_trim.plan import Verdict, model_verdict
+from resume_hooks.parts.smart_trim.plan import Verdict, build_model_verdict
 from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.trimmable_pieces import (
@@ -26,21 +26,18 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-MAX_PART_CHARACTERS = (
-    # The maximum number of characters of contents in one call, about 17,000 tokens. Small models
-    # choose worse if there are more.
-    60_000
-)
+# The maximum number of characters of contents in one call, about 17,000 tokens. Small models choose
+# worse if there are more.
+MAX_CALL_CHARACTERS = 60_000
 # The maximum number of contents in one call. Each choice takes about 60 tokens of the answer.
-MAX_PIECES = 60
-OUTLINE_LENGTH = 8_000  # the maximum length of the outline, which is part of every call
-ENDING_LENGTH = 1_500  # the maximum length of the last prompt and of the last answer
-SUMMARY_LENGTH = (
-    3_000  # The maximum length of a compaction's summary, which replaces the turns before it.
-)
-MESSAGE_LENGTH = 200  # the maximum length of any other message
-TARGET_LENGTH = 160  # the maximum length of a content's file or command
-MESSAGES_BETWEEN = 3  # the maximum number of messages shown before a content
+MAX_CONTENTS_PER_CALL = 60
+MAX_OUTLINE_CHARACTERS = 8_000  # the maximum length of the outline, which is part of every call
+MAX_ENDING_CHARACTERS = 1_500  # the maximum length of the last prompt and of the last answer
+# The maximum length of a compaction's summary, which replaces the turns before it.
+MAX_SUMMARY_CHARACTERS = 3_000
+MAX_MESSAGE_CHARACTERS = 200  # the maximum length of any other message
+MAX_TARGET_CHARACTERS = 160  # the maximum length of a content's file or command
+MAX_MESSAGES_BETWEEN = 3  # the maximum number of messages shown before a content
 
 _KIND_NAMES = {
     RESULT_PIECE: "output of",
@@ -51,7 +48,7 @@ _KIND_NAMES = {
 }
 
 
-class PromptPart(NamedTuple):
+class CallPrompt(NamedTuple):
     """The text for one call of the model, and the numbers of the contents in the text."""
 
     text: str
@@ -61,120 +58,128 @@ class PromptPart(NamedTuple):
 class _MessageExcerpt(NamedTuple):
     """The beginning of a message, with its position, turn and speaker."""
 
-    place: int
+    position: int
     turn: int
-    who: str
-    words: str
+    speaker: str
+    excerpt: str
 
 
-def split_offer(offer: Offer) -> list[PromptPart]:
+def split_offer(offer: Offer) -> list[CallPrompt]:
     """Return the offer, split into one part per call, or [] if it is empty."""
-    scanned = offer.scanned
-    messages = list(_message_excerpts(offer))
+    trimmable = offer.trimmable
+    messages = list(_build_excerpts(offer))
     prompts = []
     for message in messages:
-        if message.who != ASSISTANT:
-            prompts.append(_message_text(message))
+        if message.speaker != ASSISTANT:
+            prompts.append(_format_message(message))
     outline = fit_both_ends(
         (
-            f"OUTLINE of the conversation, {format_count(scanned.context.tokens, 'token')}, in the "
+            f"OUTLINE of the conversation, {format_count(trimmable.context.tokens, 'token')}, in the "
             "user's words:"
         ),
         prompts,
-        OUTLINE_LENGTH,
+        MAX_OUTLINE_CHARACTERS,
         lambda first, last: f"... {last - first + 1} turns are left out",
     )
-    opening = "\n".join(
-        [outline, _ending_text(scanned), "", "PIECES, in order, with what was said between:"]
+    heading = "\n".join(
+        [outline, _format_ending(trimmable), "", "PIECES, in order, with what was said between:"]
     )
-    parts: list[PromptPart] = []
+    call_prompts: list[CallPrompt] = []
     blocks: list[str] = []
     numbers: list[int] = []
-    for candidate, block in zip(offer.candidates, _content_blocks(offer, messages), strict=True):
+    for candidate, block in zip(offer.candidates, _format_contents(offer, messages), strict=True):
         if blocks and (
-            len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_PART_CHARACTERS
+            len(blocks) == MAX_CONTENTS_PER_CALL
+            or sum(map(len, blocks)) + len(block) > MAX_CALL_CHARACTERS
         ):
-            parts.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
+            call_prompts.append(CallPrompt("\n".join([heading, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
     if blocks:
-        return [*parts, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))]
-    return parts
+        return [*call_prompts, CallPrompt("\n".join([heading, *blocks]), frozenset(numbers))]
+    return call_prompts
 
 
-def _message_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
-    for spoken in offer.scanned.spoken_words():
-        limit = SUMMARY_LENGTH if spoken.who == BEFORE else MESSAGE_LENGTH
+def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
+    for spoken in offer.trimmable.spoken_words():
+        max_characters = MAX_SUMMARY_CHARACTERS if spoken.who == BEFORE else MAX_MESSAGE_CHARACTERS
         if spoken.who == USER:
             words = spoken.first
         else:
-            words = collapse_line(plain_line(spoken.first[: 10 * limit]), limit)
+            words = collapse_line(plain_line(spoken.first[: 10 * max_characters]), max_characters)
         if words:
             yield _MessageExcerpt(
                 spoken.place, offer.material.turn(spoken.place), spoken.who, words
             )
 
 
-def _ending_text(scanned: Trimmable) -> str:
+def _format_ending(trimmable: Trimmable) -> str:
     """Return longer excerpts from the last prompt and answer, because they show the current work."""
-    last: dict[str, str] = {}
-    for spoken in scanned.spoken_words():
+    last_messages: dict[str, str] = {}
+    for spoken in trimmable.spoken_words():
         if spoken.who == USER or (spoken.who == ASSISTANT and spoken.text.strip()):
-            last[spoken.who] = _shorten_text(spoken.text)
+            last_messages[spoken.who] = _shorten_text(spoken.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     for speaker in (USER, ASSISTANT):
-        if speaker in last:
-            lines += [speaker, indent_text(plain_text(last[speaker]))]
+        if speaker in last_messages:
+            lines += [speaker, indent_text(plain_text(last_messages[speaker]))]
     return "\n".join(lines)
 
 
 def _shorten_text(text: str) -> str:
-    """Return a text. If it is longer than ``ENDING_LENGTH``, shorten it to its two ends."""
-    if len(text) <= ENDING_LENGTH:
+    """Return a text. If it is longer than ``MAX_ENDING_CHARACTERS``, shorten it to its two ends."""
+    if len(text) <= MAX_ENDING_CHARACTERS:
         return text
-    return f"{text[: ENDING_LENGTH // 2]}\n...\n{text[-ENDING_LENGTH // 2 :]}"
+    return f"{text[: MAX_ENDING_CHARACTERS // 2]}\n...\n{text[-MAX_ENDING_CHARACTERS // 2 :]}"
 
 
-def _content_blocks(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
+def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
     """Yield each content with the messages directly before it."""
-    messages_ahead = [message for message in messages if message.who != BEFORE]
+    remaining_messages = [message for message in messages if message.speaker != BEFORE]
     for candidate in offer.candidates:
         position = offer.material.places[candidate.piece.number]
-        preceding = [message for message in messages_ahead if message.place < position]
-        messages_ahead = messages_ahead[len(preceding) :]
+        preceding_messages = [
+            message for message in remaining_messages if message.position < position
+        ]
+        remaining_messages = remaining_messages[len(preceding_messages) :]
         yield "\n".join(
             [
-                *(_message_text(message) for message in preceding[-MESSAGES_BETWEEN:]),
-                _candidate_text(candidate),
+                *(
+                    _format_message(message)
+                    for message in preceding_messages[-MAX_MESSAGES_BETWEEN:]
+                ),
+                _format_candidate(candidate),
             ]
         )
 
 
-def _message_text(message: _MessageExcerpt) -> str:
-    return f"turn {message.turn} · {message.who}\n{indent_text(message.words)}"
+def _format_message(message: _MessageExcerpt) -> str:
+    return f"turn {message.turn} · {message.speaker}\n{indent_text(message.excerpt)}"
 
 
-def _candidate_text(candidate: Candidate) -> str:
+def _format_candidate(candidate: Candidate) -> str:
     """Return a content as it is shown to the model: number, description, size, notes, and both ends."""
     piece = candidate.piece
     kind_name = _KIND_NAMES[piece.kind]
     description = collapse_line(
-        plain_line(f"{kind_name} {candidate.tool} {candidate.target}"[: 10 * TARGET_LENGTH]),
-        TARGET_LENGTH,
+        plain_line(
+            f"{kind_name} {candidate.tool} {candidate.target}"[: 10 * MAX_TARGET_CHARACTERS]
+        ),
+        MAX_TARGET_CHARACTERS,
     )
     if piece.characters:
         characters = f"{piece.characters:,} characters, "
     else:
         characters = ""
     size = f"{characters}about {candidate.tokens:,} tokens"
-    head = " · ".join(
+    heading = " · ".join(
         [f"#{candidate.number}", f"turn {candidate.turn}", description, size, *candidate.notes]
     )
-    return f"{head}\n{indent_text(candidate.excerpt)}"
+    return f"{heading}\n{indent_text(candidate.excerpt)}"
 
 
-TASK = """\
+TASK_TEXT = """\
 You help a user to go on with a long working session of a coding assistant. The conversation is close to the limit of \
 its context, so contents that nobody needs any more are replaced by short placeholders. Nothing is lost: each \
 placeholder says where the original is, and the assistant can read it again.
@@ -198,8 +203,8 @@ HINT_INSTRUCTION = (
     "these instructions want it."
 )
 
-SMALLEST_SHOWN_COST = 0.0001  # the minimum cost in US dollars that is mentioned
-WITHOUT_MODEL = "Nothing was written. Without a model: resume-hooks trim {session}"
+MIN_SHOWN_COST_USD = 0.0001  # the minimum cost in US dollars that is mentioned
+WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
@@ -217,61 +222,67 @@ class ModelAnswer(BaseModel):
 
 
 class ModelResult(NamedTuple):
-    """The model's choices; ``unknown`` counts the numbers that were not shown, ``twice`` the repeated numbers."""
+    """The model's choices.
+
+    ``unknown_number_count`` counts the numbers that were not shown, and ``repeated_number_count``
+    the repeated numbers.
+    """
 
     verdicts: tuple[Verdict, ...] = ()
-    unknown: int = 0
-    twice: int = 0
+    unknown_number_count: int = 0
+    repeated_number_count: int = 0
     spent: Spent = Spent()
 
 
 def ask_model_about_offer(
-    model: Model, offer: Offer, instructions: str, limit: float, progress: Progress
+    model: Model, offer: Offer, instructions: str, max_seconds: float, progress: Progress
 ) -> ModelResult:
-    """Ask the model about every part of the offer, within ``limit`` seconds in total.
+    """Ask the model about every part of the offer, within ``max_seconds`` in total.
 
     Raise HeadlessFailed if a call fails.
     """
-    parts, calls = split_offer(offer), ModelCalls(model, limit, progress)
+    call_prompts, calls = split_offer(offer), ModelCalls(model, max_seconds, progress)
     verdicts: list[Verdict] = []
-    unknown = twice = 0
-    tasks = ((task_text(instructions), part.text) for part in parts)
+    unknown_count = repeated_count = 0
+    tasks = ((format_task(instructions), call_prompt.text) for call_prompt in call_prompts)
     try:
-        for part, answer in zip(parts, calls.ask_all(tasks, len(parts), ModelAnswer), strict=True):
+        for call_prompt, answer in zip(
+            call_prompts, calls.ask_all(tasks, len(call_prompts), ModelAnswer), strict=True
+        ):
             valid_choices = []
             for choice in answer.choices:
-                if choice.number in part.numbers:
+                if choice.number in call_prompt.numbers:
                     valid_choices.append(choice)
             first_choices = {choice.number: choice for choice in reversed(valid_choices)}
             for choice_of_number in first_choices.values():
                 verdicts.append(
-                    model_verdict(
+                    build_model_verdict(
                         offer,
                         choice_of_number.number,
                         choice_of_number.description,
                         choice_of_number.rationale,
                     )
                 )
-            unknown += len(answer.choices) - len(valid_choices)
-            twice += len(valid_choices) - len(first_choices)
+            unknown_count += len(answer.choices) - len(valid_choices)
+            repeated_count += len(valid_choices) - len(first_choices)
     except HeadlessFailed as error:
         cost = calls.spent.cost_usd or 0.0
-        if cost >= SMALLEST_SHOWN_COST:
+        if cost >= MIN_SHOWN_COST_USD:
             cost_text = f" ({cost:.4f} USD were spent)"
         else:
             cost_text = ""
         message = f"The model chose nothing: {error.message}{cost_text}"
-        remedy = WITHOUT_MODEL.format(session=offer.scanned.session.session_id)
+        remedy = WITHOUT_MODEL_REMEDY.format(session=offer.trimmable.session.session_id)
         raise HeadlessFailed(
             message, f"{error.remedy} {remedy}".strip(), calls.spent.cost_usd
         ) from error
-    return ModelResult(tuple(verdicts), unknown, twice, calls.spent)
+    return ModelResult(tuple(verdicts), unknown_count, repeated_count, calls.spent)
 
 
-def task_text(instructions: str) -> str:
+def format_task(instructions: str) -> str:
     """Return the complete task, including the user's instructions."""
     return "\n\n".join(
-        [TASK, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
+        [TASK_TEXT, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
         if instructions.strip()
-        else [TASK]
+        else [TASK_TEXT]
     )

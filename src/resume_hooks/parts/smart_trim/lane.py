@@ -30,11 +30,11 @@ def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
     return own_model.plan_decided_trim(request, instructions)
 
 
-def line_of_trim_help() -> str:
+def format_help_line() -> str:
     """Return the line about ``--smart`` in the help of ``/trim``."""
     return "  --smart [what to keep] the session's own model chooses"
 
 
 def _split_option(text: str) -> tuple[str, str]:
-    option, *rest = text.split(maxsplit=1) or [""]
-    return option, "".join(rest)
+    option, *remaining_text = text.split(maxsplit=1) or [""]
+    return option, "".join(remaining_text)

@@ -45,16 +45,16 @@ A model cannot judge thinking, but the user may want to keep anything else.
 MODEL_RULE = "smart"  # the name that the model's choices have in place of a rule's name
 # the minimum number of characters in an offered content, because a placeholder with its description
 # takes up to 300
-LEAST_CHARACTERS = 400
+MIN_CONTENT_CHARACTERS = 400
 # the maximum number of offered contents, largest first; their four calls fit into the usual time
 # (up to 110 in the corpus)
-MOST_CANDIDATES = 240
-HEAD_LENGTH, TAIL_LENGTH = (
+MAX_CANDIDATES = 240
+HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
 )  # the number of characters at each end of a content that the model sees
 
-_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
+_OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
 ContentKey = tuple[
     int, tuple[str | int, ...]
@@ -81,80 +81,87 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The contents to judge; ``taken`` were chosen by rules, ``unshown`` is the number over the limit."""
+    """The contents to judge; ``rule_choices`` were chosen by rules, ``unshown_count`` is the number over the limit."""
 
-    scanned: Trimmable
+    trimmable: Trimmable
     options: Options
     material: TrimMaterial
     origins: Origins
-    taken: tuple[Choice, ...]
+    rule_choices: tuple[Choice, ...]
     candidates: tuple[Candidate, ...]
-    unshown: int
+    unshown_count: int
 
 
-def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
+def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
     """Return the options of a smart trim in which ``rules`` choose contents before the model does."""
-    return Options(threshold=LEAST_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
+    return Options(threshold=MIN_CONTENT_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
-def rules_for_instructions(instructions: str) -> tuple[str, ...]:
+def select_rules(instructions: str) -> tuple[str, ...]:
     """Return the rules that apply if the user gave these instructions."""
     if instructions.strip():
         return UNJUDGED_RULES
     return CERTAIN_RULES
 
 
-def make_offer(
-    scanned: Trimmable,
+def build_offer(
+    trimmable: Trimmable,
     options: Options,
     where: Where,
     wanted_keys: AbstractSet[ContentKey] | None = None,
-    most: int = MOST_CANDIDATES,
+    max_candidates: int = MAX_CANDIDATES,
 ) -> Offer:
     """Return an offer: the contents that the rules drop, and the contents that the model must judge.
 
     The model must judge the contents with the ``wanted_keys``. If these are None, it judges the
-    ``most`` largest contents. Raise SessionNotFound if the file has changed since it was read.
+    ``max_candidates`` largest contents. Raise SessionNotFound if the file has changed since it was
+    read.
     """
-    material, origins = scanned.material(options), scanned.origins(where)
-    rule_choices = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
-    offerable = list(
-        _offerable_pieces(material, options, {content_key(choice.piece) for choice in rule_choices})
+    material, origins = trimmable.material(options), trimmable.origins(where)
+    rule_choices = choose_pieces(
+        material, options, origins, trimmable.scale, trimmable.context.tokens
+    )
+    offerable_pieces = list(
+        _select_offerable_pieces(
+            material, options, {build_content_key(choice.piece) for choice in rule_choices}
+        )
     )
     if wanted_keys is None:
         wanted_keys = set()
-        for piece in sorted(offerable, key=scanned.scale.tokens_of_piece, reverse=True)[:most]:
-            wanted_keys.add(content_key(piece))
+        for piece in sorted(offerable_pieces, key=trimmable.scale.tokens_of_piece, reverse=True)[
+            :max_candidates
+        ]:
+            wanted_keys.add(build_content_key(piece))
     candidates = tuple(
-        _make_candidates(
-            scanned,
+        _build_candidates(
+            trimmable,
             options,
             material,
-            [piece for piece in offerable if content_key(piece) in wanted_keys],
+            [piece for piece in offerable_pieces if build_content_key(piece) in wanted_keys],
         )
     )
     return Offer(
-        scanned,
+        trimmable,
         options,
         material,
         origins,
         tuple(rule_choices),
         candidates,
-        len(offerable) - len(candidates),
+        len(offerable_pieces) - len(candidates),
     )
 
 
-def content_key(piece: Piece) -> ContentKey:
+def build_content_key(piece: Piece) -> ContentKey:
     """Return a content's key, which is unique in its session."""
     return piece.number, piece.address
 
 
-def content_digest(value: object) -> str:
+def hash_content(value: object) -> str:
     """Return a content's digest. It is the same in every process."""
     return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 
-def _offerable_pieces(
+def _select_offerable_pieces(
     material: TrimMaterial, options: Options, taken_keys: set[ContentKey]
 ) -> Iterator[Piece]:
     """Yield the remaining contents that are worth offering, oldest first."""
@@ -168,11 +175,13 @@ def _offerable_pieces(
         {material.turn(material.places[piece.number]): piece for piece in texts}.values()
     )
     for piece in material.pieces:
-        is_large = piece.characters >= LEAST_CHARACTERS or piece.tokens * 4 >= LEAST_CHARACTERS
+        is_large = (
+            piece.characters >= MIN_CONTENT_CHARACTERS or piece.tokens * 4 >= MIN_CONTENT_CHARACTERS
+        )
         if (
-            piece.kind not in _KINDS
+            piece.kind not in _OFFERED_KINDS
             or not is_large
-            or content_key(piece) in taken_keys
+            or build_content_key(piece) in taken_keys
             or piece in last_words
         ):
             continue
@@ -184,42 +193,46 @@ def _offerable_pieces(
             yield piece
 
 
-def _make_candidates(
-    scanned: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
+def _build_candidates(
+    trimmable: Trimmable, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # Rules that do not apply to this trim become hints for the model.
     hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
-            outcome_notes[content_key(pick.piece)] = pick.why
-    calls: dict[str, list[int]] = {}  # the indexes of calls by their file, command or address
+            outcome_notes[build_content_key(pick.piece)] = pick.why
+    call_positions: dict[
+        str, list[int]
+    ] = {}  # the indexes of calls by their file, command or address
     for call in material.calls.values():
-        calls.setdefault(call.target, []).append(material.places[call.number])
-    for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
+        call_positions.setdefault(call.target, []).append(material.places[call.number])
+    for number, (piece, value) in enumerate(zip(pieces, trimmable.values(pieces), strict=True), 1):
         position, target = material.places[piece.number], material.target(piece)
-        failed = "failed" if piece.call in material.failed else ""
+        failure_note = "failed" if piece.call in material.failed else ""
         if target:
-            later = []
-            for later_position in calls.get(target, ()):
+            later_turns = []
+            for later_position in call_positions.get(target, ()):
                 if later_position > position:
-                    later.append(later_position)
+                    later_turns.append(later_position)
         else:
-            later = []
-        if later:
-            later_note = f"{format_count(len(later), 'later call')} on the same, the last in turn "
+            later_turns = []
+        if later_turns:
+            later_note = (
+                f"{format_count(len(later_turns), 'later call')} on the same, the last in turn "
+            )
         else:
             later_note = ""
-        outcome_note = outcome_notes.get(content_key(piece)) or (
-            later_note and f"{later_note}{material.turn(max(later))}"
+        outcome_note = outcome_notes.get(build_content_key(piece)) or (
+            later_note and f"{later_note}{material.turn(max(later_turns))}"
         )
         text = value if isinstance(value, str) else block_text(value)
         # shorten the text first, because an output may have 60 MB
-        if len(text) > HEAD_LENGTH + TAIL_LENGTH:
-            hidden = f"[{len(text) - HEAD_LENGTH - TAIL_LENGTH:,} characters are not shown]"
-            excerpt = (
-                f"{plain_text(text[:HEAD_LENGTH])}\n{hidden}\n{plain_text(text[-TAIL_LENGTH:])}"
+        if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
+            hidden_note = (
+                f"[{len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS:,} characters are not shown]"
             )
+            excerpt = f"{plain_text(text[:HEAD_CHARACTERS])}\n{hidden_note}\n{plain_text(text[-TAIL_CHARACTERS:])}"
         else:
             excerpt = plain_text(text)
         yield Candidate(
@@ -228,8 +241,8 @@ def _make_candidates(
             tool=material.tool(piece),
             target=target,
             turn=material.turn(position),
-            tokens=round(scanned.scale.tokens_of_piece(piece)),
-            notes=tuple(note for note in (failed, outcome_note) if note),
+            tokens=round(trimmable.scale.tokens_of_piece(piece)),
+            notes=tuple(note for note in (failure_note, outcome_note) if note),
             excerpt=excerpt,
-            digest=content_digest(value),
+            digest=hash_content(value),
         )

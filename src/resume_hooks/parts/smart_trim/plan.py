@@ -25,24 +25,22 @@ from resume_hooks.parts.smart_trim.offer import (
     MODEL_RULE,
     ContentKey,
     Offer,
-    content_digest,
-    content_key,
-    make_offer,
+    build_content_key,
+    build_offer,
+    hash_content,
 )
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.system.text import collapse_line, plain_line
 
-KIND: Final = "smart-trim"
-NEW_TURNS = "The session has new turns since the plan; the child includes them."
+CHILD_KIND: Final = "smart-trim"
+NEW_TURNS_WARNING = "The session has new turns since the plan; the child includes them."
 
-DESCRIPTION_LENGTH = (
-    100  # the maximum length of a description, which becomes part of the placeholder in the child
-)
-RATIONALE_LENGTH = (
-    200  # the maximum length of a rationale, which is shown with the plan but not stored
-)
+# The maximum length of a description, which becomes part of the placeholder in the child.
+MAX_DESCRIPTION_CHARACTERS = 100
+# The maximum length of a rationale, which is shown with the plan but not stored.
+MAX_RATIONALE_CHARACTERS = 200
 
 _NEUTRAL_CHARACTERS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
 """Characters that could end a placeholder, or open a tag that looks like a tag of the client."""
@@ -67,16 +65,16 @@ class Verdict(NamedTuple):
         return self.record, self.address
 
 
-def rule_verdicts(offer: Offer) -> list[Verdict]:
+def build_rule_verdicts(offer: Offer) -> list[Verdict]:
     """Return the verdicts of the rules that apply before the model is asked."""
-    pieces = [choice.piece for choice in offer.taken]
+    pieces = [choice.piece for choice in offer.rule_choices]
     rules = []
-    for choice, value in zip(offer.taken, offer.scanned.values(pieces), strict=True):
+    for choice, value in zip(offer.rule_choices, offer.trimmable.values(pieces), strict=True):
         rules.append(
             Verdict(
                 choice.piece.number,
                 choice.piece.address,
-                content_digest(value),
+                hash_content(value),
                 choice.rule,
                 "",
                 "",
@@ -85,32 +83,33 @@ def rule_verdicts(offer: Offer) -> list[Verdict]:
     return rules
 
 
-def model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
+def build_model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
     """Return the model's verdict on the content with this number. The model's words are sanitized."""
     candidate = offer.candidates[number - 1]
-    record, address = content_key(candidate.piece)
+    record, address = build_content_key(candidate.piece)
     return Verdict(
         record,
         address,
         candidate.digest,
         MODEL_RULE,
         clean_description(description),
-        neutralize_text(rationale, RATIONALE_LENGTH),
+        neutralize_text(rationale, MAX_RATIONALE_CHARACTERS),
     )
 
 
 def clean_description(text: str) -> str:
     """Return a description that is safe inside a placeholder."""
-    return neutralize_text(text, DESCRIPTION_LENGTH)
+    return neutralize_text(text, MAX_DESCRIPTION_CHARACTERS)
 
 
-def neutralize_text(text: str, limit: int) -> str:
-    """Return a model's text as one line of at most ``limit`` characters, without secrets, brackets, tags and quotes.
+def neutralize_text(text: str, max_characters: int) -> str:
+    """Return a model's text as one line of at most ``max_characters``, without secrets, brackets, tags and quotes.
 
     The text is shortened first, because a model may answer with 5 MB.
     """
     return collapse_line(
-        plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL_CHARACTERS), limit
+        plain_line(redact(text[: 10 * max_characters])[0]).translate(_NEUTRAL_CHARACTERS),
+        max_characters,
     )
 
 
@@ -120,38 +119,38 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
     Raise PlanOutdated if a content is no longer offered, has changed, or has two verdicts.
     """
     offered_verdicts = {}
-    for verdict in rule_verdicts(offer):
+    for verdict in build_rule_verdicts(offer):
         offered_verdicts[verdict.key] = verdict
     for candidate in offer.candidates:
-        offered_verdicts[content_key(candidate.piece)] = model_verdict(
+        offered_verdicts[build_content_key(candidate.piece)] = build_model_verdict(
             offer, candidate.number, "", ""
         )
-    valid = [
+    valid_verdicts = [
         verdict
         for verdict in verdicts
         if (offered_verdict := offered_verdicts.get(verdict.key))
         and (offered_verdict.digest, offered_verdict.by) == (verdict.digest, verdict.by)
     ]
-    stale = len(verdicts) - len({verdict.key for verdict in valid})
-    if stale:
+    stale_count = len(verdicts) - len({verdict.key for verdict in valid_verdicts})
+    if stale_count:
         raise PlanOutdated(
             (
-                f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents "
+                f"The plan does not fit the session: {stale_count:,} of {len(verdicts):,} contents "
                 "are gone or changed"
             ),
             "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )
-    rule_choices = {content_key(choice.piece): choice for choice in offer.taken}
-    pieces = {content_key(candidate.piece): candidate.piece for candidate in offer.candidates}
+    rule_choices = {build_content_key(choice.piece): choice for choice in offer.rule_choices}
+    pieces = {build_content_key(candidate.piece): candidate.piece for candidate in offer.candidates}
     rows = []
-    for verdict in valid:
+    for verdict in valid_verdicts:
         choice = rule_choices.get(verdict.key)
         if choice is None:
             pick = Pick(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
             choice = make_choice(offer.material, pick, MODEL_RULE, offer.origins)
-            if choice is None or choice.tokens_saved(offer.scanned.scale) <= 0:
+            if choice is None or choice.tokens_saved(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))
     return sorted(rows, key=lambda row: offer.material.places[row[0].record])
@@ -161,13 +160,13 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 class SmartPlan:
     """The plan for trim's writer, with the verdict on each content.
 
-    ``useless`` is the number of verdicts that would save nothing.
+    ``useless_count`` is the number of verdicts that would save nothing.
     """
 
     offer: Offer
     trim: TrimPlan
     rows: tuple[tuple[Verdict, Choice], ...]
-    useless: int
+    useless_count: int
     output_dir: str | None
 
 
@@ -179,17 +178,17 @@ def plan_smart_trim(
     Raise PlanOutdated if they do not match the offer.
     """
     rows = tuple(match_verdicts(offer, verdicts))
-    scanned, options = offer.scanned, offer.options
+    trimmable, options = offer.trimmable, offer.options
     choices = [choice for _, choice in rows]
-    decision = count_decision(scanned, options, offer.material, choices, offer.origins)
-    decided = plan_chosen_trim(
-        scanned,
-        agents.draft_child(scanned.session, KIND, where, output_dir),
+    decision = count_decision(trimmable, options, offer.material, choices, offer.origins)
+    trim_plan = plan_chosen_trim(
+        trimmable,
+        agents.draft_child(trimmable.session, CHILD_KIND, where, output_dir),
         options,
         decision,
         "smart",
     )
-    return SmartPlan(offer, decided, rows, len(verdicts) - len(rows), output_dir)
+    return SmartPlan(offer, trim_plan, rows, len(verdicts) - len(rows), output_dir)
 
 
 def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
@@ -197,21 +196,21 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
 
     Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any other trim.
     """
-    session = smart_plan.offer.scanned.session
-    current = readable_session(session.path, where)
-    if (current.size, current.mtime) == (session.size, session.mtime):
+    session = smart_plan.offer.trimmable.session
+    current_session = readable_session(session.path, where)
+    if (current_session.size, current_session.mtime) == (session.size, session.mtime):
         return child.write_child(smart_plan.trim, where)
     verdicts = [verdict for verdict, _ in smart_plan.rows]
-    scanned = agents.scan_for_trim(current, where)
+    trimmable = agents.scan_for_trim(current_session, where)
     new_plan = replan_smart_trim(
-        scanned, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
+        trimmable, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
     )
     receipt = child.write_child(new_plan.trim, where)
-    return receipt._replace(warnings=(*receipt.warnings, NEW_TURNS))
+    return receipt._replace(warnings=(*receipt.warnings, NEW_TURNS_WARNING))
 
 
 def replan_smart_trim(
-    scanned: Trimmable,
+    trimmable: Trimmable,
     options: Options,
     verdicts: Sequence[Verdict],
     where: Where,
@@ -221,5 +220,5 @@ def replan_smart_trim(
 
     Raise PlanOutdated like ``plan_smart_trim``.
     """
-    offer = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
+    offer = build_offer(trimmable, options, where, {verdict.key for verdict in verdicts})
     return plan_smart_trim(offer, verdicts, where, output_dir)

@@ -27,11 +27,11 @@ _KIND_PREFIXES = {
     TEXT_PIECE: "answer ",
 }
 
-LARGEST_SHOWN = 3
+MAX_SHOWN_CHOICES = 3
 """The maximum number of contents that a question lists."""
 
 
-def preview_table(smart_plan: SmartPlan) -> str:
+def format_preview(smart_plan: SmartPlan) -> str:
     """Return the plan as text: totals, savings by rule, and the model's choices with its reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
@@ -39,10 +39,10 @@ def preview_table(smart_plan: SmartPlan) -> str:
             rows.append((verdict, choice))
     lines = [preview_trim(smart_plan.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
-        tokens = round(choice.tokens_saved(smart_plan.offer.scanned.scale))
+        tokens = round(choice.tokens_saved(smart_plan.offer.trimmable.scale))
         lines.append(
-            f"  {tokens:>8,}  {format_cell(_choice_description(choice))}  "
-            f"{_choice_reference(smart_plan, choice)}"
+            f"  {tokens:>8,}  {format_cell(_describe_choice(choice))}  "
+            f"{_format_choice_reference(smart_plan, choice)}"
         )
         for words in (verdict.description, f"why: {verdict.rationale}"):
             if words:
@@ -50,56 +50,56 @@ def preview_table(smart_plan: SmartPlan) -> str:
     return "\n".join(lines)
 
 
-def largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
+def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     """Return lines with the number of contents that the model chose, and the largest of these contents."""
-    scale = smart_plan.offer.scanned.scale
+    scale = smart_plan.offer.trimmable.scale
     rows = []
     for verdict, choice in smart_plan.rows:
         if verdict.by == MODEL_RULE:
             rows.append((choice.tokens_saved(scale), verdict, choice))
-    largest = sorted(rows, key=lambda row: row[0], reverse=True)[:LARGEST_SHOWN]
+    largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
         *(
-            format_cell(f"{saved:,.0f}  {verdict.description} · {_choice_description(choice)}")
-            for saved, verdict, choice in largest
+            format_cell(f"{saved_tokens:,.0f}  {verdict.description} · {_describe_choice(choice)}")
+            for saved_tokens, verdict, choice in largest_rows
         ),
     ]
 
 
-def _choice_description(choice: Choice) -> str:
+def _describe_choice(choice: Choice) -> str:
     return f"{_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
-def spent_text(spent: Spent) -> str:
+def format_spent(spent: Spent) -> str:
     """Return the model's token usage and cost as text."""
     if spent.calls:
         return f"{plain_line(spent.model)}: {spent.words}"
     return "no model was asked"
 
 
-def answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
+def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
     """Return warnings about invalid choices, and about contents that the model did not see."""
     counts = (
-        (answer.unknown, "of its choices were not shown to it"),
-        (answer.twice, "were named twice"),
-        (smart_plan.useless, "would save nothing"),
+        (answer.unknown_number_count, "of its choices were not shown to it"),
+        (answer.repeated_number_count, "were named twice"),
+        (smart_plan.useless_count, "would save nothing"),
     )
-    left_out = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
-    if left_out:
-        sentences = [f"Some of the model's choices were ignored: {left_out}."]
+    ignored_text = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
+    if ignored_text:
+        sentences = [f"Some of the model's choices were ignored: {ignored_text}."]
     else:
         sentences = []
     if (
-        smart_plan.offer.unshown and answer.spent.calls
+        smart_plan.offer.unshown_count and answer.spent.calls
     ):  # a stored plan only offers the contents in the plan
         sentences.append(
-            f"{smart_plan.offer.unshown:,} smaller contents were not shown to the model, and stay."
+            f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."
         )
     return sentences
 
 
-def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
+def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     """Return the plan as JSON that ``--plan`` can read."""
     offer = smart_plan.offer
     choices = []
@@ -108,10 +108,10 @@ def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
             {
                 **verdict._asdict(),
                 "address": list(verdict.address),
-                "original": _choice_reference(smart_plan, choice),
+                "original": _format_choice_reference(smart_plan, choice),
                 "tool": choice.tool,
                 "target": choice.target,
-                "tokens_saved": round(choice.tokens_saved(offer.scanned.scale)),
+                "tokens_saved": round(choice.tokens_saved(offer.trimmable.scale)),
             }
         )
     return {
@@ -121,5 +121,5 @@ def plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     }
 
 
-def _choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
+def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
     return str(smart_plan.offer.origins.of(choice.piece.number).reference)

@@ -32,24 +32,24 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
-from resume_hooks.parts.smart_trim.offer import make_offer, rules_for_instructions, smart_options
+from resume_hooks.parts.smart_trim.offer import build_offer, build_smart_options, select_rules
 from resume_hooks.parts.smart_trim.plan import (
-    KIND,
+    CHILD_KIND,
     SmartPlan,
     Verdict,
+    build_rule_verdicts,
     clean_description,
-    rule_verdicts,
 )
 from resume_hooks.paths import Where, read_regular
 
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-RULE_OPTIONS = (
+ORDINARY_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-LARGEST_PLAN_FILE = 16 * 1024 * 1024  # the maximum size of the --plan file in bytes
-NO_TERMINAL = (
+MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024  # the maximum size of the --plan file in bytes
+NO_TERMINAL_REMEDY = (
     "No terminal can answer here: add --yes, or write this plan later (--json > plan.json, --plan "
     "plan.json --yes)."
 )
@@ -65,26 +65,26 @@ def require_smart(_: Any) -> NoReturn:
 
 def smart_trim(options: Any) -> Receipt:
     """Show the plan, and write the child if the user agrees."""
-    _refuse_rule_options(options)
+    _refuse_ordinary_options(options)
     refuse_start_in_other_folder(options)
-    stored = _read_stored_plan(options)
-    if options.locator is None and stored:
-        locator = stored.parent_file
+    stored_plan = _read_stored_plan(options)
+    if options.locator is None and stored_plan:
+        locator = stored_plan.parent_file
     else:
         locator = options.locator
     session = locate_session(locator, options.where, foreign=True)
-    scanned = agents.scan_for_trim(session, options.where)
+    trimmable = agents.scan_for_trim(session, options.where)
     # Refuse a session that cannot be a parent before the model costs money.
     refuse_start_outside_project(
-        options, agents.draft_child(session, KIND, options.where, options.output_dir)
+        options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )
-    if stored:
-        smart_plan, result = _restore_plan(scanned, stored, options)
+    if stored_plan:
+        smart_plan, result = _restore_plan(trimmable, stored_plan, options)
     else:
-        smart_plan, result = _ask_model(scanned, options)
-    plan_text = f"{preview.preview_table(smart_plan)}\n\n{preview.spent_text(result.spent)}"
+        smart_plan, result = _ask_model(trimmable, options)
+    plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_spent(result.spent)}"
     should_write = smart_plan.trim.pays and not options.dry_run
-    asks = should_write and not options.yes and options.is_interactive
+    is_asking = should_write and not options.yes and options.is_interactive
 
     def write(_: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(smart_plan, where)
@@ -92,19 +92,19 @@ def smart_trim(options: Any) -> Receipt:
     receipt = write_trim(
         smart_plan.trim,
         caller_of_options(options),
-        partial(_confirm_plan, options, plan_text),
+        partial(_is_plan_confirmed, options, plan_text),
         write,
     ).receipt
-    if should_write and not options.yes and not asks:
-        notes = [NO_TERMINAL]
+    if should_write and not options.yes and not is_asking:
+        notes = [NO_TERMINAL_REMEDY]
     else:
         notes = []
     receipt = receipt._replace(
-        warnings=(*receipt.warnings, *preview.answer_warnings(smart_plan, result), *notes)
+        warnings=(*receipt.warnings, *preview.list_answer_warnings(smart_plan, result), *notes)
     )
-    details = {
+    extra_fields = {
         "savings": smart_plan.trim,
-        "smart": {**preview.plan_data(smart_plan), "spent": result.spent},
+        "smart": {**preview.build_plan_data(smart_plan), "spent": result.spent},
     }
 
     def text() -> str:
@@ -114,14 +114,14 @@ def smart_trim(options: Any) -> Receipt:
             outcome = receipt_text(
                 receipt, [("note", words) for words in list_remarks(smart_plan.trim)]
             )
-        if asks:
+        if is_asking:
             return outcome
         return f"{plan_text}\n\n{outcome}"
 
-    return print_child(options, receipt, details, text)
+    return print_child(options, receipt, extra_fields, text)
 
 
-def _confirm_plan(options: Any, plan_text: str, _: TrimPlan) -> bool:
+def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
     """Check by an option or by asking in the terminal whether the user wants to write the plan."""
     if options.yes:
         return True
@@ -131,11 +131,11 @@ def _confirm_plan(options: Any, plan_text: str, _: TrimPlan) -> bool:
     return bool(options.confirm_write("Write this child?", is_asking=True))
 
 
-def _refuse_rule_options(options: Any) -> None:
+def _refuse_ordinary_options(options: Any) -> None:
     """Raise UsageError if an option of ordinary trims is used, or if ``--timeout`` is invalid."""
-    sources = click.get_current_context().get_parameter_source
-    for name in RULE_OPTIONS:
-        if sources(name) is ParameterSource.COMMANDLINE:
+    get_source = click.get_current_context().get_parameter_source
+    for name in ORDINARY_OPTIONS:
+        if get_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart exclude each other",
                 "Give only one of them.",
@@ -146,35 +146,35 @@ def _refuse_rule_options(options: Any) -> None:
         )
 
 
-def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
-    model = model_of(options.model, scanned.session, options.where)
+def _ask_model(trimmable: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
+    model = model_of(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
-    offer = make_offer(
-        scanned, smart_options(options.keep_recent, rules_for_instructions(prompt)), options.where
+    offer = build_offer(
+        trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where
     )
     progress = model_progress(model.name, quiet=options.as_json)
     result = ask_model_about_offer(
         model, offer, prompt, model_seconds(options.timeout and int(options.timeout)), progress
     )
-    verdicts = [*rule_verdicts(offer), *result.verdicts]
+    verdicts = [*build_rule_verdicts(offer), *result.verdicts]
     return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result
 
 
 def _restore_plan(
-    scanned: Trimmable, stored: PlannedTrim, options: Any
+    trimmable: Trimmable, stored_plan: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
     """Return a smart plan from a stored plan. Raise UsageError if the stored plan belongs to another session."""
-    if stored.parent_session_id != scanned.session.session_id:
+    if stored_plan.parent_session_id != trimmable.session.session_id:
         raise UsageError(
             (
-                f"The plan belongs to session {stored.parent_session_id}, not of "
-                f"{scanned.session.session_id}"
+                f"The plan belongs to session {stored_plan.parent_session_id}, not of "
+                f"{trimmable.session.session_id}"
             ),
             "Leave the locator out, or name the plan's session.",
         )
-    trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
+    options_of_trim = build_smart_options(stored_plan.smart.keep_recent, stored_plan.smart.rules)
     verdicts = []
-    for row in stored.smart.choices:
+    for row in stored_plan.smart.choices:
         verdicts.append(
             Verdict(
                 row.record,
@@ -186,7 +186,7 @@ def _restore_plan(
             )
         )
     return smart.replan_smart_trim(
-        scanned, trim, verdicts, options.where, options.output_dir
+        trimmable, options_of_trim, verdicts, options.where, options.output_dir
     ), ModelResult()
 
 
@@ -210,7 +210,7 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
 
     remedy = "Make one: resume-hooks trim --smart --dry-run --json > plan.json"
     try:
-        return StoredPlan.model_validate_json(read_regular(path, LARGEST_PLAN_FILE)).data
+        return StoredPlan.model_validate_json(read_regular(path, MAX_PLAN_FILE_BYTES)).data
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", remedy) from error
     except ValidationError as error:

@@ -16,7 +16,12 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.stats.count import Counts, count_transcript, counts_from_row, counts_to_row
+from resume_hooks.parts.stats.count import (
+    TranscriptTotals,
+    count_transcript,
+    parse_counts,
+    serialise_counts,
+)
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
@@ -35,13 +40,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 CACHE_FILE = "stats.json"
 CACHE_VERSION = 1  # the version of the cache; other versions are discarded
 MAX_CACHE_BYTES = 256 * 1024 * 1024  # the maximum size of the cache in bytes
-MOST_DELETED = 20_000  # the maximum number of deleted transcripts whose counts are kept
+MAX_DELETED_TRANSCRIPTS = 20_000  # the maximum number of deleted transcripts whose counts are kept
 
 Progress = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
-    """A transcript and its counts; ``there`` is false if the transcript was deleted.
+    """A transcript and its counts; ``exists`` is false if the transcript was deleted.
 
     ``folder`` is the name of its project folder, ``program`` is its agent, and ``path`` is its
     current or last path.
@@ -51,58 +56,64 @@ class TranscriptCounts(NamedTuple):
     agent: str
     folder: str
     size: int
-    there: bool
-    counts: Counts
+    exists: bool
+    counts: TranscriptTotals
     program: str
     path: str = ""
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts; ``read`` is the number of transcripts that had to be read."""
+    """The counts of all transcripts; ``read_count`` is the number of transcripts that had to be read."""
 
     transcripts: list[TranscriptCounts]
-    read: int
+    read_count: int
 
 
 class _CachedCounts(NamedTuple):
     stamp: tuple[str, int, int]
-    counts: Counts
+    counts: TranscriptTotals
 
 
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
     """Return the counts of every transcript; ``progress`` is called with the number of bytes read and the total."""
-    cached, files = _read_cache(where), _files_by_key(where)
+    cached_counts, files = _read_cache(where), _find_files_by_key(where)
     family = Family(where)
     # Rows from an older version have no stretches.
-    current = set()
-    for key, row in cached.items():
+    current_keys = set()
+    for key, row in cached_counts.items():
         if row.counts.stretches is not None:
-            current.add(key)
-    outdated = {}
+            current_keys.add(key)
+    outdated_files = {}
     for key, file in files.items():
-        if key not in current or cached[key].stamp != _file_stamp(file):
-            outdated[key] = file
-    total, done_bytes, fresh = sum(file.size for file in outdated.values()), 0, dict(cached)
-    for key, file in outdated.items():
+        if key not in current_keys or cached_counts[key].stamp != _build_stamp(file):
+            outdated_files[key] = file
+    total, done_bytes, updated_counts = (
+        sum(file.size for file in outdated_files.values()),
+        0,
+        dict(cached_counts),
+    )
+    for key, file in outdated_files.items():
         progress(done_bytes, total)
         done_bytes += file.size
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             with readable_path(file.path, where) as path:
                 counts = count_transcript(
                     path,
-                    agent=bool(file.agent),
-                    linked=None if file.agent else family.find_parent(file.path),
+                    is_subagent=bool(file.agent),
+                    linked_parent=None if file.agent else family.find_parent(file.path),
                 )
-            fresh[key] = _CachedCounts(_file_stamp(file), _add_parent_size(counts, file, family))
-    if outdated:
-        _save_cache(fresh, files.keys(), where)
+            updated_counts[key] = _CachedCounts(
+                _build_stamp(file), _add_parent_size(counts, file, family)
+            )
+    if outdated_files:
+        _save_cache(updated_counts, files.keys(), where)
     transcripts = []
-    for key, row in fresh.items():
-        transcripts.append(_transcript_counts(key, row, where, family, exists=key in files))
-    return AllCounts(transcripts, len(outdated))
+    for key, row in updated_counts.items():
+        transcripts.append(_build_transcript_counts(key, row, where, family, exists=key in files))
+    return AllCounts(transcripts, len(outdated_files))
 
 
-def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
+def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     """Return every transcript by session and agent. If there are several copies, return the newest."""
     files: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
@@ -113,44 +124,50 @@ def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
     return files
 
 
-def _file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
+def _build_stamp(file: TranscriptFile) -> tuple[str, int, int]:
     return (file.path, file.size, file.mtime)
 
 
-def _add_parent_size(counts: Counts, file: TranscriptFile, family: Family) -> Counts:
+def _add_parent_size(
+    counts: TranscriptTotals, file: TranscriptFile, family: Family
+) -> TranscriptTotals:
     """Return a child's counts, with its parent's context size if the parent's file ends with the child's start."""
     child = counts.child
-    if child is None or child.before:
+    if child is None or child.parent_tokens:
         return counts
     parent = family.find_parent(file.path)
-    located = family.locate(parent, file.path) if parent else None
-    if located is None:
+    parent_path = family.locate(parent, file.path) if parent else None
+    if parent_path is None:
         return counts
     with contextlib.suppress(SessionNotFound):
-        rows = HeadTail(located).last_records
+        rows = HeadTail(parent_path).last_records
         context = measure_last_records(
-            [row for row in rows if clock.normalize_timestamp(row.get("timestamp")) <= child.at]
+            [
+                row
+                for row in rows
+                if clock.normalize_timestamp(row.get("timestamp")) <= child.created_at
+            ]
         )
         if context is not None:
-            before = context.tokens - context.added
-            return counts._replace(child=child._replace(before=before))
+            parent_tokens = context.tokens - context.added
+            return counts._replace(child=child._replace(parent_tokens=parent_tokens))
     return counts
 
 
-def _transcript_counts(
-    key: str, cached: _CachedCounts, where: Where, family: Family, *, exists: bool
+def _build_transcript_counts(
+    key: str, cached_counts: _CachedCounts, where: Where, family: Family, *, exists: bool
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
-    path, size, _ = cached.stamp
+    path, size, _ = cached_counts.stamp
     program = agent_name_of_path(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != CLAUDE_NAME:
-        folder = next(map(project_key, cached.counts.folders), "")
-    is_superseded = exists and cached.counts.child is not None and family.is_superseded(path)
+        folder = next(map(project_key, cached_counts.counts.folders), "")
+    is_superseded = exists and cached_counts.counts.child is not None and family.is_superseded(path)
     if is_superseded:
-        counts = cached.counts._replace(child=None)
+        counts = cached_counts.counts._replace(child=None)
     else:
-        counts = cached.counts
+        counts = cached_counts.counts
     return TranscriptCounts(session_id, agent, folder, size, exists, counts, program, path)
 
 
@@ -168,27 +185,27 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
             rows = ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    cached = {}
+    cached_counts = {}
     for key, row in rows:
         with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
             path, size, mtime, *counts = row
-            cached[str(key)] = _CachedCounts(
-                (str(path), int(size), int(mtime)), counts_from_row(counts)
+            cached_counts[str(key)] = _CachedCounts(
+                (str(path), int(size), int(mtime)), parse_counts(counts)
             )
-    return cached
+    return cached_counts
 
 
 def _save_cache(
-    cached: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
+    cached_counts: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
 ) -> None:
     """Save the counts atomically. If that fails, the next run only takes longer."""
-    existing = set(existing_keys)
-    deleted = [key for key in cached if key not in existing]
-    deleted.sort(key=lambda key: cached[key].stamp[2])
+    existing_set = set(existing_keys)
+    deleted_keys = [key for key in cached_counts if key not in existing_set]
+    deleted_keys.sort(key=lambda key: cached_counts[key].stamp[2])
     rows = {}
-    for key in [*deleted[-MOST_DELETED:], *existing & cached.keys()]:
-        counts = counts_to_row(cached[key].counts)
-        rows[replace_surrogates(key)] = [*cached[key].stamp, *counts]
+    for key in [*deleted_keys[-MAX_DELETED_TRANSCRIPTS:], *existing_set & cached_counts.keys()]:
+        counts = serialise_counts(cached_counts[key].counts)
+        rows[replace_surrogates(key)] = [*cached_counts[key].stamp, *counts]
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
             _cache_path(where),

@@ -16,72 +16,84 @@ from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
-MAX_FOLDERS = 8
-MAX_DURATION = 1000 * clock.DAY  # the maximum duration of a hook in milliseconds
-MAX_NAME = 40  # the maximum length of a kind's name, because a file may contain any name
+MAX_FOLDERS_PER_TRANSCRIPT = 8
+MAX_DURATION_SECONDS = 1000 * clock.DAY  # the maximum duration of a hook in milliseconds
+MAX_KIND_CHARACTERS = 40  # the maximum length of a kind's name, because a file may contain any name
 
-_OUR_COMMAND = re.compile(
+_OUR_HOOK_COMMAND = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
 )
 """The commands in our own hooks.json."""
 
-_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
-_EVENT = re.compile(r"[A-Za-z]{3,40}")
-EXACT_BELOW = 100  # in milliseconds; longer durations are rounded to two digits
-OURS, OTHERS = "ours", "others"
-START, COMPACTION = "start", "compaction"  # the beginning of a stretch outside a child
-NO_EDIT = -1  # replaces the number of calls if there was no edit
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
+_EVENT_NAME = re.compile(r"[A-Za-z]{3,40}")
+MAX_EXACT_MILLISECONDS = 100  # in milliseconds; longer durations are rounded to two digits
+OUR_HOOKS, OTHER_HOOKS = "ours", "others"
+START_KIND, COMPACTION_KIND = "start", "compaction"  # the beginning of a stretch outside a child
+NO_EDIT_CALLS = -1  # replaces the number of calls if there was no edit
 MAX_CALLS = 10_000  # the maximum of a count; larger counts are capped
 
 Tallies = dict[str, dict[str, dict[int, int]]]
 """The frequency of each number, by name and day."""
 
 
-class Request(NamedTuple):
-    """A request as counted by the API: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
+class ApiRequest(NamedTuple):
+    """A request as counted by the API.
+
+    Of the ``sent_tokens``, ``cached_tokens`` were read from the cache and ``written_tokens``
+    written to it.
 
     ``lifetime`` is the cache lifetime of the written tokens in seconds. ``turn`` is the number of
-    previous prompts. ``aside`` is true for a sub-agent's request in its session's own file.
+    previous prompts. ``is_side_request`` is true for a sub-agent's request in its session's own
+    file.
     """
 
     day: str
-    sent: int
-    cached: int
-    answered: int
-    written: int
+    sent_tokens: int
+    cached_tokens: int
+    answer_tokens: int
+    written_tokens: int
     lifetime: int
     turn: int
-    aside: bool
+    is_side_request: bool
 
 
-def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
-    """Return the counts of the transcript at ``path``. A sub-agent's transcript (``agent``) has no user turns.
+def count_transcript(
+    path: str, *, is_subagent: bool = False, linked_parent: Parent | None = None
+) -> TranscriptTotals:
+    """Return the counts of the transcript at ``path``. A sub-agent's transcript (``is_subagent``) has no user turns.
 
     Raise SessionNotFound.
 
     The ``before`` of a child comes from its first line, or is 0. If a file names no parent but our
-    links do (``linked``), it counts as a handoff, to which ``/clear`` led.
+    links do (``linked_parent``), it counts as a handoff, to which ``/clear`` led.
     """
     counter = _scan_for_counts(
-        path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None
+        path,
+        is_subagent=is_subagent,
+        linked_parent=linked_parent if linked_parent and linked_parent.kind == "handoff" else None,
     )
     size = read_stated_size(path) if counter.parent else None
     return counter.make_counts(size.original if size else 0)
 
 
-def requests_of_session(path: str) -> list[Request]:
+def read_requests(path: str) -> list[ApiRequest]:
     """Return the requests of the session at ``path`` in order, without its sub-agents' requests.
 
     Raise SessionNotFound.
     """
-    return [request for request in _scan_for_counts(path).requests.values() if not request.aside]
+    return [
+        request
+        for request in _scan_for_counts(path).requests.values()
+        if not request.is_side_request
+    ]
 
 
 def _scan_for_counts(
-    path: str, *, agent: bool = False, linked: Parent | None = None
+    path: str, *, is_subagent: bool = False, linked_parent: Parent | None = None
 ) -> _TranscriptCounter:
     try:
-        counter = _TranscriptCounter(read_parent(path) or linked)
+        counter = _TranscriptCounter(read_parent(path) or linked_parent)
     except OSError:
         counter = _TranscriptCounter(None)
     with open_transcript(path) as stream:
@@ -93,7 +105,7 @@ def _scan_for_counts(
                 or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
                 or (b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw))
             ) and (record := records.parse(line.body)) is not None:
-                counter.take(record, agent=agent)
+                counter.add_record(record, is_subagent=is_subagent)
     return counter
 
 
@@ -106,22 +118,22 @@ class _TranscriptCounter:
         self._copies = CopyDetector()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
-        self.requests: dict[str, Request] = {}
+        self.requests: dict[str, ApiRequest] = {}
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
         if parent:
-            self._stretch = replace_surrogates(parent.kind[:MAX_NAME])
+            self._stretch = replace_surrogates(parent.kind[:MAX_KIND_CHARACTERS])
         else:
-            self._stretch = START
+            self._stretch = START_KIND
         self._calls: list[str] = []
         """The days of the calls before the first edit."""
         self._first = 0
 
-    def take(self, record: Record, *, agent: bool) -> None:
+    def add_record(self, record: Record, *, is_subagent: bool) -> None:
         """Count a record."""
         timestamp = string(record, "timestamp")
         timestamp = (
-            timestamp if _INSTANT.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
+            timestamp if _TIMESTAMP.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
         )
         if (
             self._copies.is_copy(record)
@@ -131,83 +143,89 @@ class _TranscriptCounter:
         ):
             return  # without a time, or a copy of a parent's record
         day = timestamp[:10]
-        if len(self._folders) < MAX_FOLDERS and (folder := string(record, "cwd")):
+        if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (folder := string(record, "cwd")):
             self._folders[replace_surrogates(folder)] = None
         if records.is_prompt(record):
-            self._turns[day] = self._turns.get(day, 0) + (not agent)
+            self._turns[day] = self._turns.get(day, 0) + (not is_subagent)
         elif records.kind(record) == records.ASSISTANT:
             self._count_answer(record, day)
-            if not agent and not record.get("isSidechain"):
+            if not is_subagent and not record.get("isSidechain"):
                 for call in records.calls(record) if self._stretch else ():
                     self._calls.append(day)
                     if string(call, "name") in records.WRITING_TOOLS:
-                        self._end_stretch(min(len(self._calls) - 1, MAX_CALLS))
+                        self._finish_stretch(min(len(self._calls) - 1, MAX_CALLS))
                         break
         elif string(record, "subtype") == records.COMPACTION:
-            self._end_stretch(NO_EDIT)
-            self._stretch = COMPACTION
+            self._finish_stretch(NO_EDIT_CALLS)
+            self._stretch = COMPACTION_KIND
         else:
-            for event, mine, duration in _hook_durations(record):
+            for event, is_ours, duration in _read_hook_durations(record):
                 _add_to_tally(
                     self._hooks,
-                    f"{event}|{OURS if mine else OTHERS}",
+                    f"{event}|{OUR_HOOKS if is_ours else OTHER_HOOKS}",
                     day,
                     round_duration(duration),
                 )
 
-    def _end_stretch(self, calls_before_edit: int) -> None:
+    def _finish_stretch(self, calls_before_edit: int) -> None:
         """Count a stretch that has calls, with the number of calls before its first edit, or NO_EDIT."""
         if self._calls:
             _add_to_tally(self._stretches, self._stretch, self._calls[0], calls_before_edit)
         self._stretch, self._calls = "", []
 
     def _count_answer(self, record: Record, day: str) -> None:
-        sent, total = (records.positive_count(count) for count in records.counted_tokens(record))
-        if not total:
+        sent_tokens, answer_tokens = (
+            records.positive_count(count) for count in records.counted_tokens(record)
+        )
+        if not answer_tokens:
             return
         name = string(records.message(record), "id") or f"#{len(self.requests)}"
-        earlier = self.requests.get(name)
+        earlier_request = self.requests.get(name)
         usage = records.usage(record)
         cached, written = (
             records.positive_count(usage.get(f"cache_{did}_input_tokens"))
             for did in ("read", "creation")
         )
-        hourly = records.positive_count(
+        hourly_tokens = records.positive_count(
             records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
         )
-        request = Request(
+        request = ApiRequest(
             day=day,
-            sent=sent,
-            cached=cached if cached <= sent else 0,
-            answered=total - sent,
-            written=written,
-            lifetime=LONG_CACHE_SECONDS if hourly else DEFAULT_CACHE_SECONDS,
+            sent_tokens=sent_tokens,
+            cached_tokens=cached if cached <= sent_tokens else 0,
+            answer_tokens=answer_tokens - sent_tokens,
+            written_tokens=written,
+            lifetime=LONG_CACHE_SECONDS if hourly_tokens else DEFAULT_CACHE_SECONDS,
             turn=sum(self._turns.values()),
-            aside=record.get("isSidechain") is True,
+            is_side_request=record.get("isSidechain") is True,
         )
-        if earlier is None or request.answered > earlier.answered:
+        if earlier_request is None or request.answer_tokens > earlier_request.answer_tokens:
             self.requests[name] = (
-                request if earlier is None else request._replace(day=earlier.day, turn=earlier.turn)
+                request
+                if earlier_request is None
+                else request._replace(day=earlier_request.day, turn=earlier_request.turn)
             )
         if not self._first and not record.get("isSidechain"):
-            self._first = sent
+            self._first = sent_tokens
 
-    def make_counts(self, parent_size: int) -> Counts:
+    def make_counts(self, parent_size: int) -> TranscriptTotals:
         """Return the counts of the transcript; ``before`` is the size of the parent's context."""
-        self._end_stretch(NO_EDIT)
-        days = {day: Day(turns=turns) for day, turns in self._turns.items()}
+        self._finish_stretch(NO_EDIT_CALLS)
+        days = {day: DayCounts(turns=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
-            added = Day(0, 1, request.sent, request.cached, request.answered)
-            days[request.day] = days.get(request.day, Day()).add_day(added)
+            added_day = DayCounts(
+                0, 1, request.sent_tokens, request.cached_tokens, request.answer_tokens
+            )
+            days[request.day] = days.get(request.day, DayCounts()).add_day(added_day)
         if self.parent:
-            kind = replace_surrogates(self.parent.kind[:MAX_NAME])
+            kind = replace_surrogates(self.parent.kind[:MAX_KIND_CHARACTERS])
         else:
             kind = ""
         if kind:
-            child = Child(kind, self._since, parent_size, self._first)
+            child = ChildCounts(kind, self._since, parent_size, self._first)
         else:
             child = None
-        return Counts(
+        return TranscriptTotals(
             tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches
         )
 
@@ -217,28 +235,28 @@ def _add_to_tally(tallies: Tallies, name: str, day: str, number: int) -> None:
     numbers[number] = numbers.get(number, 0) + 1
 
 
-def _hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
+def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
     """Yield the hook durations in a record: event, whether the hook is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
         hooks = []
         for info in records.objects(record.get("hookInfos")):
             hooks.append(("Stop", info))
     else:
-        attached = records.mapping(record, "attachment")
-        hooks = [(string(attached, "hookEvent"), attached)]
+        attachment = records.mapping(record, "attachment")
+        hooks = [(string(attachment, "hookEvent"), attachment)]
     for event, info in hooks:
         duration = info.get("durationMs")
         if (
             not isinstance(duration, (int, float))
             or duration is True
-            or not 0 <= duration <= MAX_DURATION
+            or not 0 <= duration <= MAX_DURATION_SECONDS
         ):
             continue
-        if _EVENT.fullmatch(event):
-            yield event, _OUR_COMMAND.search(string(info, "command")) is not None, duration
+        if _EVENT_NAME.fullmatch(event):
+            yield event, _OUR_HOOK_COMMAND.search(string(info, "command")) is not None, duration
 
 
-class Day(NamedTuple):
+class DayCounts(NamedTuple):
     """The user's turns, answered requests, and their tokens.
 
     ``sent`` are all tokens in requests, ``cached`` the part of them that came from the cache, and
@@ -251,25 +269,30 @@ class Day(NamedTuple):
     cached: int = 0
     answered: int = 0
 
-    def add_day(self, other: Day) -> Day:
+    def add_day(self, other: DayCounts) -> DayCounts:
         """Return the sums of two days."""
-        return Day(*(one + two for one, two in zip(self, other, strict=True)))
+        return DayCounts(
+            *(
+                first_value + second_value
+                for first_value, second_value in zip(self, other, strict=True)
+            )
+        )
 
 
-class Child(NamedTuple):
+class ChildCounts(NamedTuple):
     """A session as the child of another one.
 
-    ``before`` is the size of its parent's context, or 0 if unknown. ``after`` is the size of the
-    child's first request, or 0 if it was not continued.
+    ``parent_tokens`` is the size of its parent's context, or 0 if unknown. ``first_request_tokens``
+    is the size of the child's first request, or 0 if it was not continued.
     """
 
     kind: str
-    at: str
-    before: int
-    after: int
+    created_at: str
+    parent_tokens: int
+    first_request_tokens: int
 
 
-class Counts(NamedTuple):
+class TranscriptTotals(NamedTuple):
     """The counts of a transcript; ``folders`` are the first working directories that it names.
 
     ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are numbers of
@@ -278,9 +301,9 @@ class Counts(NamedTuple):
     """
 
     folders: tuple[str, ...]
-    days: Mapping[str, Day]
+    days: Mapping[str, DayCounts]
     hooks: Tallies
-    child: Child | None = None
+    child: ChildCounts | None = None
     stretches: Tallies | None = None
 
 
@@ -288,49 +311,49 @@ def round_duration(duration: float) -> int:
     """Return milliseconds, rounded so that the cache contains fewer different durations."""
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
-    if count < EXACT_BELOW:
+    if count < MAX_EXACT_MILLISECONDS:
         return count
     return round(count / step) * step
 
 
-def counts_to_row(counts: Counts) -> list[Any]:
+def serialise_counts(counts: TranscriptTotals) -> list[Any]:
     """Return the counts as JSON."""
     days = {day: list(totals) for day, totals in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
     return [
         list(counts.folders),
         days,
-        _tallies_to_rows(counts.hooks),
+        _serialise_tallies(counts.hooks),
         child,
-        _tallies_to_rows(counts.stretches or {}),
+        _serialise_tallies(counts.stretches or {}),
     ]
 
 
-def counts_from_row(row: Any) -> Counts:
-    """Return the counts in a row of ``counts_to_row``, from any version.
+def parse_counts(row: Any) -> TranscriptTotals:
+    """Return the counts in a row of ``serialise_counts``, from any version.
 
     Raise TypeError, ValueError or AttributeError for other values.
     """
     folders, days, hooks, child, *stretches = row
-    return Counts(
+    return TranscriptTotals(
         tuple(map(str, folders)),
-        {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
-        _tallies_from_rows(hooks),
+        {str(day): DayCounts(*map(int, numbers)) for day, numbers in days.items()},
+        _parse_tallies(hooks),
         None
         if child is None
-        else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
-        _tallies_from_rows(stretches[0]) if stretches else None,
+        else ChildCounts(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
+        _parse_tallies(stretches[0]) if stretches else None,
     )
 
 
-def _tallies_to_rows(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
+def _serialise_tallies(tallies_by_name: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
     tallies = {}
-    for name, by_day in found.items():
+    for name, by_day in tallies_by_name.items():
         tallies[name] = {day: sorted(rows.items()) for day, rows in by_day.items()}
     return tallies
 
 
-def _tallies_from_rows(rows: Any) -> Tallies:
+def _parse_tallies(rows: Any) -> Tallies:
     tallies: Tallies = {}
     for name, by_day in rows.items():
         days = tallies[str(name)] = {}

@@ -8,10 +8,16 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldsLike, StrictModel
 from resume_hooks.parts.stats.threshold import Price
-from resume_hooks.parts.stats.totals import FolderSize, Hook, Month, Saving, Stretch
+from resume_hooks.parts.stats.totals import (
+    FolderSize,
+    HookSummary,
+    MonthSummary,
+    SavingSummary,
+    StretchSummary,
+)
 
 HookRow = Annotated[
-    Hook,
+    HookSummary,
     FieldsLike(median=None, high=None, median_ms=int, p95_ms=int),
 ]
 """Values from 100 ms on are rounded to two digits."""
@@ -31,7 +37,7 @@ class StatsSchema(StrictModel):
     agents: int = Field(description="transcripts of sub-agents")
     months: list[
         Annotated[
-            Month,
+            MonthSummary,
             FieldsLike(
                 sessions="with a turn or an answer in this month",
                 sent="tokens of all requests, including cached ones",
@@ -41,7 +47,7 @@ class StatsSchema(StrictModel):
     ]
     savings: list[
         Annotated[
-            Saving,
+            SavingSummary,
             FieldsLike(
                 used="the number of continued ones",
                 measured="the number with both sizes known; the sums cover these",
@@ -53,7 +59,7 @@ class StatsSchema(StrictModel):
     ]
     stretches: list[
         Annotated[
-            Stretch,
+            StretchSummary,
             FieldsLike(
                 kind="its beginning: start, compaction, or the kind of a child",
                 times="stretches with a tool call",

@@ -18,13 +18,13 @@ from resume_hooks.hooks.compaction import (
     TARGET_FRACTION,
     TRIM_VALUE,
 )
-from resume_hooks.parts.stats.count import Request
+from resume_hooks.parts.stats.count import ApiRequest
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
-HANDOFF_SIZE = parse_tokens(DEFAULT_HANDOFF_SIZE)
-LINES = (200_000, 150_000, 100_000)
-FREED_SHARE = 0.5
+HANDOFF_TOKENS = parse_tokens(DEFAULT_HANDOFF_SIZE)
+THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
+FREED_FRACTION = 0.5
 """The fraction of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
 
 ASSUMPTIONS = (
@@ -51,100 +51,122 @@ class Price(NamedTuple):
     cost: int
 
 
-def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price]:
-    """Return the cost for every threshold and way, the actual cost first, for requests since the day ``since``."""
+def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -> list[Price]:
+    """Return the cost for every threshold and way, the actual cost first, for requests since the day ``first_day``."""
     requests_by_session = [session for session in sessions if session]
     ways = [(0, "")]
-    for line in LINES:
+    for line in THRESHOLD_TOKENS:
         ways += [(line, TRIM_VALUE), (line, DEFAULT_HANDOFF_SIZE)]
-    priced = []
+    prices = []
     for line, way in ways:
-        replayed = [_ReplayedSession(line, way, since, session) for session in requests_by_session]
+        replayed_sessions = [
+            _ReplayedSession(line, way, first_day, session) for session in requests_by_session
+        ]
         sizes_left = []
-        for replayed_session in replayed:
+        for replayed_session in replayed_sessions:
             sizes_left.extend(replayed_session.lefts)
-        priced.append(
+        prices.append(
             Price(
                 line,
                 way,
                 times=len(sizes_left),
                 left=round(sum(sizes_left) / max(1, len(sizes_left))),
-                read=round(sum(each.read for each in replayed)),
-                written=round(sum(each.written for each in replayed)),
-                cost=round(sum(each.cost for each in replayed)),
+                read=round(sum(each.read for each in replayed_sessions)),
+                written=round(sum(each.written for each in replayed_sessions)),
+                cost=round(sum(each.cost for each in replayed_sessions)),
             )
         )
-    return priced
+    return prices
 
 
 class _ReplayedSession:
-    """A session whose requests are replayed without the ``removed`` tokens."""
+    """A session whose requests are replayed without the ``removed_tokens``."""
 
-    def __init__(self, line: int, way: str, since: str, requests: Sequence[Request]) -> None:
+    def __init__(self, line: int, way: str, since: str, requests: Sequence[ApiRequest]) -> None:
         self.line, self.way, self.since = line, way, since
-        self.base = self.floor = requests[0].sent
-        self.shared = min(requests[0].cached or USUAL_CACHED_TOKENS, self.base)
-        self.removed_paths, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
-        self.begun = [self.base]
+        self.base = self.floor = requests[0].sent_tokens
+        self.cached_tokens = min(requests[0].cached_tokens or USUAL_CACHED_TOKENS, self.base)
+        self.removed_tokens, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
+        self.turn_start_tokens = [self.base]
         self.lefts: list[int] = []
         self.read = self.written = self.cost = 0.0
         self._pay_request(requests[0], is_anew=False)
         for before, request in pairwise(requests):
-            is_anew = request.turn != before.turn and self._make_smaller(before)
-            if request.sent - self.removed_paths < self.base:  # the client compacted the session
-                self.removed_paths, self.floor = 0, min(self.floor, request.sent)
+            is_anew = request.turn != before.turn and self._reduce_if_needed(before)
+            if (
+                request.sent_tokens - self.removed_tokens < self.base
+            ):  # the client compacted the session
+                self.removed_tokens, self.floor = 0, min(self.floor, request.sent_tokens)
             if request.turn != before.turn:
-                self.begun.append(before.sent + before.answered - self.removed_paths)
+                self.turn_start_tokens.append(
+                    before.sent_tokens + before.answer_tokens - self.removed_tokens
+                )
             self._pay_request(request, is_anew=is_anew)
 
-    def _make_smaller(self, last: Request) -> bool:
-        """Reduce the session after its ``last`` request if it has reached the threshold.
+    def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
+        """Reduce the session after its ``last_request`` if it has reached the threshold.
 
         Return whether it was reduced.
         """
-        size = last.sent + last.answered - self.removed_paths
-        if not self.line or size < self.worth or last.turn - self.tried_at < MIN_TURNS_BETWEEN:
+        context_tokens = last_request.sent_tokens + last_request.answer_tokens - self.removed_tokens
+        if (
+            not self.line
+            or context_tokens < self.worth
+            or last_request.turn - self.tried_at < MIN_TURNS_BETWEEN
+        ):
             return False
-        size_after, self.tried_at = self._size_left(size), last.turn
-        if size_after > size * MAX_RESULT_FRACTION:
-            self.worth = round(size / MAX_RESULT_FRACTION)
+        remaining_tokens, self.tried_at = (
+            self._estimate_remaining_tokens(context_tokens),
+            last_request.turn,
+        )
+        if remaining_tokens > context_tokens * MAX_RESULT_FRACTION:
+            self.worth = round(context_tokens / MAX_RESULT_FRACTION)
             return False
-        self.removed_paths += size - size_after
-        self.floor, self.worth, self.begun = size_after, self.line, []
-        self.lefts += [size_after] * (last.day >= self.since)
+        self.removed_tokens += context_tokens - remaining_tokens
+        self.floor, self.worth, self.turn_start_tokens = remaining_tokens, self.line, []
+        self.lefts += [remaining_tokens] * (last_request.day >= self.since)
         return True
 
-    def _size_left(self, size: int) -> int:
+    def _estimate_remaining_tokens(self, context_tokens: int) -> int:
         if self.way == TRIM_VALUE:
-            return size - round((size - self.floor) * FREED_SHARE)
-        recent = [size - begun for begun in self.begun[-DEFAULT_KEEP_RECENT:]]
-        most = min(size, self.line) * TARGET_FRACTION
-        kept_tokens = next((turns for turns in recent if turns <= most), recent[-1])
-        return round(self.base + HANDOFF_SIZE + kept_tokens)
+            return context_tokens - round((context_tokens - self.floor) * FREED_FRACTION)
+        recent_tokens = [
+            context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEEP_RECENT:]
+        ]
+        max_tokens = min(context_tokens, self.line) * TARGET_FRACTION
+        kept_tokens = next(
+            (turns for turns in recent_tokens if turns <= max_tokens), recent_tokens[-1]
+        )
+        return round(self.base + HANDOFF_TOKENS + kept_tokens)
 
-    def _pay_request(self, request: Request, *, is_anew: bool) -> None:
+    def _pay_request(self, request: ApiRequest, *, is_anew: bool) -> None:
         if request.day < self.since:
             return
-        sent = request.sent - self.removed_paths
+        sent_tokens = request.sent_tokens - self.removed_tokens
         if is_anew:
-            read = self.shared
+            read_tokens = self.cached_tokens
         else:
-            read = max(min(request.cached, self.shared), request.cached - self.removed_paths)
-        if request.cached or request.written:
-            read = min(read, sent)
+            read_tokens = max(
+                min(request.cached_tokens, self.cached_tokens),
+                request.cached_tokens - self.removed_tokens,
+            )
+        if request.cached_tokens or request.written_tokens:
+            read_tokens = min(read_tokens, sent_tokens)
         else:
-            read = 0
-        plain = max(0, request.sent - request.cached - request.written)
-        if request.cached or request.written:
-            written = max(0, sent - read - plain)
+            read_tokens = 0
+        uncached_tokens = max(
+            0, request.sent_tokens - request.cached_tokens - request.written_tokens
+        )
+        if request.cached_tokens or request.written_tokens:
+            written_tokens = max(0, sent_tokens - read_tokens - uncached_tokens)
         else:
-            written = 0
-        self.read += read
-        self.written += written
-        rest = sent - read - written
+            written_tokens = 0
+        self.read += read_tokens
+        self.written += written_tokens
+        unread_tokens = sent_tokens - read_tokens - written_tokens
         self.cost += (
-            read * CACHE_READ_RATE
-            + written * WRITE_RATES[request.lifetime]
-            + rest
-            + request.answered * OUTPUT_RATE
+            read_tokens * CACHE_READ_RATE
+            + written_tokens * WRITE_RATES[request.lifetime]
+            + unread_tokens
+            + request.answer_tokens * OUTPUT_RATE
         )

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
-from resume_hooks.parts.stats.count import NO_EDIT, OURS, Day, Tallies
+from resume_hooks.parts.stats.count import NO_EDIT_CALLS, OUR_HOOKS, DayCounts, Tallies
 from resume_hooks.paths import Where
 
 # the maximum number of entries to count; the reported size of a larger folder is too small
-MOST_ENTRIES = 200_000
+MAX_FOLDER_ENTRIES = 200_000
 HIGH_PERCENTILE = 95  # the percentile of durations that is shown next to the median
 
 
-class Month(NamedTuple):
+class MonthSummary(NamedTuple):
     """A month (``2026-01``, UTC): the number of sessions with a turn or an answer, turns, requests, tokens."""
 
     month: str
@@ -30,7 +30,7 @@ class Month(NamedTuple):
     answered: int
 
 
-class Saving(NamedTuple):
+class SavingSummary(NamedTuple):
     """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
 
     For ``measured`` children both sizes are known: the parent's context when it was left, and the
@@ -51,7 +51,7 @@ class Saving(NamedTuple):
         return self.before - self.after
 
 
-class Hook(NamedTuple):
+class HookSummary(NamedTuple):
     """The durations of our hooks, or of all other hooks, for an event in transcripts.
 
     Durations are in milliseconds.
@@ -64,7 +64,7 @@ class Hook(NamedTuple):
     high: int
 
 
-class Stretch(NamedTuple):
+class StretchSummary(NamedTuple):
     """Stretches with a call that began with a start, with a compaction, or as a child of a kind.
 
     ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
@@ -83,29 +83,33 @@ class Statistics(NamedTuple):
     sessions: int
     gone: int
     agents: int
-    months: list[Month]
-    savings: list[Saving]
-    stretches: list[Stretch]
-    hooks: list[Hook]
+    months: list[MonthSummary]
+    savings: list[SavingSummary]
+    stretches: list[StretchSummary]
+    hooks: list[HookSummary]
 
 
-def make_statistics(transcripts: list[TranscriptCounts], since: str) -> Statistics:
-    """Return the statistics of transcripts since the day ``since``. If it is ``""``, include all days."""
-    active = [transcript for transcript in transcripts if _select_days(transcript, since)]
+def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Statistics:
+    """Return the statistics of transcripts since the day ``first_day``. If it is ``""``, include all days."""
+    active_transcripts = [
+        transcript for transcript in transcripts if _select_days(transcript, first_day)
+    ]
     return Statistics(
-        sessions=len({transcript.session_id for transcript in active if not transcript.agent}),
+        sessions=len(
+            {transcript.session_id for transcript in active_transcripts if not transcript.agent}
+        ),
         gone=len(
             {
                 transcript.session_id
-                for transcript in active
-                if not transcript.agent and not transcript.there
+                for transcript in active_transcripts
+                if not transcript.agent and not transcript.exists
             }
         ),
-        agents=sum(bool(transcript.agent) for transcript in active),
-        months=_sum_months(active, since),
-        savings=_sum_savings(transcripts, since),
-        stretches=_sum_stretches(transcripts, since),
-        hooks=_sum_hooks(transcripts, since),
+        agents=sum(bool(transcript.agent) for transcript in active_transcripts),
+        months=_sum_months(active_transcripts, first_day),
+        savings=_sum_savings(transcripts, first_day),
+        stretches=_sum_stretches(transcripts, first_day),
+        hooks=_sum_hooks(transcripts, first_day),
     )
 
 
@@ -119,63 +123,67 @@ def percentile(counts: Mapping[int, int], percent: int) -> int:
     return 0
 
 
-def _select_days(transcript: TranscriptCounts, since: str) -> dict[str, Day]:
+def _select_days(transcript: TranscriptCounts, since: str) -> dict[str, DayCounts]:
     return {day: counts for day, counts in transcript.counts.days.items() if day >= since}
 
 
-def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[Month]:
-    sums: dict[str, Day] = defaultdict(Day)
+def _sum_months(transcripts: list[TranscriptCounts], since: str) -> list[MonthSummary]:
+    sums: dict[str, DayCounts] = defaultdict(DayCounts)
     sessions: dict[str, set[str]] = defaultdict(set)
     for transcript in transcripts:
         for day, counts in _select_days(transcript, since).items():
             sums[day[:7]] = sums[day[:7]].add_day(counts)
             sessions[day[:7]].add(transcript.session_id)
-    return [Month(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
+    return [MonthSummary(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[Saving]:
-    rows: dict[tuple[str, str], Saving] = {}
+def _sum_savings(transcripts: list[TranscriptCounts], since: str) -> list[SavingSummary]:
+    rows: dict[tuple[str, str], SavingSummary] = {}
     for transcript in transcripts:
         child = transcript.counts.child
-        if child is None or transcript.agent or child.at[:10] < since:
+        if child is None or transcript.agent or child.created_at[:10] < since:
             continue
-        key = (child.at[:7], child.kind)
-        row = rows.get(key, Saving(*key, 0, 0, 0, 0, 0))
-        measured = bool(child.before and child.after)
+        key = (child.created_at[:7], child.kind)
+        row = rows.get(key, SavingSummary(*key, 0, 0, 0, 0, 0))
+        is_measured = bool(child.parent_tokens and child.first_request_tokens)
         rows[key] = row._replace(
             made=row.made + 1,
-            used=row.used + bool(child.after),
-            measured=row.measured + measured,
-            before=row.before + child.before * measured,
-            after=row.after + child.after * measured,
+            used=row.used + bool(child.first_request_tokens),
+            measured=row.measured + is_measured,
+            before=row.before + child.parent_tokens * is_measured,
+            after=row.after + child.first_request_tokens * is_measured,
         )
     return [rows[key] for key in sorted(rows)]
 
 
-def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stretch]:
+def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[StretchSummary]:
     rows = []
     for kind, calls_counts in sorted(
         _sum_tallies(
             (transcript.counts.stretches or {} for transcript in transcripts), since
         ).items()
     ):
-        edited = {}
+        edited_calls = {}
         for calls, count in calls_counts.items():
-            if calls != NO_EDIT:
-                edited[calls] = count
-        middle = percentile(edited, 50), percentile(edited, 75)
-        rows.append(Stretch(kind, sum(calls_counts.values()), sum(edited.values()), *middle))
+            if calls != NO_EDIT_CALLS:
+                edited_calls[calls] = count
+        percentiles = percentile(edited_calls, 50), percentile(edited_calls, 75)
+        rows.append(
+            StretchSummary(
+                kind, sum(calls_counts.values()), sum(edited_calls.values()), *percentiles
+            )
+        )
     return rows
 
 
-def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[Hook]:
+def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSummary]:
     rows = []
     for key, durations in sorted(
         _sum_tallies((transcript.counts.hooks for transcript in transcripts), since).items()
     ):
-        event, _, whose = key.partition("|")
+        event, _, owner = key.partition("|")
         median, high = percentile(durations, 50), percentile(durations, HIGH_PERCENTILE)
-        rows.append(Hook(event, whose == OURS, sum(durations.values()), median, high))
+        rows.append(HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median, high))
     return rows
 
 
@@ -198,30 +206,30 @@ class FolderSize(NamedTuple):
     size: int
 
 
-def state_sizes(where: Where) -> list[FolderSize]:
+def measure_state_folder(where: Where) -> list[FolderSize]:
     """Return the entries of the state folder, largest first, or [] if there is no such folder."""
-    home = where.state
+    state_folder = where.state
     try:
-        names = sorted(os.listdir(home))
+        names = sorted(os.listdir(state_folder))
     except OSError:
         return []
     entries = []
     for name in names:
-        sizes = list(_sizes_below(os.path.join(home, name)))
+        sizes = list(_list_file_sizes(os.path.join(state_folder, name)))
         entries.append(FolderSize(name, len(sizes), sum(sizes)))
     return sorted(entries, key=lambda part: -part.size)
 
 
-def _sizes_below(path: str) -> Iterator[int]:
-    pending, remaining = [path], MOST_ENTRIES
-    while pending and remaining:
-        current, remaining = pending.pop(), remaining - 1
+def _list_file_sizes(path: str) -> Iterator[int]:
+    pending_paths, remaining_entries = [path], MAX_FOLDER_ENTRIES
+    while pending_paths and remaining_entries:
+        current_path, remaining_entries = pending_paths.pop(), remaining_entries - 1
         with contextlib.suppress(OSError):  # deleted or unreadable
-            status = os.lstat(current)
+            status = os.lstat(current_path)
             if stat.S_ISREG(status.st_mode):
                 yield (
                     status.st_size if status.st_nlink == 1 else 0
                 )  # a file with several hard links takes no extra space
             elif stat.S_ISDIR(status.st_mode):
-                for name in os.listdir(current):
-                    pending.append(os.path.join(current, name))
+                for name in os.listdir(current_path):
+                    pending_paths.append(os.path.join(current_path, name))

@@ -14,5 +14,5 @@ PART = Part(
             "verbs:print_subagents",
         ),
     ),
-    answers=(Answer(questions.subagent_as_session, "as_session:subagent_as_session"),),
+    answers=(Answer(questions.subagent_as_session, "as_session:open_subagent_as_session"),),
 )

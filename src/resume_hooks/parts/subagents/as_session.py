@@ -48,57 +48,58 @@ SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or team member."""
 
 _SIDECHAIN_MARK = b'"isSidechain":true'
-_INVALID_IN_ID, _LONGEST_ID = (
+_INVALID_ID_CHARACTERS, _MAX_ID_CHARACTERS = (
     re.compile(r"[^A-Za-z0-9-]"),
     100,
 )  # the characters that are invalid in an id, and the maximum length of an id
 # the length of the first record's id, which replaces the id of a sub-agent that has none
-_SHORT_ID = 8
+_SHORT_ID_CHARACTERS = 8
 
 
-class InlineAgent(NamedTuple):
-    """A sub-agent in a session's file: ``agent-<id>``, its task (``asked``), 0-based ``lines`` and last timestamp."""
+class InlineSubagent(NamedTuple):
+    """A sub-agent in a session's file: ``agent-<id>``, its task, 0-based line numbers and last timestamp."""
 
     name: str
-    asked: str
-    lines: set[int]
-    ended: str
-    size: int
+    task: str
+    line_numbers: set[int]
+    last_timestamp: str
+    byte_count: int
 
 
-def inline_agents(path: str) -> list[InlineAgent]:
+def read_inline_subagents(path: str) -> list[InlineSubagent]:
     """Return the sub-agents in a session's file, in order.
 
     Raise SessionNotFound if it cannot be read.
     """
-    agents: dict[str, InlineAgent] = {}
-    name, owners = "", dict[str, str]()
+    subagents: dict[str, InlineSubagent] = {}
+    name, owner_names = "", dict[str, str]()
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             record = parse(line.body) if _SIDECHAIN_MARK in line.raw else None
             if record is None or record.get("isSidechain") is not True:
                 continue
-            uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
-            known_name = owners.get(string(record, "parentUuid")) or (
-                "" if begins else name
+            uuid, begins_turn = string(record, "uuid"), opens_turn(record, subagent=True)
+            known_name = owner_names.get(string(record, "parentUuid")) or (
+                "" if begins_turn else name
             )  # a sub-agent continues after records of its session
             own_id = (
-                _INVALID_IN_ID.sub("", string(record, "agentId"))[:_LONGEST_ID]
-                or _INVALID_IN_ID.sub("", uuid)[:_SHORT_ID]
+                _INVALID_ID_CHARACTERS.sub("", string(record, "agentId"))[:_MAX_ID_CHARACTERS]
+                or _INVALID_ID_CHARACTERS.sub("", uuid)[:_SHORT_ID_CHARACTERS]
             )
-            name = owners[uuid] = known_name or f"{SUBAGENT_PREFIX}{own_id}"
-            agent = agents.setdefault(
-                name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0)
+            name = owner_names[uuid] = known_name or f"{SUBAGENT_PREFIX}{own_id}"
+            subagent = subagents.setdefault(
+                name, InlineSubagent(name, prompt_text(record) if begins_turn else "", set(), "", 0)
             )
-            agent.lines.add(line.number)
-            agents[name] = agent._replace(
-                ended=string(record, "timestamp") or agent.ended, size=agent.size + len(line.raw)
+            subagent.line_numbers.add(line.number)
+            subagents[name] = subagent._replace(
+                last_timestamp=string(record, "timestamp") or subagent.last_timestamp,
+                byte_count=subagent.byte_count + len(line.raw),
             )
-    return list(agents.values())
+    return list(subagents.values())
 
 
 @contextlib.contextmanager
-def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
+def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
     """Yield the sub-agent for a locator as a session whose ``source`` is the original.
 
     Yield None for other locators.
@@ -113,12 +114,13 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
     if match is None:
         yield None
         return
-    session, name, lines = match
+    session, name, line_numbers = match
     # if this process is killed, the next copy removes it
     copy_folder = temporary_path(copies_folder(where))
     try:
         yield session._replace(
-            path=_copy_subagent(session, name, lines, copy_folder, where), source=session.original
+            path=_copy_subagent(session, name, line_numbers, copy_folder, where),
+            source=session.original,
         )
     finally:
         discard_temporary(copy_folder)
@@ -135,12 +137,12 @@ def _find_named_subagent(
         session = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
         if is_subagent_locator(locator):
-            inline = _find_inline_subagent(locator, cwd, where)
+            inline_match = _find_inline_subagent(locator, cwd, where)
         else:
-            inline = None
-        if inline is None:
+            inline_match = None
+        if inline_match is None:
             raise
-        return inline[0], inline[1].name, inline[1].lines
+        return inline_match[0], inline_match[1].name, inline_match[1].line_numbers
     name = subagent_name(session.path)
     if name and NAME_PATTERN.fullmatch(name) and HeadTail(session.path).is_sidechain:
         return (session, name, None)
@@ -149,26 +151,27 @@ def _find_named_subagent(
 
 def _find_inline_subagent(
     locator: str, cwd: str, where: Where
-) -> tuple[SessionFile, InlineAgent] | None:
+) -> tuple[SessionFile, InlineSubagent] | None:
     """Return the session, and the sub-agent in its file that the locator names.
 
     Return None for a file without sub-agents.
     """
-    words, _, name = locator.strip().rpartition("/")
-    session = resolve_locator(words, cwd, where, foreign=True)
-    agents = inline_agents(session.path)
+    name_words, _, name = locator.strip().rpartition("/")
+    session = resolve_locator(name_words, cwd, where, foreign=True)
+    subagents = read_inline_subagents(session.path)
     matches = []
-    for agent in agents:
-        if agent.name.startswith(name):
-            matches.append(agent)
-    if agents and not matches:
+    for subagent in subagents:
+        if subagent.name.startswith(name):
+            matches.append(subagent)
+    if subagents and not matches:
         raise SessionNotFound(
             f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
-            f"Its file contains {collapse_line(', '.join(agent.name for agent in agents), 400)}.",
+            f"Its file contains {collapse_line(', '.join(subagent.name for subagent in subagents), 400)}.",
         )
     if len(matches) > 1:
         rows = (
-            session._replace(session_id=f"{session.session_id}/{agent.name}") for agent in matches
+            session._replace(session_id=f"{session.session_id}/{subagent.name}")
+            for subagent in matches
         )
         raise AmbiguousLocator(locator, candidate_rows(rows, where))
     if matches:
@@ -177,7 +180,11 @@ def _find_inline_subagent(
 
 
 def _copy_subagent(
-    session: SessionFile, name: str, lines: Container[int] | None, copy_folder: str, where: Where
+    session: SessionFile,
+    name: str,
+    line_numbers: Container[int] | None,
+    copy_folder: str,
+    where: Where,
 ) -> str:
     """Write the copy into a subfolder of ``copy_folder`` with the project's name, and return its path.
 
@@ -190,7 +197,7 @@ def _copy_subagent(
         os.mkdir(copy_folder, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{TRANSCRIPT_SUFFIX}")
-        create_file(path, _lines_as_session(session.path, lines), sync=False)
+        create_file(path, _convert_lines(session.path, line_numbers), sync=False)
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {copy_folder}: {error.strerror or error}",
@@ -199,14 +206,14 @@ def _copy_subagent(
     return path
 
 
-def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes]:
-    """Yield the given ``lines`` of a file (None for all) as a session's lines, with all other lines blank.
+def _convert_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
+    """Yield the given ``line_numbers`` of a file (None for all) as a session's lines, with all other lines blank.
 
     Raise SessionNotFound if the file was deleted.
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            if lines is None or line.number in lines:
+            if line_numbers is None or line.number in line_numbers:
                 record = parse(line.body)
             else:
                 record = None

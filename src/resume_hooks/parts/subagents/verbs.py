@@ -14,7 +14,7 @@ from resume_hooks.cli.options import find_project_folder
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.parts.subagents.as_session import inline_agents
+from resume_hooks.parts.subagents.as_session import read_inline_subagents
 from resume_hooks.search import listing
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import ALL_AGENTS
@@ -32,8 +32,8 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
-HEADS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE_VERSIONS = "1."  # the client versions that stored sub-agents in the session's own file
+TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
+INLINE_VERSION_PREFIX = "1."  # the client versions that stored sub-agents in the session's own file
 
 
 class ListedSubagent(NamedTuple):
@@ -55,8 +55,8 @@ class ListedSubagent(NamedTuple):
 
 def print_subagents(options: SessionsOptions) -> None:
     """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
-    for other in ("archived", "expiring", "helpers"):
-        options.refuse_combination("subagents", other)
+    for other_option in ("archived", "expiring", "helpers"):
+        options.refuse_combination("subagents", other_option)
     if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = find_project_folder(options.project)
@@ -65,20 +65,20 @@ def print_subagents(options: SessionsOptions) -> None:
     else:
         project, scope = (project_of_folder(folder, options.where), folder)
     sessions = listing.candidate_files(project, options.where)
-    beside: dict[str, dict[str, list[str]]] = {}
+    files_by_session: dict[str, dict[str, list[str]]] = {}
     subagents: list[ListedSubagent] = []
     for session in sessions:
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             ends, project_folder = HeadTail(session.path), os.path.dirname(session.path)
             if project is None or project.holds(ends.folders, ends.project):
-                if project_folder not in beside:
-                    beside[project_folder] = subagents_by_session(project_folder)
+                if project_folder not in files_by_session:
+                    files_by_session[project_folder] = subagents_by_session(project_folder)
                 subagents += _list_subagents(
-                    session, ends, beside[project_folder].get(session.session_id, [])
+                    session, ends, files_by_session[project_folder].get(session.session_id, [])
                 )
     subagents.sort(key=lambda subagent: subagent.mtime, reverse=True)
-    end = options.offset + options.limit if options.limit else None
-    page = subagents[options.offset : end]
+    page_end = options.offset + options.limit if options.limit else None
+    page = subagents[options.offset : page_end]
     has_more = len(subagents) > options.offset + len(page)
     data = {
         "scope": scope, "offset": options.offset, "more": has_more, "files": len(sessions), "helpers": 0,
@@ -88,19 +88,19 @@ def print_subagents(options: SessionsOptions) -> None:
         more_text = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
     else:
         more_text = ""
-    options.emit(data, lambda: _subagents_text(page) + more_text)
+    options.emit(data, lambda: _format_subagents(page) + more_text)
 
 
 def _list_subagents(
-    session: SessionFile, ends: HeadTail, beside: list[str]
+    session: SessionFile, ends: HeadTail, subagent_names: list[str]
 ) -> Iterator[ListedSubagent]:
     """Yield the sub-agents that a session started. Raise SessionNotFound if its file was deleted."""
-    inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
-    for path in (*(subagent.path for subagent in inside), *beside):
+    subagent_files = subagents_in(os.path.splitext(session.path)[0], session.session_id)
+    for path in (*(subagent.path for subagent in subagent_files), *subagent_names):
         if name := subagent_name(path):
             with contextlib.suppress(OSError, SessionNotFound):  # as above
                 status = os.stat(path)
-                yield _make_row(
+                yield _build_row(
                     session,
                     path,
                     name,
@@ -109,20 +109,24 @@ def _list_subagents(
                     status.st_mtime,
                     status.st_size,
                 )
-    for subagent in inline_agents(session.path) if ends.version.startswith(INLINE_VERSIONS) else ():
-        ended = clock.parse_timestamp(subagent.ended)
-        yield _make_row(
+    for subagent in (
+        read_inline_subagents(session.path)
+        if ends.version.startswith(INLINE_VERSION_PREFIX)
+        else ()
+    ):
+        end_time = clock.parse_timestamp(subagent.last_timestamp)
+        yield _build_row(
             session,
             session.path,
             subagent.name,
             "",
-            subagent.asked,
-            ended.timestamp() if ended else 0.0,
-            subagent.size,
+            subagent.task,
+            end_time.timestamp() if end_time else 0.0,
+            subagent.byte_count,
         )
 
 
-def _make_row(
+def _build_row(
     session: SessionFile, path: str, name: str, kind: str, task: str, mtime: float, size: int
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
@@ -137,7 +141,7 @@ def _make_row(
     )
 
 
-def _subagents_text(subagents: list[ListedSubagent]) -> str:
+def _format_subagents(subagents: list[ListedSubagent]) -> str:
     if not subagents:
         return "No sub-agent of these sessions has a transcript here. --all searches every project."
     now = time.time()
@@ -152,7 +156,9 @@ def _subagents_text(subagents: list[ListedSubagent]) -> str:
                 plain_line(subagent.asked),
             )
         )
-    table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
+    table = column_table(
+        TABLE_HEADINGS, rows, len(TABLE_HEADINGS), shutil.get_terminal_size((200, 0)).columns
+    )
     return (
         f"{table}\nAs a session of its own: {shell_command('handoff SUB-AGENT')}, or "
         f"{shell_command('fork SUB-AGENT')}"

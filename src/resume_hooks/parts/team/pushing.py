@@ -126,7 +126,7 @@ def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> PushResult:
     """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
-    if reason := data_rules.reason_against_copies(where):
+    if reason := data_rules.find_reason_against_copies(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, Family(where), where)["title"]
     try:

@@ -140,7 +140,7 @@ def test_a_session_that_somebody_keeps_for_long(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is not waited for is told: it may be kept as it was."""
-    monkeypatch.setattr(noting, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
         rows = scrub(path, config_home.environ)

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import back, state
 from resume_hooks.parts.marks.back import BackPlan
-from resume_hooks.parts.marks.cards import untouched_lines
+from resume_hooks.parts.marks.cards import list_unchanged_parts
 from resume_hooks.parts.marks.fork_point import find_fork_point
 from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
@@ -23,7 +23,9 @@ from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_INPUT_BYTES = 4 * back.MAX_REPORT  # the maximum number of bytes to read from standard input
+MAX_INPUT_BYTES = (
+    4 * back.MAX_REPORT_CHARACTERS
+)  # the maximum number of bytes to read from standard input
 
 
 def go_back(options: BackOptions) -> None:
@@ -35,16 +37,16 @@ def go_back(options: BackOptions) -> None:
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:
         remedy = f"Set one first: resume-hooks mark {session.session_id}"
-        raise NoMark(state.NO_MARK, f"{remedy}. Only a fork goes back without one.")
+        raise NoMark(state.NO_MARK_MESSAGE, f"{remedy}. Only a fork goes back without one.")
     if options.report != "-":
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1).decode("utf-8", "replace")
     plan, receipt = back.go_back(session, mark, report, caller_of_options(options))
-    print_child(options, receipt, {"back": plan}, lambda: _back_receipt(plan, receipt))
+    print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
 
-def _back_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
+def _format_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if back_plan.mark.goal:
         facts.append(("goal", collapse_line(back_plan.mark.goal, 300)))
@@ -52,6 +54,6 @@ def _back_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
         facts.append(("back to", f"where this fork left {back_plan.mark.left}"))
     if back_plan.report:
         facts.append(("report", f"{len(back_plan.report):,} characters"))
-    notes = untouched_lines(receipt, back_plan.left_out, "the old one")
+    notes = list_unchanged_parts(receipt, back_plan.omitted_records, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(receipt, facts)

@@ -25,11 +25,11 @@ def set_mark(options: MarkOptions) -> None:
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_complete(session)
     check_not_subagent(session)
-    active = state.find_mark(session.session_id)
+    active_mark = state.find_mark(session.session_id)
     if not (options.show or options.clear):
-        _set_new_mark(session, active, options)
+        _set_new_mark(session, active_mark, options)
         return
-    is_cleared = active is not None and options.clear and not options.dry_run
+    is_cleared = active_mark is not None and options.clear and not options.dry_run
     if is_cleared:
         state.clear_mark(session.session_id)
     if is_cleared:
@@ -38,34 +38,36 @@ def set_mark(options: MarkOptions) -> None:
         outcome = "would be forgotten"
     else:
         outcome = "active"
-    _print_mark(options, session, active, outcome, written=is_cleared)
+    _print_mark(options, session, active_mark, outcome, was_written=is_cleared)
 
 
-def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOptions) -> None:
+def _set_new_mark(session: SessionFile, active_mark: Mark | None, options: MarkOptions) -> None:
     """Set a mark, which replaces an active one only with ``--yes``."""
     require_client_file(session, options.where)
-    placed = place_mark(session, options.goal)
-    is_same = active is not None and active.is_at(placed.mark)
-    if active is not None and not is_same and not options.yes:
-        if active.goal:
-            goal = f", '{collapse_line(active.goal, 80)}'"
+    placed_mark = place_mark(session, options.goal)
+    is_same = active_mark is not None and active_mark.is_at(placed_mark.mark)
+    if active_mark is not None and not is_same and not options.yes:
+        if active_mark.goal:
+            goal = f", '{collapse_line(active_mark.goal, 80)}'"
         else:
             goal = ""
         raise ResumeHooksError(
-            f"A mark is active here{goal}, set {format_minute(active.started_at)}",
+            f"A mark is active here{goal}, set {format_minute(active_mark.started_at)}",
             "--yes replaces it; --clear forgets it.",
         )
-    writes = not is_same and not options.dry_run
-    if writes:
-        state.save_mark(placed.mark)
-    mark = active if is_same else placed.mark
-    if writes:
+    will_write = not is_same and not options.dry_run
+    if will_write:
+        state.save_mark(placed_mark.mark)
+    mark = active_mark if is_same else placed_mark.mark
+    if will_write:
         outcome = "set"
     elif is_same:
         outcome = "already set"
     else:
         outcome = "would be set"
-    _print_mark(options, session, mark, outcome, None if is_same else active, written=writes)
+    _print_mark(
+        options, session, mark, outcome, None if is_same else active_mark, was_written=will_write
+    )
 
 
 def _print_mark(
@@ -73,25 +75,25 @@ def _print_mark(
     session: SessionFile,
     mark: Mark | None,
     outcome: str,
-    replaced: Mark | None = None,
+    replaced_mark: Mark | None = None,
     *,
-    written: bool,
+    was_written: bool,
 ) -> None:
-    """Print the ``mark``, the ``replaced`` one, and the action's ``outcome``."""
+    """Print the ``mark``, the ``replaced_mark``, and the action's ``outcome``."""
     data = {
         "session_id": session.session_id,
         "file": session.original,
-        "written": written,
+        "written": was_written,
         "active": mark is not None and outcome != "forgotten",
         "mark": mark,
-        "replaced": replaced,
+        "replaced": replaced_mark,
     }
-    options.emit(data, lambda: _mark_text(mark, replaced, outcome))
+    options.emit(data, lambda: _format_mark(mark, replaced_mark, outcome))
 
 
-def _mark_text(mark: Mark | None, replaced: Mark | None, outcome: str) -> str:
+def _format_mark(mark: Mark | None, replaced_mark: Mark | None, outcome: str) -> str:
     if mark is None:
-        return state.NO_MARK
+        return state.NO_MARK_MESSAGE
     return facts_table(
         [
             ("mark", outcome),
@@ -99,8 +101,8 @@ def _mark_text(mark: Mark | None, replaced: Mark | None, outcome: str) -> str:
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
             *(
-                [("replaces", collapse_line(replaced.goal, 300) or replaced.started_at)]
-                if replaced
+                [("replaces", collapse_line(replaced_mark.goal, 300) or replaced_mark.started_at)]
+                if replaced_mark
                 else []
             ),
             *(

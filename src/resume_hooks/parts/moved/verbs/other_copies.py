@@ -22,48 +22,50 @@ def delete_other_copies(options: DeleteOptions) -> None:
     """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
-    asks = options.must_ask("Deleting")
+    is_asking = options.must_ask("Deleting")
     session = options.locate_session()
     copies = choose_copy(
         session, options.where, by_path=os.path.basename(session.path) in str(options.locator)
     )
     plans = []
-    for other in copies.others:
+    for other in copies.other_copies:
         plans.append(delete.plan_delete(other, options.where))
     if not (options.force or options.dry_run):
-        delete.require_closed(copies.kept, options.where)
-    kept_text = f"{copies.kept.path} stays"
+        delete.require_closed(copies.copy_to_keep, options.where)
+    kept_text = f"{copies.copy_to_keep.path} stays"
     missing_text = (
-        f"; {format_count(copies.missing, 'record')} of the others "
-        f"{'are' if copies.missing > 1 else 'is'} not in it"
+        f"; {format_count(copies.missing_record_count, 'record')} of the others "
+        f"{'are' if copies.missing_record_count > 1 else 'is'} not in it"
     )
-    kept_text += missing_text if copies.missing else ", and has all records of the others"
-    if asks:
+    kept_text += (
+        missing_text if copies.missing_record_count else ", and has all records of the others"
+    )
+    if is_asking:
         print_text(
             "\n\n".join([kept_text, *(describe_deletion(plan, options.where) for plan in plans)])
         )
-    agreed = options.confirm_write("Move the other copies to the trash?", is_asking=asks)
+    is_confirmed = options.confirm_write("Move the other copies to the trash?", is_asking=is_asking)
     entries = []
     for deletion in plans:
         entries.append(
             delete.move_to_trash(deletion, options.where, force=options.force)
-            if agreed
+            if is_confirmed
             else deletion.entry
         )
     data = EMPTY_DELETE_DATA | {
         "session": entries[0],
         "copies": entries[1:],
-        "kept": copies.kept.path,
-        "written": agreed,
+        "kept": copies.copy_to_keep.path,
+        "written": is_confirmed,
     }
 
-    def text() -> str:
+    def format_text() -> str:
         files = "\n".join(f"  {path_of_place(entry.place, options.where)}" for entry in entries)
-        if not agreed:
+        if not is_confirmed:
             return f"{kept_text}. Would go to the trash:\n{files}\n\nNothing was deleted."
         restore_commands = "\n".join(
             f"  {shell_command(f'restore {entry.locator}')}" for entry in entries
         )
         return f"{kept_text}. Moved to the trash:\n{files}\n\nBring it back:\n{restore_commands}"
 
-    options.emit(data, text)
+    options.emit(data, format_text)

@@ -8,11 +8,11 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import (
-    HAS_COPY,
+    HAS_COPY_REASON,
     copy_sessions_to_folder,
+    find_folder_sessions,
     find_former_folder,
-    is_still_there,
-    sessions_of_folder,
+    is_folder_in_place,
 )
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import format_count
@@ -20,43 +20,44 @@ from resume_hooks.system.text import format_count
 
 def rehome_folder(options: RehomeOptions) -> int:
     """Copy the sessions of the moved folder. Return 1 if a session could not be copied."""
-    new = _absolute_folder(options.home or "")
-    if not os.path.isdir(new):
-        raise UsageError(f"{new} is not a folder", "Name the folder by its current path.")
+    new_folder = _resolve_folder(options.home or "")
+    if not os.path.isdir(new_folder):
+        raise UsageError(f"{new_folder} is not a folder", "Name the folder by its current path.")
     if options.folder:
-        old = _absolute_folder(options.folder)
+        old_folder = _resolve_folder(options.folder)
     else:
-        old = find_former_folder(new, options.where)
-    if is_still_there(old, options.where):
+        old_folder = find_former_folder(new_folder, options.where)
+    if is_folder_in_place(old_folder, options.where):
         raise UsageError(
-            f"{old} is still there", "Its sessions work there; fork --home copies one of them."
+            f"{old_folder} is still there",
+            "Its sessions work there; fork --home copies one of them.",
         )
-    sessions = sessions_of_folder(old, options.where)
+    sessions = find_folder_sessions(old_folder, options.where)
     if not sessions:
         raise SessionNotFound(
-            f"No session was started in {old}",
+            f"No session was started in {old_folder}",
             "See resume-hooks sessions --all for the sessions of all folders.",
         )
-    with work_progress("Copying", quiet=options.as_json) as advance:
+    with work_progress("Copying", quiet=options.as_json) as report_progress:
         receipts, not_copied = copy_sessions_to_folder(
-            sessions, new, options.where, advance, dry_run=options.dry_run
+            sessions, new_folder, options.where, report_progress, dry_run=options.dry_run
         )
     warnings: dict[str, None] = {}
     for receipt in receipts:
         warnings.update(dict.fromkeys(receipt.warnings))
-    data = {"was": old, "home": new, "made": receipts, "left_out": not_copied}
+    data = {"was": old_folder, "home": new_folder, "made": receipts, "left_out": not_copied}
     verb = "Would copy" if options.dry_run else "Copied"
-    head = (
-        f"{verb} {format_count(len(receipts), 'session')} of {old} to {new}; the sessions themselves "
+    heading = (
+        f"{verb} {format_count(len(receipts), 'session')} of {old_folder} to {new_folder}; the sessions themselves "
         "stay as they are."
     )
     rows: list[tuple[str, object]] = []
     for row in receipts:
         rows.append((row.parent_session_id[:8], f"{row.session_id}  {row.title}"))
     rows += ((row.session_id[:8], f"not copied: {row.why}") for row in not_copied)
-    options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", list(warnings))
-    return int(any(row.why != HAS_COPY for row in not_copied))
+    options.emit(data, lambda: f"{heading}\n\n{facts_table(rows)}", list(warnings))
+    return int(any(row.why != HAS_COPY_REASON for row in not_copied))
 
 
-def _absolute_folder(folder: str) -> str:
+def _resolve_folder(folder: str) -> str:
     return os.path.abspath(os.path.join(current_folder(), os.path.expanduser(folder)))

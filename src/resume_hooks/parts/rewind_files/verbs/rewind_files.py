@@ -25,8 +25,8 @@ from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
-MOST_LINES = 400  # the maximum total number of lines of differences to show
-MOST_LISTED = 3  # the maximum number of files in an error message
+MAX_PRINTED_LINES = 400  # the maximum total number of lines of differences to show
+MAX_LISTED_FILES = 3  # the maximum number of files in an error message
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -34,41 +34,41 @@ class _RequestedRewind(NamedTuple):
     """The plan for the options, with its session."""
 
     session: SessionFile
-    aimed: PromptState | None
-    decided: FilesPlan
-    open: str
+    prompt_state: PromptState | None
+    files_plan: FilesPlan
+    open_reason: str
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
     """Show the changes, ask for confirmation, and restore the files. Return 1 if some cannot be restored."""
-    asks = options.must_ask("Putting files back")
-    request = _plan_of_options(options)
-    files_plan, notes = request.decided, _plan_warnings(request)
-    if asks:
-        print_text("\n".join([_plan_text(request), *(f"note: {note}" for note in notes)]))
+    is_asking = options.must_ask("Putting files back")
+    request = _build_request(options)
+    files_plan, notes = request.files_plan, _list_warnings(request)
+    if is_asking:
+        print_text("\n".join([_format_plan(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _check_complete(files_plan, partial=options.partial)
-    deleted = sum(change.action == "delete" for change in files_plan.changes_to_write)
-    files = (
+    deleted_count = sum(change.action == "delete" for change in files_plan.changes_to_write)
+    files_phrase = (
         f"{format_count(len(files_plan.changes_to_write), 'file')} "
-        f"back{f' ({deleted:,} of them deleted)' if deleted else ''}"
+        f"back{f' ({deleted_count:,} of them deleted)' if deleted_count else ''}"
     )
-    agreed = bool(files_plan.changes_to_write) and options.confirm_write(
-        f"Put {files}?", is_asking=asks
+    is_confirmed = bool(files_plan.changes_to_write) and options.confirm_write(
+        f"Put {files_phrase}?", is_asking=is_asking
     )
-    if agreed:
+    if is_confirmed:
         copies_folder = writing.write_files(files_plan, options.where)
     else:
         copies_folder = ""
     options.emit(
-        _rewind_data(request, copies_folder),
-        lambda: _outcome_text(request, copies_folder, was_shown=asks),
-        () if asks else notes,
+        _build_data(request, copies_folder),
+        lambda: _format_outcome(request, copies_folder, was_shown=is_asking),
+        () if is_asking else notes,
     )
     return int(bool(files_plan.refused_changes) and not options.dry_run)
 
 
-def _plan_of_options(options: RewindFilesOptions) -> _RequestedRewind:
+def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
     """Return the plan for the options. Raise UsageError if they contradict each other."""
     if (options.to is None) is not options.undo:
         raise UsageError("Give either --to or --undo", TARGET_HELP)
@@ -101,53 +101,55 @@ def _plan_of_options(options: RewindFilesOptions) -> _RequestedRewind:
 
 def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
     """Raise CantRestore if some files cannot be restored and ``--partial`` is missing."""
-    refused = files_plan.refused_changes
-    if not refused or partial:
+    refused_changes = files_plan.refused_changes
+    if not refused_changes or partial:
         return
-    listed = "; ".join(
-        f"{plain_line(change.place.path)}: {change.why}" for change in refused[:MOST_LISTED]
+    listed_text = "; ".join(
+        f"{plain_line(change.place.path)}: {change.why}"
+        for change in refused_changes[:MAX_LISTED_FILES]
     )
-    if len(refused) > MOST_LISTED:
-        more_text = f"; and {len(refused) - MOST_LISTED:,} more"
+    if len(refused_changes) > MAX_LISTED_FILES:
+        more_text = f"; and {len(refused_changes) - MAX_LISTED_FILES:,} more"
     else:
         more_text = ""
     if files_plan.changes_to_write:
-        rest = f"--partial puts the other {format_count(len(files_plan.changes_to_write), 'file')} back."
+        remaining_text = f"--partial puts the other {format_count(len(files_plan.changes_to_write), 'file')} back."
     else:
-        rest = "The others are unchanged."
+        remaining_text = "The others are unchanged."
     raise CantRestore(
-        f"{format_count(len(refused), 'file')} can't be put back: {listed}{more_text}",
-        f"Nothing was written. {rest}",
+        f"{format_count(len(refused_changes), 'file')} can't be put back: {listed_text}{more_text}",
+        f"Nothing was written. {remaining_text}",
     )
 
 
-def _plan_warnings(request: _RequestedRewind) -> list[str]:
+def _list_warnings(request: _RequestedRewind) -> list[str]:
     warnings = []
-    if request.aimed and not request.aimed.exact:
+    if request.prompt_state and not request.prompt_state.exact:
         warnings.append(
             "The client kept no state at this message: this is the last one before it, "
             "with edits between them."
         )
-    if request.open and request.decided.changes_to_write:
+    if request.open_reason and request.files_plan.changes_to_write:
         warnings.append(
-            f"The session may be open ({request.open}); its client does not know of changed files."
+            f"The session may be open ({request.open_reason}); its client does not know of changed files."
         )
     return warnings
 
 
-def _rewind_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]:
-    files_plan, session = request.decided, request.session
+def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]:
+    files_plan, session = request.files_plan, request.session
     return {
         "session_id": session.session_id,
         "file": session.path,
         "project": files_plan.root.folder,
-        "undo": request.aimed is None,
-        "to": request.aimed
+        "undo": request.prompt_state is None,
+        "to": request.prompt_state
         and WithFields(
-            request.aimed, {"reference": f"{session.session_id}:{request.aimed.prompt.line}"}
+            request.prompt_state,
+            {"reference": f"{session.session_id}:{request.prompt_state.prompt.line}"},
         ),
         "files": [
-            WithFields(change, {"status": _change_status(change, written=bool(copies_folder))})
+            WithFields(change, {"status": _find_change_status(change, written=bool(copies_folder))})
             for change in files_plan.changes
         ],
         "complete": not files_plan.refused_changes,
@@ -156,20 +158,20 @@ def _rewind_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any
     }
 
 
-def _change_status(change: FileChange, *, written: bool) -> str:
+def _find_change_status(change: FileChange, *, written: bool) -> str:
     if change.action != "none":
         if written:
             return "written"
         return "planned"
-    if change.missing:
+    if change.is_missing:
         return "missing"
     if change.is_refused:
         return "refused"
     return "unchanged"
 
 
-def _outcome_text(request: _RequestedRewind, copies_folder: str, *, was_shown: bool) -> str:
-    files_plan = request.decided
+def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_shown: bool) -> str:
+    files_plan = request.files_plan
     if copies_folder:
         undo = shell_command(f"rewind-files {files_plan.session_id} --undo")
         outcome = facts_table(
@@ -182,39 +184,39 @@ def _outcome_text(request: _RequestedRewind, copies_folder: str, *, was_shown: b
     elif files_plan.changes_to_write:
         outcome = "Nothing was written."
     else:
-        outcome = _no_changes_text(request)
+        outcome = _format_no_changes(request)
     if was_shown:
         return outcome
     if copies_folder:
-        return f"{_plan_header(request)}\n\n{outcome}"
-    return f"{_plan_text(request)}\n\n{outcome}"
+        return f"{_format_plan_header(request)}\n\n{outcome}"
+    return f"{_format_plan(request)}\n\n{outcome}"
 
 
-def _no_changes_text(request: _RequestedRewind) -> str:
-    files_plan = request.decided
+def _format_no_changes(request: _RequestedRewind) -> str:
+    files_plan = request.files_plan
     if files_plan.refused_changes:
         count = format_count(len(files_plan.refused_changes), "file")
         return f"Nothing was written: {count} can't be put back, and no other differs."
-    if files_plan.takes_back:
-        last = plain_line(files_plan.takes_back)
+    if files_plan.undone_run_time:
+        last = plain_line(files_plan.undone_run_time)
         return f"Nothing to undo: every file is already as before the last rewind-files of {last}."
     return "Nothing to do: no file differs."
 
 
-def _plan_text(request: _RequestedRewind) -> str:
+def _format_plan(request: _RequestedRewind) -> str:
     """Return the plan as text: the change of each file, then the differences."""
-    differences = list(_difference_lines(request.decided))
-    return "\n".join([_plan_header(request), *(["", *differences] if differences else [])])
+    differences = list(_format_differences(request.files_plan))
+    return "\n".join([_format_plan_header(request), *(["", *differences] if differences else [])])
 
 
-def _plan_header(request: _RequestedRewind) -> str:
-    files_plan = request.decided
-    last = f"as before the last rewind-files of {plain_line(files_plan.takes_back)}"
-    if request.aimed:
-        target_text = f"as at {describe_prompt(request.aimed.prompt)}"
+def _format_plan_header(request: _RequestedRewind) -> str:
+    files_plan = request.files_plan
+    last = f"as before the last rewind-files of {plain_line(files_plan.undone_run_time)}"
+    if request.prompt_state:
+        target_text = f"as at {describe_prompt(request.prompt_state.prompt)}"
     else:
         target_text = last
-    head = facts_table(
+    heading = facts_table(
         [
             ("session", request.session.session_id),
             ("project", files_plan.root.folder),
@@ -224,17 +226,17 @@ def _plan_header(request: _RequestedRewind) -> str:
     lines = []
     for change in files_plan.changes:
         if change.action != "none" or change.is_refused:
-            lines.append(_change_line(change))
+            lines.append(_format_change(change))
     unchanged_count = len(files_plan.changes) - len(lines)
     return "\n".join(
-        [head, "", *lines, *([f"  {unchanged_count:,} unchanged"] if unchanged_count else [])]
+        [heading, "", *lines, *([f"  {unchanged_count:,} unchanged"] if unchanged_count else [])]
     )
 
 
-def _change_line(change: FileChange) -> str:
+def _format_change(change: FileChange) -> str:
     path, difference = plain_line(change.place.path), change.difference
     if change.is_refused:
-        word = "missing" if change.missing else "refused"
+        word = "missing" if change.is_missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
     if difference.added is not None:
         sizes = f"  +{difference.added:,} -{difference.removed:,}"
@@ -252,20 +254,20 @@ def _change_line(change: FileChange) -> str:
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
 
 
-def _difference_lines(files_plan: FilesPlan) -> Iterator[str]:
-    remaining = MOST_LINES
-    for number, change in enumerate(files_plan.changes_to_write):
-        if remaining <= 0:
-            yield f"... and {len(files_plan.changes_to_write) - number:,} more files"
+def _format_differences(files_plan: FilesPlan) -> Iterator[str]:
+    remaining_lines = MAX_PRINTED_LINES
+    for change_number, change in enumerate(files_plan.changes_to_write):
+        if remaining_lines <= 0:
+            yield f"... and {len(files_plan.changes_to_write) - change_number:,} more files"
             return
-        counts = change.difference
-        if not counts.lines:
+        difference = change.difference
+        if not difference.lines:
             continue
         yield click.style(f"--- {plain_line(change.place.path)}", bold=True)
-        for line in counts.lines[:remaining]:
+        for line in difference.lines[:remaining_lines]:
             shown_line = plain_text(line).replace("\n", " ")
             yield click.style(shown_line, fg=_COLOURS.get(line[:1]))
-        hidden = counts.more + len(counts.lines[remaining:])
-        if hidden:
-            yield f"... and {hidden:,} more lines"
-        remaining -= len(counts.lines)
+        hidden_count = difference.hidden_line_count + len(difference.lines[remaining_lines:])
+        if hidden_count:
+            yield f"... and {hidden_count:,} more lines"
+        remaining_lines -= len(difference.lines)

@@ -13,14 +13,14 @@ from resume_hooks.cli.output import column_table, work_progress
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
-from resume_hooks.parts.stats.count import requests_of_session
-from resume_hooks.parts.stats.threshold import ASSUMPTIONS, Price, price_lines
+from resume_hooks.parts.stats.count import read_requests
+from resume_hooks.parts.stats.threshold import ASSUMPTIONS, Price, price_thresholds
 from resume_hooks.parts.stats.totals import (
     HIGH_PERCENTILE,
     FolderSize,
     Statistics,
     make_statistics,
-    state_sizes,
+    measure_state_folder,
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -30,7 +30,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-SHOWN_PARTS = 6  # the maximum number of entries of our folder to show, largest first
+MAX_SHOWN_PARTS = 6  # the maximum number of entries of our folder to show, largest first
 
 
 def print_stats(options: StatsOptions) -> None:
@@ -43,32 +43,32 @@ def print_stats(options: StatsOptions) -> None:
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = find_project_folder(options.project)
-    with work_progress("Counting", quiet=options.as_json) as advance:
-        gathered = gather_counts(options.where, advance)
+    with work_progress("Counting", quiet=options.as_json) as report_progress:
+        all_counts = gather_counts(options.where, report_progress)
     if options.everywhere:
         project = None
     else:
         project = project_of_folder(folder, options.where)
-    selected = []
-    for transcript in gathered.transcripts:
+    selected_transcripts = []
+    for transcript in all_counts.transcripts:
         if options.agent in {ALL_AGENTS, transcript.program} and (
             project is None or project.holds(transcript.counts.folders, transcript.folder)
         ):
-            selected.append(transcript)
-    statistics = make_statistics(selected, day)
-    state = state_sizes(options.where)
+            selected_transcripts.append(transcript)
+    statistics = make_statistics(selected_transcripts, day)
+    state = measure_state_folder(options.where)
     prices: list[Price] = []
     if options.threshold:
         request_lists = []
-        for transcript in selected:
-            if transcript.there and not transcript.agent and transcript.program == CLAUDE_NAME:
+        for transcript in selected_transcripts:
+            if transcript.exists and not transcript.agent and transcript.program == CLAUDE_NAME:
                 with contextlib.suppress(SessionNotFound):
-                    request_lists.append(requests_of_session(transcript.path))
-        prices = price_lines(request_lists, day)
+                    request_lists.append(read_requests(transcript.path))
+        prices = price_thresholds(request_lists, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
-        "read": gathered.read,
+        "read": all_counts.read_count,
         **{name: getattr(statistics, name) for name in ("sessions", "gone", "agents")},
         "months": statistics.months,
         "savings": statistics.savings,
@@ -84,37 +84,37 @@ def print_stats(options: StatsOptions) -> None:
     options.emit(
         data,
         lambda: (
-            _threshold_text(prices, _stats_heading(data))
+            _format_thresholds(prices, _format_heading(data))
             if prices
-            else _stats_text(statistics, state, _stats_heading(data))
+            else _format_stats(statistics, state, _format_heading(data))
         ),
     )
 
 
-def _threshold_text(rows: Sequence[Price], heading: str) -> str:
-    paid, best = rows[0].cost, min(rows, key=lambda row: row.cost)
-    heads = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
+def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
+    actual_cost, best_row = rows[0].cost, min(rows, key=lambda row: row.cost)
+    headings = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = []
     for row in rows:
-        numbers = _grouped(row.times, row.left, row.read, row.written, row.cost)
-        share = f"{100 * row.cost / paid:.0f} %" if paid else "-"
-        cells.append((_price_setting(row), *numbers, share))
-    if best.line:
-        advice = shell_command(f"config compaction {_price_setting(best)}")
+        numbers = _format_numbers(row.times, row.left, row.read, row.written, row.cost)
+        cost_share = f"{100 * row.cost / actual_cost:.0f} %" if actual_cost else "-"
+        cells.append((_format_price_setting(row), *numbers, cost_share))
+    if best_row.line:
+        advice = shell_command(f"config compaction {_format_price_setting(best_row)}")
     else:
         advice = "none, as before"
     return "\n\n".join(
-        (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMPTIONS)
+        (heading, column_table(headings, cells), f"Least, by cost alone: {advice}", ASSUMPTIONS)
     )
 
 
-def _price_setting(row: Price) -> str:
+def _format_price_setting(row: Price) -> str:
     if row.line:
         return f"{row.way}@{row.line // 1_000}k"
     return "none"
 
 
-def _stats_heading(data: dict[str, Any]) -> str:
+def _format_heading(data: dict[str, Any]) -> str:
     if data["scope"] == "all":
         scope_text = "every project"
     else:
@@ -134,69 +134,71 @@ def _stats_heading(data: dict[str, Any]) -> str:
     )
 
 
-def _grouped(*numbers: int) -> list[str]:
+def _format_numbers(*numbers: int) -> list[str]:
     """Return numbers with a comma between the thousands."""
     return [f"{number:,}" for number in numbers]
 
 
-def _stats_text(statistics: Statistics, state: Sequence[FolderSize], heading: str) -> str:
+def _format_stats(statistics: Statistics, state: Sequence[FolderSize], heading: str) -> str:
     blocks = (
         heading,
-        _months_table(statistics),
-        _savings_table(statistics),
-        _stretches_table(statistics),
-        _hooks_table(statistics),
-        _own_folder_line(state),
+        _format_months(statistics),
+        _format_savings(statistics),
+        _format_stretches(statistics),
+        _format_hooks(statistics),
+        _format_own_folder(state),
     )
     return "\n\n".join(filter(None, blocks))
 
 
-def _months_table(statistics: Statistics) -> str:
+def _format_months(statistics: Statistics) -> str:
     cells = []
     for row in statistics.months:
-        numbers = _grouped(row.sessions, row.turns, row.requests, row.sent)
-        cached = f"{round(100 * row.cached / row.sent)} %" if row.sent else "-"
-        cells.append((row.month, *numbers, cached, f"{row.answered:,}"))
-    heads = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
-    return column_table(heads, cells)
+        numbers = _format_numbers(row.sessions, row.turns, row.requests, row.sent)
+        cached_share = f"{round(100 * row.cached / row.sent)} %" if row.sent else "-"
+        cells.append((row.month, *numbers, cached_share, f"{row.answered:,}"))
+    headings = ("MONTH", "SESSIONS", "TURNS", "REQUESTS", "SENT", "CACHED", "ANSWERED")
+    return column_table(headings, cells)
 
 
-def _savings_table(statistics: Statistics) -> str:
+def _format_savings(statistics: Statistics) -> str:
     cells = []
     for row in statistics.savings:
-        counts = _grouped(row.made, row.used, row.measured)
+        counts = _format_numbers(row.made, row.used, row.measured)
         if row.measured:
-            sizes = _grouped(row.before, row.after, row.saved)
+            sizes = _format_numbers(row.before, row.after, row.saved)
         else:
             sizes = ["-", "-", "-"]
         cells.append((row.month, plain_line(row.kind), *counts, *sizes))
-    heads = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
-    return column_table(heads, cells, left_aligned=2)
+    headings = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
+    return column_table(headings, cells, left_aligned=2)
 
 
-def _stretches_table(statistics: Statistics) -> str:
+def _format_stretches(statistics: Statistics) -> str:
     cells = []
     for row in statistics.stretches:
-        cells.append((plain_line(row.kind), *_grouped(row.times, row.edited, row.median, row.p75)))
+        cells.append(
+            (plain_line(row.kind), *_format_numbers(row.times, row.edited, row.median, row.p75))
+        )
     return column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), cells)
 
 
-def _hooks_table(statistics: Statistics) -> str:
+def _format_hooks(statistics: Statistics) -> str:
     cells = []
     for row in statistics.hooks:
         owner = "ours" if row.ours else "others"
         cells.append((row.event, owner, f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms"))
-    heads = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
-    return column_table(heads, cells, left_aligned=2)
+    headings = ("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH_PERCENTILE} %")
+    return column_table(headings, cells, left_aligned=2)
 
 
-def _own_folder_line(state: Sequence[FolderSize]) -> str:
+def _format_own_folder(state: Sequence[FolderSize]) -> str:
     """Return the size of our own folder, and of its largest parts, or ``""`` if it is empty."""
     if not state:
         return ""
     total = format_bytes(sum(part.size for part in state))
     sizes = []
-    for part in state[:SHOWN_PARTS]:
+    for part in state[:MAX_SHOWN_PARTS]:
         if part.size:
             sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
     if sizes:
