@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME
+from resume_hooks.system.plugin_files import MARKETPLACE_NAME, PLUGIN_NAME
 from resume_hooks.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +29,7 @@ def manifests() -> dict[Path, str]:
     publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
     author = _known(publisher.pop("author"))
     both = {
-        "name": NAME,
+        "name": PLUGIN_NAME,
         "version": __version__,
         "description": ABOUT,
         "author": author,
@@ -44,10 +44,10 @@ def manifests() -> dict[Path, str]:
     }
     codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
     shelf = {
-        "name": MARKETPLACE,
+        "name": MARKETPLACE_NAME,
         "description": SHELF,
         "owner": author,
-        "plugins": [{"name": NAME, "source": "./", "description": ABOUT}],
+        "plugins": [{"name": PLUGIN_NAME, "source": "./", "description": ABOUT}],
     }
     found = {
         ".claude-plugin/plugin.json": ours,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.system.git_worktrees import folder_notes, make_folder_note
+from resume_hooks.system.git_worktrees import make_folder_note, read_folder_notes
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard_cost import traced
 from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp
@@ -65,7 +65,7 @@ def test_a_folder_is_noted_once_and_looked_at_once(
     assert "cret" not in note.read_text()
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
-    (noted,) = folder_notes(Where(plugin.env))
+    (noted,) = read_folder_notes(Where(plugin.env))
     assert noted == make_folder_note(str(repository))
     assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
     assert "(initial): one" in noted.git
@@ -91,7 +91,7 @@ def test_files_without_end_hold_no_start_up(
     (note,) = pending(plugin).glob("folder-*")
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
-    assert list(folder_notes(Where(plugin.env))) == [make_folder_note(str(repository))]
+    assert list(read_folder_notes(Where(plugin.env))) == [make_folder_note(str(repository))]
     assert note.stat().st_size < 16_384
 
 
@@ -167,7 +167,7 @@ def test_a_linked_worktree_says_where_it_belongs(
     started(plugin, tree)
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
-    (noted,) = folder_notes(Where(plugin.env))
+    (noted,) = read_folder_notes(Where(plugin.env))
     assert (noted.path, noted.common) == (str(tree), str(repository / ".git"))
 
 

@@ -16,7 +16,7 @@ from resume_hooks.hooks.pending_handoff import (
     MAX_OPENING_CHARACTERS,
     PendingHandoff,
 )
-from resume_hooks.system.processes import process_start_time
+from resume_hooks.system.processes import read_process_start_time
 from tests.builders import ConfigHome, assistant, conversation, session_id, write_session
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
@@ -30,7 +30,7 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     return PendingHandoff(
         PID,
-        process_start_time(PID),
+        read_process_start_time(PID),
         PARENT,
         CHILD,
         path,

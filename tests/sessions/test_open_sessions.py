@@ -105,7 +105,7 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a client that was killed": ({"ended": True}, ""),
     "a process that has the number of a client by now": ({"procStart": "1"}, ""),
     "a client that started when it says so": (
-        {"procStart": processes.process_start_time(os.getpid()) or None},
+        {"procStart": processes.read_process_start_time(os.getpid()) or None},
         HAS_IT_OPEN,
     ),
     "a machine that can't be seen": (

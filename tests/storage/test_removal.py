@@ -82,7 +82,7 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
         (root, root),
         (tmp_path / "again" / "real", tmp_path / "again"),
     ):
-        for act in (removal.remove_for_good, removal.remove_file, removal.remove_empty):
+        for act in (removal.remove_permanently, removal.remove_file, removal.remove_empty):
             with pytest.raises(OSError) as refused:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
             assert refused.value.filename == str(path)
@@ -91,11 +91,11 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
     (root / "real" / "deep" / "er").mkdir(parents=True)
     (root / "real" / "deep" / "out").symlink_to(other)
     (root / "real" / "deep" / "file").write_text("x")
-    removal.remove_for_good(
+    removal.remove_permanently(
         str(tmp_path / "again" / "real"), str(tmp_path / "again"), follow_root=True
     )
     assert os.listdir(root) == ["way"]
-    removal.remove_for_good(str(root / "way"), str(root))
+    removal.remove_permanently(str(root / "way"), str(root))
     assert (other / "sub" / "work").exists()
 
 
@@ -117,7 +117,7 @@ def test_what_can_not_be_removed_is_told_and_the_rest_goes(
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refused)
         with pytest.raises(PermissionError) as told:
-            removal.remove_for_good(str(folder), str(tmp_path))
+            removal.remove_permanently(str(folder), str(tmp_path))
     assert told.value.filename == str(folder)
     assert os.listdir(folder) == ["b"]
 
@@ -139,16 +139,16 @@ def test_a_folder_that_is_written_into_meanwhile(
 
     monkeypatch.setattr(removal, "_remove_one", busy)
     if times < 3:
-        removal.remove_for_good(str(folder), str(tmp_path))
+        removal.remove_permanently(str(folder), str(tmp_path))
     else:
         with pytest.raises(OSError, match="not empty"):
-            removal.remove_for_good(str(folder), str(tmp_path))
+            removal.remove_permanently(str(folder), str(tmp_path))
     assert folder.exists() == (times == 3)
 
 
 def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows: each step is looked at before."""
-    monkeypatch.setattr(removal, "_BY_DESCRIPTOR", False)
+    monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
     test_what_lies_behind_a_link_stays(tmp_path)
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.storage.staging import PIECE, file_chunks, stage_chunks
+from resume_hooks.storage.staging import CHUNK_BYTES, file_chunks, stage_chunks
 from tests.builders import ConfigHome
 
 MOST = 4 * 1024 * 1024
@@ -108,7 +108,7 @@ def test_the_limit_is_exact(config_home: ConfigHome) -> None:
 
 def test_a_line_without_end(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given up before a parser gets it; as long as it may be, wherever it is cut, it is taken."""
-    monkeypatch.setattr("resume_hooks.storage.staging.MAX_LINE", 10)
+    monkeypatch.setattr("resume_hooks.storage.staging.MAX_LINE_BYTES", 10)
     for chunks in (
         [b"a\n" + b"b" * 10 + b"\n" + b"c" * 10],
         [b"a" * 6, b"b" * 4, b"\nccc", b"c" * 7],
@@ -165,8 +165,8 @@ def test_files(tmp_path: Path) -> None:
     A folder, a pipe, nothing, and a name that can be none have a sentence.
     """
     path = tmp_path / "x"
-    path.write_bytes(bytes(PIECE + 1))
-    assert [len(piece) for piece in file_chunks(str(path))] == [PIECE, 1]
+    path.write_bytes(bytes(CHUNK_BYTES + 1))
+    assert [len(piece) for piece in file_chunks(str(path))] == [CHUNK_BYTES, 1]
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "nothing", "", "nul\0"):
         with pytest.raises(ImportFailed, match="can't be read"):

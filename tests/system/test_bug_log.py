@@ -76,7 +76,7 @@ def test_a_full_log_becomes_the_one_older_generation(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files at most, whatever is noted, each hardly above the cap."""
-    monkeypatch.setattr(bug_log, "MAX_LOG", 2_000)
+    monkeypatch.setattr(bug_log, "MAX_LOG_BYTES", 2_000)
     for _ in range(200):
         path = bug_log.log_bug("search", "1", failed(), config_home.where)
     files = sorted(os.listdir(os.path.dirname(path)))
@@ -96,7 +96,9 @@ def test_ten_writers_lose_and_mix_nothing(
 ) -> None:
     """Every entry of every process is there, whole, once, while the log turns over under them."""
     path = bug_log.log_bug("search", "1", failed(), config_home.where)
-    monkeypatch.setattr(bug_log, "MAX_LOG", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3)
+    monkeypatch.setattr(
+        bug_log, "MAX_LOG_BYTES", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3
+    )
     os.unlink(path)
     context = multiprocessing.get_context("fork")
     processes = [
@@ -107,7 +109,7 @@ def test_ten_writers_lose_and_mix_nothing(
     for process in processes:
         process.join()
     assert os.path.exists(path + bug_log.OLDER_SUFFIX)
-    noted = [entry.split("\n") for entry in bug_log.log_entries(config_home.where)]
+    noted = [entry.split("\n") for entry in bug_log.read_log_entries(config_home.where)]
     assert all(len(lines) == 2 for lines in noted)
     counts = [sum(lines[0].split()[2] == f"writer-{n}" for lines in noted) for n in range(WRITERS)]
     assert counts == [ENTRIES] * WRITERS
@@ -136,4 +138,4 @@ def test_what_stands_in_its_place_is_left_alone(
         path.parent.write_text("a file where the folder should be")
     assert bug_log.log_bug("search", "1", failed(), config_home.where) == ""
     assert target.read_text() == "as it was"
-    assert bug_log.log_entries(config_home.where) == []
+    assert bug_log.read_log_entries(config_home.where) == []

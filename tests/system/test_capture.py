@@ -71,13 +71,13 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output without end is cut off where it is no answer any more."""
     ran = run("exec yes")
     assert ran.too_large
-    assert capture.MAX_OUTPUT < len(ran.out) <= capture.MAX_OUTPUT + capture.CHUNK
+    assert capture.MAX_OUTPUT_BYTES < len(ran.out) <= capture.MAX_OUTPUT_BYTES + capture.CHUNK_BYTES
 
 
 def test_errors_are_kept_by_their_beginning() -> None:
     """Of error output without end the beginning is kept, and it stops nothing."""
     ran = run("head -c 1000000 /dev/zero >&2; echo done")
-    assert (ran.out, len(ran.err)) == (b"done\n", capture.MAX_ERRORS)
+    assert (ran.out, len(ran.err)) == (b"done\n", capture.MAX_ERROR_BYTES)
 
 
 def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:

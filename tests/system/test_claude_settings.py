@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from resume_hooks.system import claude_settings
-from resume_hooks.system.claude_settings import policy_file, retention_days, settings_files
+from resume_hooks.system.claude_settings import (
+    find_policy_file,
+    read_retention_days,
+    settings_files,
+)
 from tests.builders import ConfigHome
 
 
@@ -51,14 +55,15 @@ def test_days_that_transcripts_are_kept(
         if value is not None:
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_text(json.dumps({"cleanupPeriodDays": value}), encoding="utf-8")
-    assert retention_days(str(tmp_path), config_home.where) == days
+    assert read_retention_days(str(tmp_path), config_home.where) == days
 
 
 def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
     """What is no JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert (
-        retention_days(str(tmp_path), config_home.where) == claude_settings.DEFAULT_RETENTION_DAYS
+        read_retention_days(str(tmp_path), config_home.where)
+        == claude_settings.DEFAULT_RETENTION_DAYS
     )
 
 
@@ -82,15 +87,15 @@ def test_a_policy_of_the_machine(
 ) -> None:
     """Any managed setting is one; a file without any, or of another kind, is none."""
     monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))
-    assert policy_file(config_home.where) == ""
+    assert find_policy_file(config_home.where) == ""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    assert policy_file(config_home.where) == (str(path) if is_policy else "")
+    assert find_policy_file(config_home.where) == (str(path) if is_policy else "")
 
 
 def test_a_policy_that_the_client_fetched(config_home: ConfigHome) -> None:
     """Of a Team or Enterprise account."""
     path = config_home.config / "remote-settings.json"
     path.write_text('{"permissions": {}}')
-    assert policy_file(config_home.where) == str(path)
+    assert find_policy_file(config_home.where) == str(path)

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
-from resume_hooks.system.terminal import ONLY_IN_TMUX
+from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
 from tests.e2e.harness.processes import is_running, wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, need, python39
@@ -175,7 +175,7 @@ def test_hung_program_leaves_time_for_the_other_ways(
     _program(tmp_path, "xclip", "exec sleep 300")
     _program(tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac')
     assert clipboard.copy_text(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == CopyResult(
-        "copied", ONLY_IN_TMUX
+        "copied", ONLY_IN_TMUX_NOTE
     )
     assert (tmp_path / "bin" / "got").read_text() == SESSION
 
@@ -251,7 +251,7 @@ def test_over_ssh_only_a_forwarded_display_is_the_users(
         "TERM": "linux",
         **display,
     }
-    assert clipboard.clipboard_methods({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
+    assert clipboard.list_clipboard_methods({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
@@ -287,17 +287,17 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
 
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
-@pytest.mark.parametrize("way", clipboard.METHODS)
+@pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_what_no_clipboard_holds_is_not_copied(text: str, way: str) -> None:
     """Nothing, and text that is no valid Unicode, is shown instead of a changed text being copied."""
     assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
 
 
-@pytest.mark.parametrize("way", clipboard.METHODS)
+@pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_environment_with_no_way_is_not_copied(way: str) -> None:
     """Without display, tmux and a capable terminal each way says so, and none raises."""
     assert clipboard.copy_text(SESSION, method=way, environ=SILENT) == NOT_COPIED
-    assert clipboard.clipboard_methods(SILENT) == []
+    assert clipboard.list_clipboard_methods(SILENT) == []
 
 
 def test_unknown_way_is_refused() -> None:
@@ -324,8 +324,8 @@ def test_python_3_9_runs_it() -> None:
     python = python39()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
-        "from resume_hooks.system.clipboard import clipboard_methods, copy_text\n"
-        "print(*copy_text('x'), clipboard_methods())"
+        "from resume_hooks.system.clipboard import list_clipboard_methods, copy_text\n"
+        "print(*copy_text('x'), list_clipboard_methods())"
     )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
     done = subprocess.run(

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import processes
-from resume_hooks.system.capture import ending_signals
-from resume_hooks.system.processes import Process, ancestor_processes, client_pid
+from resume_hooks.system.capture import catch_ending_signals
+from resume_hooks.system.processes import Process, find_client_pid, iterate_ancestors
 from tests.needs import REPO, need
 
-SHOW = "from resume_hooks.system.processes import client_pid; print(client_pid())"
+SHOW = "from resume_hooks.system.processes import find_client_pid; print(find_client_pid())"
 
 
 def test_ancestors_start_at_the_parent() -> None:
     """Nearest first, each the parent of the one before, none twice."""
-    found = list(ancestor_processes())
+    found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
     assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
     assert len({process.pid for process in found}) == len(found)
@@ -34,14 +34,14 @@ def test_of_a_process_that_is_gone() -> None:
     """Nothing stands above it."""
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert list(ancestor_processes(ended.pid)) == []
+    assert list(iterate_ancestors(ended.pid)) == []
 
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
 def test_the_client_says_its_own_id(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     """A number in CLAUDE_PID is believed; anything else is looked past."""
     monkeypatch.setenv("CLAUDE_PID", said)
-    assert (client_pid() == 4711) is (said == "4711")
+    assert (find_client_pid() == 4711) is (said == "4711")
 
 
 def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
 
 def test_ps_tells_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of ps leads up the same way as /proc."""
-    by_proc = [process.pid for process in ancestor_processes()]
+    by_proc = [process.pid for process in iterate_ancestors()]
     monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
     monkeypatch.setattr(processes, "_process_cache", {})
-    assert [process.pid for process in ancestor_processes()] == by_proc
+    assert [process.pid for process in iterate_ancestors()] == by_proc
 
 
 def test_names_may_hold_anything(tmp_path: Path) -> None:
@@ -85,14 +85,14 @@ def test_a_cycle_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that was read while ids were reused can't hold us."""
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_find_process", table.get)
-    assert [process.pid for process in ancestor_processes(7)] == [8, 9]
+    assert [process.pid for process in iterate_ancestors(7)] == [8, 9]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_noted(number: signal.Signals) -> None:
     """Nothing is raised, and the handler of before is back in the end."""
     before = signal.getsignal(number)
-    with ending_signals() as ended:
+    with catch_ending_signals() as ended:
         assert not ended.is_set()
         signal.raise_signal(number)
         assert ended.is_set()
@@ -103,7 +103,7 @@ def test_what_is_ignored_stays_ignored() -> None:
     """As below nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with ending_signals() as ended:
+        with catch_ending_signals() as ended:
             signal.raise_signal(signal.SIGHUP)
         assert not ended.is_set()
     finally:
@@ -115,7 +115,7 @@ def test_another_thread_gets_none() -> None:
     found: list[bool] = []
 
     def work() -> None:
-        with ending_signals() as ended:
+        with catch_ending_signals() as ended:
             found.append(ended.is_set())
 
     thread = threading.Thread(target=work)

@@ -90,7 +90,7 @@ def _payload(sequence: bytes) -> str:
 
 def test_terminal_of_the_client_is_found(pty: Pty) -> None:
     """A process without a terminal finds the one of its nearest ancestor."""
-    code = "from resume_hooks.system.terminal import terminal_device; print(terminal_device())"
+    code = "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())"
     assert _said(_hook(pty, code)) == pty.device
 
 
@@ -125,7 +125,7 @@ def test_ways_name_the_terminal(pty: Pty) -> None:
         _said(
             _hook(
                 pty,
-                "from resume_hooks.system.clipboard import clipboard_methods; print(*clipboard_methods())",
+                "from resume_hooks.system.clipboard import list_clipboard_methods; print(*list_clipboard_methods())",
             )
         )
         == "the terminal (OSC 52)"
@@ -175,7 +175,7 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
         _said(
             _hook(
                 pty,
-                "from resume_hooks.system.terminal import terminal_device; print(terminal_device())",
+                "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())",
             )
         )
         == "None"
@@ -209,14 +209,14 @@ def test_names_of_terminals_become_devices(named: str, path: str | None) -> None
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])
 def test_terminal_without_a_clipboard_gets_nothing(environ: dict[str, str]) -> None:
     """A text console would print the sequence."""
-    assert terminal.osc52_sequence("text", environ) == b""
+    assert terminal.build_osc52_sequence("text", environ) == b""
 
 
 def test_limit_is_on_the_encoded_text() -> None:
     """The longest text that is sent, and one byte more."""
-    longest = "x" * (terminal.MAX_BASE64 // 4 * 3)
-    assert _payload(terminal.osc52_sequence(longest, {})) == longest
-    assert terminal.osc52_sequence(longest + "x", {}) == b""
+    longest = "x" * (terminal.MAX_BASE64_BYTES // 4 * 3)
+    assert _payload(terminal.build_osc52_sequence(longest, {})) == longest
+    assert terminal.build_osc52_sequence(longest + "x", {}) == b""
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,10 @@ def test_limit_is_on_the_encoded_text() -> None:
 @pytest.mark.parametrize("length", [10, 5000])
 def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
     """Each string fits what GNU screen passes through; put together they are the sequence."""
-    strings = terminal.osc52_sequence("x" * length, environ).split(b"\x1b\\")
+    strings = terminal.build_osc52_sequence("x" * length, environ).split(b"\x1b\\")
     assert strings.pop() == b""
     assert all(
-        string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK
+        string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK_BYTES
         for string in strings
     )
     assert _payload(b"".join(string[2:] for string in strings)) == "x" * length
@@ -236,6 +236,6 @@ def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: i
 
 def test_screen_beyond_ssh_gets_both_forms() -> None:
     """TERM=screen alone may be tmux or screen: the plain form is for the one, the wrapped for the other."""
-    sequence = terminal.osc52_sequence("x", {"TERM": "screen-256color"})
-    plain = terminal.osc52_sequence("x", {"TERM": "xterm"})
+    sequence = terminal.build_osc52_sequence("x", {"TERM": "screen-256color"})
+    plain = terminal.build_osc52_sequence("x", {"TERM": "xterm"})
     assert sequence == plain + b"\x1bP" + plain + b"\x1b\\"

@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.system import clipboard, terminal
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
-from resume_hooks.system.terminal import ONLY_IN_TMUX
+from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
 from tests.e2e.harness.processes import end, wait_until
 from tests.needs import need
 
@@ -134,7 +134,7 @@ def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
     """A success of load-buffer does not hide that the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
         assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(
-            "copied", ONLY_IN_TMUX
+            "copied", ONLY_IN_TMUX_NOTE
         )
         assert OSC_52 not in _drawn(screen, seconds=0.3)
     assert server.buffer() == TEXT
@@ -175,9 +175,9 @@ def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server)
         need(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.inside, "DISPLAY": ":987"}
     with server.attached():
-        assert clipboard.clipboard_methods(environ) == ["xclip", "xsel", "tmux"]
+        assert clipboard.list_clipboard_methods(environ) == ["xclip", "xsel", "tmux"]
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert clipboard.clipboard_methods(environ) == ["tmux"]
+        assert clipboard.list_clipboard_methods(environ) == ["tmux"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_sequence_passes_tmux_by_either_setting(
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attached() as screen:
         _drawn(screen, seconds=0.5)
-        sequence = terminal.osc52_sequence(TEXT, {**server.inside, "TERM": "tmux-256color"})
+        sequence = terminal.build_osc52_sequence(TEXT, {**server.inside, "TERM": "tmux-256color"})
         assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
         assert _drawn(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
         assert server.run("capture-pane", "-p").strip() == ""

@@ -117,7 +117,7 @@ def _is_holding_allowed(where: Where) -> bool:
         and not check_archiving_allowed(without_setting_variables(where))[0]
         and is_private_folder(links_folder(where), where)
     ):
-        removal.remove_for_good(links_folder(where), where.state)
+        removal.remove_permanently(links_folder(where), where.state)
     return is_allowed and not find_reason_against_links(where)
 
 
@@ -165,7 +165,7 @@ class _ProjectArchiver:
                 os.path.join(client_folder, name + TRANSCRIPT_SUFFIX),
             )
             if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
-                removal.remove_for_good(
+                removal.remove_permanently(
                     entry.path, self._where.state
                 )  # left over from a session that was completely deleted
         with contextlib.suppress(OSError):
@@ -328,5 +328,5 @@ def _remove_links(link: str, where: Where) -> None:
     OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        removal.remove_for_good(_session_folder(link), where.state)
+        removal.remove_permanently(_session_folder(link), where.state)
     removal.remove_file(link, where.state)

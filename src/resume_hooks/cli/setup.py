@@ -27,10 +27,10 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_cli, programs
-from resume_hooks.system.claude_settings import policy_file
+from resume_hooks.system.claude_settings import find_policy_file
 from resume_hooks.system.plugin_files import (
-    MARKETPLACE,
-    NAME,
+    MARKETPLACE_NAME,
+    PLUGIN_NAME,
     assemble_plugin,
     is_installed_package,
     plugin_folder,
@@ -101,7 +101,7 @@ def config(options: ConfigOptions) -> None:
 
 
 def _policy_notes(where: Where) -> list[str]:
-    path = policy_file(where)
+    path = find_policy_file(where)
     if not path or settings.load_settings(where)["compaction"].value == "client":
         return []
     return [
@@ -175,11 +175,11 @@ def _register_plugin(options: InstallOptions) -> None:
     folder = plugin_folder()
     commands = [
         ["claude", "plugin", "marketplace", "add", folder],
-        ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
+        ["claude", "plugin", "install", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"],
     ]
-    if any(name.split("@")[0] == NAME for name in claude_cli.enabled_plugins(os.getcwd())):
+    if any(name.split("@")[0] == PLUGIN_NAME for name in claude_cli.enabled_plugins(os.getcwd())):
         # older clients read a copy of the plugin
-        commands.append(["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"])
+        commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:
         assemble_plugin(folder)
         _share_packages(folder, options.where)
@@ -203,7 +203,9 @@ def _share_packages(folder: str, where: Where) -> None:
     """
     if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
-        data_folder = os.path.join(where.config, "plugins", "data", f"{NAME}-{MARKETPLACE}")
+        data_folder = os.path.join(
+            where.config, "plugins", "data", f"{PLUGIN_NAME}-{MARKETPLACE_NAME}"
+        )
         command = [sys.executable, "-I", installer, "--now", "--tool", data_folder]
         pipe = subprocess.PIPE
         programs.run_program(
@@ -217,7 +219,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
     Return False if the client is not on PATH. Raise ResumeHooksError if a command fails.
     """
     where = Where()
-    client = claude_cli.client_executable(where)
+    client = claude_cli.find_client(where)
     if client is None:
         return False
     pipe = subprocess.PIPE
@@ -258,8 +260,8 @@ def _remove_plugin(options: InstallOptions) -> int:
             abort=True,
             err=True,
         )
-    commands = [["claude", "plugin", "uninstall", f"{NAME}@{MARKETPLACE}"]]
-    if claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
+    commands = [["claude", "plugin", "uninstall", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"]]
+    if claude_cli.marketplace_folder(MARKETPLACE_NAME) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE_COMMAND))
     documents_text = notes_on_written_files(where)
     was_run, warning = False, ""
@@ -275,7 +277,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     remaining_paths = [row.path for row in file_rows]
     data = {
         **EMPTY_INSTALL_DATA,
-        "plugin": NAME,
+        "plugin": PLUGIN_NAME,
         "commands": lines,
         "ran": was_run,
         "goes": removed_paths or [],

@@ -98,7 +98,7 @@ def replace_process_by_client(start: ClientStart) -> NoReturn:
     sys.stdout.flush()
     try:
         with _default_pipe_signal():
-            programs.become_program(
+            programs.replace_process(
                 path,
                 arguments,
                 start.folder or os.getcwd(),

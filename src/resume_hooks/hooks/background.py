@@ -23,7 +23,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import expiring_sessions, hook_state, reply
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.storage.state_file import is_process_running
-from resume_hooks.system.processes import client_pid
+from resume_hooks.system.processes import find_client_pid
 
 MAX_INPUT_BYTES = 1024 * 1024
 WORK_SECONDS = 20.0  # the number of seconds after which no new work begins
@@ -65,7 +65,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     if is_headless:
         is_over = _stop_condition(HEADLESS_SECONDS, None)
     else:
-        is_over = _stop_condition(WORK_SECONDS, client_pid())
+        is_over = _stop_condition(WORK_SECONDS, find_client_pid())
     expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
     archive_pending(Where(), is_over)
     claims.sweep_claims(Where())
@@ -113,7 +113,7 @@ def update_index() -> None:
     started, seconds_to_next, is_failed = int(time.time()), DAY, False
     try:
         if update_stored_index(
-            Where(), _stop_condition(INDEX_SECONDS, client_pid())
+            Where(), _stop_condition(INDEX_SECONDS, find_client_pid())
         ).remaining_files:
             return
     except ResumeHooksError:
@@ -129,7 +129,7 @@ def run_parts_in_background() -> None:
     if reply.is_headless():
         return
     for work_after_start in seam.answers(questions.work_after_start):
-        work_after_start(Where(), _stop_condition(INDEX_SECONDS, client_pid()))
+        work_after_start(Where(), _stop_condition(INDEX_SECONDS, find_client_pid()))
 
 
 def _stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:

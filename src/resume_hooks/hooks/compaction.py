@@ -25,7 +25,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters_for_tokens
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.claude_settings import policy_file
+from resume_hooks.system.claude_settings import find_policy_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
@@ -108,7 +108,7 @@ def reason_for_client_compaction(event: dict[str, Any]) -> str:
     The reason is the policy's file. If the policy cannot be read, the reason is that the client has
     not yet called the module at a session's start or a turn's end.
     """
-    if path := policy_file(Where()):
+    if path := find_policy_file(Where()):
         return (
             f"under your organization's policy ({path}) Claude Code makes every compaction itself"
         )

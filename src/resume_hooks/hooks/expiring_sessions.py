@@ -21,7 +21,7 @@ from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.held_links import links_without_client_file
-from resume_hooks.system.claude_settings import retention_days
+from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
@@ -130,7 +130,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     )
     if not has_sessions_to_copy or not permission.claim_first_notice(where):
         return ""
-    retention = retention_days(folder, where)
+    retention = read_retention_days(folder, where)
     return VAULT_ANNOUNCEMENT.format(
         age="" if retention is None else f" after {format_count(retention, 'day')}",
         room=settings.DEFAULT_VAULT_SIZE.replace("G", " GB"),

@@ -28,7 +28,7 @@ from resume_hooks.reading.digest.entries import read_digest
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.sessions.opening_layout import shorten_opening
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
-from resume_hooks.system.processes import client_pid, process_start_time
+from resume_hooks.system.processes import find_client_pid, read_process_start_time
 from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
@@ -93,7 +93,7 @@ def offer_clear(receipt: Receipt) -> bool:
     Return False outside a client, or if the state folder cannot be written. Call this function
     again after a child was rewritten.
     """
-    pid = client_pid()
+    pid = find_client_pid()
     if pid is None:
         return False
     reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_LINE}"
@@ -107,7 +107,9 @@ def offer_clear(receipt: Receipt) -> bool:
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
         pending_handoff.store_handoff(
-            PendingHandoff(pid, process_start_time(pid), *child, time.time(), text, receipt.kind)
+            PendingHandoff(
+                pid, read_process_start_time(pid), *child, time.time(), text, receipt.kind
+            )
         )
     except OSError:
         return False

@@ -23,7 +23,7 @@ from resume_hooks.paths import (
     open_regular,
     session_id_from_path,
 )
-from resume_hooks.system.processes import process_start_time
+from resume_hooks.system.processes import read_process_start_time
 
 # the maximum length of a pending opening; ``start_parts`` delivers this many characters after our
 # own words
@@ -82,7 +82,7 @@ class PendingHandoff(NamedTuple):
 
         The same process id with another start time is another process.
         """
-        now = process_start_time(pid)
+        now = read_process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def is_in_folder(self, folder: str) -> bool:

@@ -39,7 +39,7 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
-from resume_hooks.system.processes import process_start_time
+from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
 # the number of seconds until the card must be shown; the clipboard needs up to two more
@@ -232,7 +232,7 @@ def _store_rollover_note(
     if writer:
         note |= {
             "writer": writer,
-            "since": process_start_time(writer),
+            "since": read_process_start_time(writer),
             "until": time.time() + MODEL_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
@@ -244,7 +244,9 @@ def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
     """Check whether the writer of the summary ended early or ran out of time."""
     writer, end_time = note.get("writer"), note.get("until")
     is_late = not isinstance(end_time, float) or time.time() > end_time
-    return isinstance(writer, int) and (is_late or process_start_time(writer) != note.get("since"))
+    return isinstance(writer, int) and (
+        is_late or read_process_start_time(writer) != note.get("since")
+    )
 
 
 def _find_existing_rollover(parent: SessionFile, request: Request) -> AnyOpenedSession | None:

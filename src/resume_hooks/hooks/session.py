@@ -24,7 +24,7 @@ from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import shell_command
-from resume_hooks.system.processes import client_pid
+from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
 
@@ -121,7 +121,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
     If a handoff is pending, the session opens like the handoff's child.
     """
-    pid = client_pid()
+    pid = find_client_pid()
     if pid is None:
         return b""
     parent_id = _consume_clear_mark(pid)
@@ -365,7 +365,7 @@ def _mark_venv_broken() -> None:
 
 
 def _mark_session_cleared(session_id: str) -> None:
-    pid = client_pid()
+    pid = find_client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         # the old session is now an ancestor, and the next start archives it in the background

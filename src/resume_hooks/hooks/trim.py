@@ -52,7 +52,7 @@ from resume_hooks.seam import answers
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import client_pid
+from resume_hooks.system.processes import find_client_pid
 from resume_hooks.system.text import collapse_line
 
 ANSWER_WORDS = frozenset({"yes", "cancel", "help"})
@@ -201,7 +201,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     return (
         open_question.is_open
         and bool(question.child)
-        and not Clients(where).may_open_child(client_pid(), question.child, maker_pid)
+        and not Clients(where).may_open_child(find_client_pid(), question.child, maker_pid)
     )
 
 

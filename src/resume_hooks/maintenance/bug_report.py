@@ -20,7 +20,7 @@ from resume_hooks import clock, settings
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system import bug_log, claude_cli
-from resume_hooks.system.plugin_files import NAME
+from resume_hooks.system.plugin_files import PLUGIN_NAME
 from resume_hooks.version import __version__
 
 REPORT_VERSION = 3
@@ -87,7 +87,7 @@ def _report_versions(anonymizer: Anonymizer) -> dict[str, Any]:
     return {
         "engine": __version__,
         "plugin": _plugin_versions(),
-        "client": ".".join(map(str, claude_cli.client_version() or ())),
+        "client": ".".join(map(str, claude_cli.read_client_version() or ())),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": anonymizer.anonymize(
@@ -104,7 +104,7 @@ def _plugin_versions() -> list[str]:
     ).get("plugins")
     versions = []
     for name, copies in plugins.items() if isinstance(plugins, dict) else ():
-        if name.split("@")[0] == NAME and isinstance(copies, list):
+        if name.split("@")[0] == PLUGIN_NAME and isinstance(copies, list):
             for copy in copies:
                 if isinstance(copy, dict):
                     versions.append(_plain_word_or_other(copy.get("version")))
@@ -139,7 +139,7 @@ def _report_settings(where: Where, anonymizer: Anonymizer) -> list[dict[str, Any
 def _read_log_entries(where: Where) -> list[str]:
     """Return the last entries. Lines that do not have our format are omitted."""
     entries = []
-    for entry in bug_log.log_entries(where)[-MAX_LOG_ENTRIES:]:
+    for entry in bug_log.read_log_entries(where)[-MAX_LOG_ENTRIES:]:
         heading, *locations = entry.strip("\n").split("\n")
         if _ENTRY_HEADING.fullmatch(heading):
             entries.append(

@@ -26,8 +26,8 @@ from resume_hooks.sessions.archived.manifest import list_archived as kept_sessio
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
-from resume_hooks.system.claude_settings import policy_file
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME, plugin_folder
+from resume_hooks.system.claude_settings import find_policy_file
+from resume_hooks.system.plugin_files import MARKETPLACE_NAME, PLUGIN_NAME, plugin_folder
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.lines import (
     MIN_GIANT_FILE_BYTES,
@@ -132,14 +132,14 @@ def _check_client(_: str) -> Finding:
         return problem_finding(
             "claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing"
         )
-    version = claude_cli.client_version()
+    version = claude_cli.read_client_version()
     if version is None:
         return problem_finding(
             "claude does not print its version", "Run: claude --version", "silent"
         )
     text = ".".join(map(str, version))
-    if version < claude_cli.OLDEST_CLIENT:
-        oldest_text = ".".join(map(str, claude_cli.OLDEST_CLIENT))
+    if version < claude_cli.OLDEST_TESTED_CLIENT:
+        oldest_text = ".".join(map(str, claude_cli.OLDEST_TESTED_CLIENT))
         return problem_finding(
             f"Claude Code {text} is older than {oldest_text}", "Run: claude update", "old"
         )
@@ -158,7 +158,7 @@ def _check_hooks(cwd: str) -> Finding:
 
 
 def _check_policy(_: str) -> Finding:
-    path = policy_file(Where())
+    path = find_policy_file(Where())
     if not path:
         return ok_finding("none: no organization's settings apply to this machine")
     cost = (
@@ -176,7 +176,7 @@ def _check_plugin(cwd: str) -> Finding:
     plugins = {
         name: is_enabled
         for name, is_enabled in claude_cli.enabled_plugins(cwd).items()
-        if name.split("@")[0] == NAME
+        if name.split("@")[0] == PLUGIN_NAME
     }
     if not plugins and _uses_only_other_agents():
         return note_finding(
@@ -195,7 +195,7 @@ def _check_plugin(cwd: str) -> Finding:
     plugin_version = read_json_object(manifest).get("version", __version__)
     if (
         plugin_version != __version__
-        and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder()
+        and claude_cli.marketplace_folder(MARKETPLACE_NAME) == plugin_folder()
     ):
         detail = f"{', '.join(plugins)} is enabled in version {plugin_version}, and this is {__version__}"
         return note_finding(detail, "Run: resume-hooks install", "version")
@@ -210,7 +210,7 @@ def _check_engine(_: str) -> Finding:
         names = os.listdir(data_folder)
     states = []
     for name in names:
-        if name.startswith(NAME):
+        if name.startswith(PLUGIN_NAME):
             states.append(read_json_object(os.path.join(data_folder, name, "install.json")))
     states_by_start = [
         (started if isinstance(started := state.get("started"), (int, float)) else 0, state)
@@ -243,7 +243,7 @@ def _check_other_agents(_: str) -> Finding:
         if agent.name in registry.INCOMPLETE_AGENTS:
             continue
         agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
-        if install_command := agent.plugin_install_command(NAME):
+        if install_command := agent.plugin_install_command(PLUGIN_NAME):
             agent_texts[-1] += ", without the plugin"
             install_commands.append(install_command)
     if install_commands:
@@ -259,7 +259,7 @@ def _check_other_tools(cwd: str) -> Finding:
     rival_plugins = sorted(
         {
             where
-            for where, command in claude_cli.prompt_hooks(cwd)
+            for where, command in claude_cli.iterate_prompt_hooks(cwd)
             if any(word in command for word in RIVAL_TOOL_WORDS)
         }
     )
@@ -494,7 +494,7 @@ def _check_settings(_: str) -> Finding:
 
 
 def _check_log(_: str) -> Finding:
-    entries = bug_log.log_entries(Where())
+    entries = bug_log.read_log_entries(Where())
     if not entries:
         return ok_finding("no bug was recorded")
     bugs_text = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
@@ -590,7 +590,7 @@ def _check_vault(_: str) -> Finding:
 
 
 def _check_clipboard(_: str) -> Finding:
-    clipboard_programs = clipboard.clipboard_methods()
+    clipboard_programs = clipboard.list_clipboard_methods()
     if not clipboard_programs:
         remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
         return note_finding("no clipboard program found", remedy, "none")

@@ -19,7 +19,12 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import quote_word, shell_command
-from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled_plugin, plugin_folder
+from resume_hooks.system.plugin_files import (
+    MARKETPLACE_NAME,
+    PLUGIN_NAME,
+    is_assembled_plugin,
+    plugin_folder,
+)
 from resume_hooks.system.text import format_count
 
 OWN_FILES = (
@@ -61,7 +66,7 @@ They are removed once they are empty.
 MAX_SCRIPT_BYTES = 64 * 1024
 """The number of bytes to read of one of the client's scripts."""
 
-REMOVE_MARKETPLACE_COMMAND = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
+REMOVE_MARKETPLACE_COMMAND = ("claude", "plugin", "marketplace", "remove", MARKETPLACE_NAME)
 
 
 class RemainingFile(NamedTuple):
@@ -83,12 +88,12 @@ def remaining_files(
     kept.
     """
     rows = [*_remaining_own_files(where, removed_paths), *_remaining_client_files(where, commands)]
-    if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
+    if program := shutil.which(PLUGIN_NAME, path=where.environ.get("PATH", "")):
         rows.append(
             RemainingFile(
                 program,
                 "this command",
-                f"as it was installed: pipx, uv tool or pip uninstall {NAME}",
+                f"as it was installed: pipx, uv tool or pip uninstall {PLUGIN_NAME}",
             )
         )
     return rows
@@ -167,23 +172,25 @@ def _remaining_client_files(
             "the engine's packages",
             f"{_removal_command(folder)}, where Claude Code leaves it",
         )
-        for folder in sorted(glob.glob(os.path.join(glob.escape(plugins), "data", f"{NAME}*")))
+        for folder in sorted(
+            glob.glob(os.path.join(glob.escape(plugins), "data", f"{PLUGIN_NAME}*"))
+        )
         if os.path.isfile(os.path.join(folder, "install.json"))
     ]
     if count := _count_sessions_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
         description = (
-            f"the shell function `{NAME}` in scripts of {format_count(count, 'session')}, which "
+            f"the shell function `{PLUGIN_NAME}` in scripts of {format_count(count, 'session')}, which "
             "no longer finds an engine"
         )
         rows.append(
             RemainingFile(
                 scripts,
                 description,
-                f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +",
+                f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{PLUGIN_NAME}()/d' {{}} +",
             )
         )
-    plugin_copy = os.path.join(plugins, "cache", MARKETPLACE)
+    plugin_copy = os.path.join(plugins, "cache", MARKETPLACE_NAME)
     if os.path.isdir(plugin_copy):
         rows.append(
             RemainingFile(
@@ -191,14 +198,14 @@ def _remaining_client_files(
             )
         )
     if (
-        claude_cli.read_marketplace(MARKETPLACE)
+        claude_cli.read_marketplace(MARKETPLACE_NAME)
         and list(REMOVE_MARKETPLACE_COMMAND) not in commands
     ):
         marketplaces_file = os.path.join(plugins, "known_marketplaces.json")
         rows.append(
             RemainingFile(
                 marketplaces_file,
-                f"names the marketplace {MARKETPLACE}",
+                f"names the marketplace {MARKETPLACE_NAME}",
                 shlex.join(REMOVE_MARKETPLACE_COMMAND),
             )
         )
@@ -210,7 +217,7 @@ def _count_sessions_with_our_command(where: Where) -> int:
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
-            defines_command = f"{NAME}() {{".encode() in read_regular(path, MAX_SCRIPT_BYTES)
+            defines_command = f"{PLUGIN_NAME}() {{".encode() in read_regular(path, MAX_SCRIPT_BYTES)
         except OSError:
             continue
         if defines_command:
@@ -267,7 +274,7 @@ def remove_paths(state: str, paths: list[str]) -> None:
             if path in copy_folders:
                 removal.remove_if_possible(path, state)
             elif os.path.lexists(path):
-                removal.remove_for_good(path, state)
+                removal.remove_permanently(path, state)
         for folder in (*(os.path.join(state, name) for name in NOTE_FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 removal.remove_empty(folder, os.path.dirname(state), follow_root=True)

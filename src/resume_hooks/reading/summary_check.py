@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.prose import MARKUP
 from resume_hooks.reading.render import record_text
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
-from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
@@ -320,7 +320,7 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
     A file's content before an edit has no reference, because readers cannot see it. Raises
     SessionNotFound if ``file`` is unreadable.
     """
-    with open_transcript(file, BUFFER) as stream:
+    with open_transcript(file, BUFFER_BYTES) as stream:
         for line in read_lines(stream):
             record = records.parse(line.body)
             if (

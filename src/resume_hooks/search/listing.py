@@ -28,7 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import ShortIds
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
-from resume_hooks.system.claude_settings import retention_days
+from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
@@ -179,7 +179,7 @@ class SessionLister:
         self._now = time.time()
         self._family = Family(where)
         self._clients = Clients(where)
-        self._retention_days = retention_days(cwd, where)
+        self._retention_days = read_retention_days(cwd, where)
         self._window = settings.read_number("context_window", where)
         self._configured_windows: dict[tuple[str, str, int], int] = {}
 

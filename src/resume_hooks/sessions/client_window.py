@@ -7,7 +7,7 @@ import re
 
 from resume_hooks import settings
 from resume_hooks.paths import Where, read_json_object
-from resume_hooks.system.claude_settings import compaction_window
+from resume_hooks.system.claude_settings import read_compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS, LARGE_WINDOW_TOKENS, ContextSize
@@ -55,7 +55,7 @@ def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     else:
         model_limit = 0
     return min(
-        filter(None, (model_limit, compaction_window(ends.cwd, ends.model, where))), default=0
+        filter(None, (model_limit, read_compaction_window(ends.cwd, ends.model, where))), default=0
     )
 
 

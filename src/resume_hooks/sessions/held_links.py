@@ -48,7 +48,7 @@ def remove_links(path: str, where: Where) -> None:
     link = os.path.join(links_folder(where), os.path.relpath(path, where.projects))
     try:
         if os.path.isdir(path) and is_private_folder(link, where):
-            removal.remove_for_good(link, where.state)
+            removal.remove_permanently(link, where.state)
         elif os.path.samestat(os.lstat(path), os.lstat(link)):
             removal.remove_file(link, where.state)
     except (FileNotFoundError, NotADirectoryError):

@@ -129,7 +129,7 @@ def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
     if not is_process_running(pid):
         return False
     if isinstance(recorded_start, str):
-        current_start = processes.process_start_time(pid)
+        current_start = processes.read_process_start_time(pid)
     else:
         current_start = ""
     return not current_start or current_start == recorded_start  # otherwise the id was reused

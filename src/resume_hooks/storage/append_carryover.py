@@ -20,14 +20,16 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHUNK = 1024 * 1024  # the number of bytes to carry over or compare at a time
+CHUNK_BYTES = 1024 * 1024  # the number of bytes to carry over or compare at a time
 # the maximum time in seconds between a program's lookup of a path and its opening of the file
-OPEN_GRACE = 0.05
-QUIET_TIME = 0.3  # the number of seconds without a new byte after which no more writes are expected
+OPEN_GRACE_SECONDS = 0.05
+QUIET_SECONDS = (
+    0.3  # the number of seconds without a new byte after which no more writes are expected
+)
 # the maximum number of seconds to follow a file that other programs write to without a pause
-FOLLOW_LIMIT = 5.0
-PARTIAL_LINE_WAIT = 0.5  # the number of seconds to wait for the rest of a half-written line
-PAUSE = 0.005
+MAX_FOLLOW_SECONDS = 5.0
+PARTIAL_LINE_SECONDS = 0.5  # the number of seconds to wait for the rest of a half-written line
+PAUSE_SECONDS = 0.005
 
 
 class AppendCarryover:
@@ -70,16 +72,18 @@ class AppendCarryover:
                 now = time.monotonic()
                 if self._carry_between_lines(target):
                     last_write = now
-                elif now - last_write >= (OPEN_GRACE if is_open is False else QUIET_TIME):
+                elif now - last_write >= (
+                    OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
+                ):
                     break
-                if now - start >= FOLLOW_LIMIT:
+                if now - start >= MAX_FOLLOW_SECONDS:
                     break
-                time.sleep(PAUSE)
+                time.sleep(PAUSE_SECONDS)
         finally:
             self._carry_between_lines(target)
-            while rest := read_bytes_at(self._source, CHUNK, self.position):
+            while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
                 # otherwise the next record would continue this line
-                ending = b"" if len(rest) == CHUNK else b"\n"
+                ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 
@@ -87,7 +91,7 @@ class AppendCarryover:
         """Carry over once the last line of the new file is complete, because other programs also write to it."""
         if not self._lines():
             return 0
-        deadline = time.monotonic() + PARTIAL_LINE_WAIT
+        deadline = time.monotonic() + PARTIAL_LINE_SECONDS
         # The bytes carried over so far may themselves end inside a line, if the file was copied
         # during a write.
         carried_whole_lines = (
@@ -98,11 +102,11 @@ class AppendCarryover:
                 # the line was abandoned: end it, so that it does not damage our record
                 os.write(target, b"\n")
                 break
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
         return self.append_new_lines(target)
 
     def _lines(self) -> bytes:
-        length = CHUNK
+        length = CHUNK_BYTES
         while piece := read_bytes_at(self._source, length, self.position):
             whole_lines = piece[: piece.rfind(b"\n") + 1]
             if whole_lines or len(piece) < length:
@@ -122,9 +126,9 @@ def await_line_end(descriptor: int) -> None:
 
     Stop after a short time if the line was abandoned.
     """
-    deadline = time.monotonic() + PARTIAL_LINE_WAIT
+    deadline = time.monotonic() + PARTIAL_LINE_SECONDS
     while has_partial_line(descriptor) and time.monotonic() < deadline:
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
 
 
 def has_partial_line(descriptor: int) -> bool:
@@ -161,7 +165,7 @@ def begins_with_copy(descriptor: int, copy: str) -> bool:
     """
     offset = 0
     with open(copy, "rb", buffering=0) as stream:
-        while piece := stream.read(CHUNK):
+        while piece := stream.read(CHUNK_BYTES):
             if read_bytes_at(descriptor, len(piece), offset) != piece:
                 return False
             offset += len(piece)

@@ -24,17 +24,17 @@ from resume_hooks.storage.append_carryover import (
 )
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import (
-    MODE,
+    PRIVATE_MODE,
     convert_os_error,
     create_file,
-    read_pieces,
+    read_chunks,
     remove_stale_temporaries,
     sync_folder,
     temporary_name,
 )
 
-BUFFER = 1024 * 1024  # the number of bytes to write at a time
-TRIES = 20  # the number of attempts to open a file that is replaced between our steps
+BUFFER_BYTES = 1024 * 1024  # the number of bytes to write at a time
+MAX_OPEN_ATTEMPTS = 20  # the number of attempts to open a file that is replaced between our steps
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
@@ -104,7 +104,7 @@ def append_line(path: str, line: bytes) -> None:
     hard link, which may belong to someone else, replace the file with a copy and append to the
     copy. Raise OSError on failure.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_OPEN_ATTEMPTS):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
             lock_descriptor(descriptor, None)
@@ -146,7 +146,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
 def _open_to_append(path: str, create: int = 0) -> int:
     """Open a regular file for appending. Raise OSError for anything else, including links."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, PRIVATE_MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)
@@ -172,7 +172,7 @@ def append_and_sync(descriptor: int, lines: bytes) -> int:
 
 def _replace_by_copy(path: str, descriptor: int) -> None:
     with temporary_name(os.path.dirname(path)) as temporary:
-        create_file(temporary, read_pieces(descriptor, os.fstat(descriptor).st_size))
+        create_file(temporary, read_chunks(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
 
 
@@ -204,13 +204,13 @@ def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
 
     Raise OSError on failure.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    with os.fdopen(descriptor, "wb", buffering=BUFFER) as stream:
-        os.chmod(path, MODE)  # regardless of the umask
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
+    with os.fdopen(descriptor, "wb", buffering=BUFFER_BYTES) as stream:
+        os.chmod(path, PRIVATE_MODE)  # regardless of the umask
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
-        if stream.tell() < BUFFER:
+        if stream.tell() < BUFFER_BYTES:
             os.fsync(stream.fileno())
             yield
             return
@@ -246,7 +246,7 @@ def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bo
             raise
         # Some network and FAT volumes have no hard links. In this case, reserve the name, then
         # rename over the reservation.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=dir_fd))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE, dir_fd=dir_fd))
         try:
             os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         except OSError:

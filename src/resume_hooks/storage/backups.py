@@ -14,12 +14,12 @@ from resume_hooks import clock
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.storage.append_carryover import begins_with_copy
-from resume_hooks.storage.locks import is_path_of, lock_folder
+from resume_hooks.storage.locks import is_path_of_descriptor, lock_folder
 from resume_hooks.storage.state_file import (
     convert_os_error,
     create_file,
     discard_temporary,
-    read_pieces,
+    read_chunks,
     remove_stale_temporaries,
     temporary_path,
 )
@@ -79,7 +79,7 @@ def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator
         original, is_new, is_complete = stream.fileno(), not os.path.lexists(copy), False
         try:
             with convert_os_error(f"{path} could not be copied to {copy}"):
-                create_file(copy, read_pieces(original, os.fstat(original).st_size), sync=keep_copy)
+                create_file(copy, read_chunks(original, os.fstat(original).st_size), sync=keep_copy)
                 is_complete = begins_with_copy(original, copy)
             if not is_complete:
                 raise WriteFailed(
@@ -88,7 +88,9 @@ def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator
                 )
             yield original
         finally:
-            if is_new and (not (keep_copy and is_complete) or is_path_of(path, original)):
+            if is_new and (
+                not (keep_copy and is_complete) or is_path_of_descriptor(path, original)
+            ):
                 discard_temporary(copy)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import MODE, UNCHANGED_REMEDY
+from resume_hooks.storage.state_file import PRIVATE_MODE, UNCHANGED_REMEDY
 
 try:
     import fcntl
@@ -23,8 +23,10 @@ except ImportError:  # Windows
 LOCK_NAME = "lock"  # the lock file of a folder that only one process at a time may change
 _LOCKED_BYTE = 1 << 40  # the byte to lock on Windows, far beyond the end of any file
 
-_PAUSE = 0.005
-_TRIES = 20  # the number of attempts to open a lock file that its holder removes between our steps
+_PAUSE_SECONDS = 0.005
+_MAX_OPEN_ATTEMPTS = (
+    20  # the number of attempts to open a lock file that its holder removes between our steps
+)
 
 
 def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None:
@@ -45,7 +47,7 @@ def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None
         except (BlockingIOError, PermissionError):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE_SECONDS)
         except OSError:
             return None
         else:
@@ -68,7 +70,7 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
 
 @contextlib.contextmanager
 def lock_folder(
-    folder: str, where: Where, busy: str, failed: str, timeout: float = 0.0
+    folder: str, where: Where, busy_message: str, failure_message: str, timeout: float = 0.0
 ) -> Iterator[None]:
     """Hold the lock of a folder in the state folder during the block.
 
@@ -78,7 +80,9 @@ def lock_folder(
     the message ``busy``. If the lock file cannot be created, raise WriteFailed with a message that
     begins with ``failed``. On a volume without locks, continue without a lock.
     """
-    descriptor, locked = _acquire_lock(folder, where, busy, failed, time.monotonic() + timeout)
+    descriptor, locked = _acquire_lock(
+        folder, where, busy_message, failure_message, time.monotonic() + timeout
+    )
     try:
         yield
     finally:
@@ -91,24 +95,26 @@ def lock_folder(
 
 
 def _acquire_lock(
-    folder: str, where: Where, busy: str, failed: str, deadline: float
+    folder: str, where: Where, busy_message: str, failure_message: str, deadline: float
 ) -> tuple[int, bool]:
     path = os.path.join(folder, LOCK_NAME)
-    for _ in range(_TRIES):
-        descriptor = _open_lock_file(path, where, failed)
+    for _ in range(_MAX_OPEN_ATTEMPTS):
+        descriptor = _open_lock_file(path, where, failure_message)
         if descriptor is None:
             continue
         locked = lock_descriptor(descriptor, max(0.0, deadline - time.monotonic()))
         if locked is False:
             os.close(descriptor)
-            raise SessionOpen(busy, "Wait until that is done, then try again.")
-        if not locked or is_path_of(path, descriptor):
+            raise SessionOpen(busy_message, "Wait until that is done, then try again.")
+        if not locked or is_path_of_descriptor(path, descriptor):
             return descriptor, bool(locked)
         os.close(descriptor)  # the holder removed the file between our two steps
-    raise WriteFailed(f"{failed} {path}: it keeps changing", "Nothing was changed. Try again.")
+    raise WriteFailed(
+        f"{failure_message} {path}: it keeps changing", "Nothing was changed. Try again."
+    )
 
 
-def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
+def _open_lock_file(path: str, where: Where, failure_message: str) -> int | None:
     """Open the lock file. Return None if its folder was just removed.
 
     Raise WriteFailed if it can't be created.
@@ -116,7 +122,7 @@ def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
     folder = os.path.dirname(path)
     try:
         make_private_folder(folder, where)
-        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), MODE)
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -128,12 +134,12 @@ def _open_lock_file(path: str, where: Where, failed: str) -> int | None:
             # the file existed when we tried to create it, and was removed before we checked
             return None
         raise WriteFailed(
-            f"{failed} {folder}: {error.strerror or error}",
+            f"{failure_message} {folder}: {error.strerror or error}",
             UNCHANGED_REMEDY,
         ) from error
 
 
-def is_path_of(path: str, descriptor: int) -> bool:
+def is_path_of_descriptor(path: str, descriptor: int) -> bool:
     """Check whether a path still refers to an open file."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))

@@ -14,10 +14,10 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.storage.atomic import BUFFER, link_exclusively
-from resume_hooks.storage.state_file import MODE, temporary_name
+from resume_hooks.storage.atomic import BUFFER_BYTES, link_exclusively
+from resume_hooks.storage.state_file import PRIVATE_MODE, temporary_name
 
-RECENT_USE = 60 * 60
+RECENT_USE_SECONDS = 60 * 60
 """The number of seconds after its last use in which a reproducible copy is not removed."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -71,17 +71,19 @@ def file_sizes(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def least_recently_used(files: Iterable[tuple[float, str, int]], excess: int) -> Iterator[str]:
+def least_recently_used(
+    files: Iterable[tuple[float, str, int]], excess_bytes: int
+) -> Iterator[str]:
     """Yield the least recently used reproducible files or folders, until ``excess`` bytes would be freed.
 
-    Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE``
+    Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE_SECONDS``
     seconds are kept, whatever their size.
     """
     now = time.time()
-    for used, path, size in sorted(files):
-        if excess > 0 and not 0 <= now - used < RECENT_USE:
+    for last_use, path, size in sorted(files):
+        if excess_bytes > 0 and not 0 <= now - last_use < RECENT_USE_SECONDS:
             yield path
-            excess -= size
+            excess_bytes -= size
 
 
 def has_same_bytes(one: str, other: str) -> bool:
@@ -118,9 +120,9 @@ def _copy_file(source: str, target: str) -> None:
         return
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "Not a regular file", source)
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, MODE)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE_MODE)
     with open(os.open(source, os.O_RDONLY | _NO_LINK), "rb") as old, open(descriptor, "wb") as new:
-        shutil.copyfileobj(old, new, BUFFER)
+        shutil.copyfileobj(old, new, BUFFER_BYTES)
         new.flush()
         os.fsync(descriptor)
     shutil.copystat(source, target, follow_symlinks=False)

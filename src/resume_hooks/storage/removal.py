@@ -17,13 +17,15 @@ import os
 import stat
 from collections.abc import Iterator
 
-_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # missing on Windows
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_TRIES = 3  # the number of attempts to empty a folder
+_HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(
+    os, "fwalk"
+)  # missing on Windows
+_OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
+_MAX_REMOVAL_ATTEMPTS = 3  # the number of attempts to empty a folder
 
 
-def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
+def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder permanently.
 
     Raise OSError if the target cannot be removed, does not exist, or is behind a link.
@@ -38,13 +40,13 @@ def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file or link. Raise OSError as ``remove_for_good`` does."""
+    """Remove a file or link. Raise OSError as ``remove_permanently`` does."""
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         os.unlink(path if dir_fd is None else name, dir_fd=dir_fd)
 
 
 def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove an empty folder. Raise OSError as ``remove_for_good`` does, or if it is not empty."""
+    """Remove an empty folder. Raise OSError as ``remove_permanently`` does, or if it is not empty."""
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         os.rmdir(path if dir_fd is None else name, dir_fd=dir_fd)
 
@@ -52,7 +54,7 @@ def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
 def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder. Ignore a target that is missing or cannot be removed."""
     with contextlib.suppress(OSError):
-        remove_for_good(path, root, follow_root=follow_root)
+        remove_permanently(path, root, follow_root=follow_root)
 
 
 def removal_root(folder: str, state: str) -> str:
@@ -80,7 +82,7 @@ def remove_from_folder(name: str, dir_fd: int) -> None:
     Retry if another program writes into a folder in the meantime, as an index does just after it is
     closed.
     """
-    for _ in range(_TRIES - 1):
+    for _ in range(_MAX_REMOVAL_ATTEMPTS - 1):
         try:
             return _remove_tree(name, dir_fd)
         except OSError as error:
@@ -124,16 +126,16 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
     """
     try:
         steps = _path_steps(path, root)
-        if not _BY_DESCRIPTOR:
+        if not _HAS_DESCRIPTOR_CALLS:
             _require_folders(root, steps[:-1], follow_root)
             yield None, steps[-1]
             return
-        descriptor = os.open(root, _FOLDER | (0 if follow_root else _NO_LINK))
+        descriptor = os.open(root, _OPEN_FOLDER_FLAGS | (0 if follow_root else _NO_FOLLOW_FLAG))
         try:
             for step in steps[:-1]:
-                deeper = os.open(step, _FOLDER | _NO_LINK, dir_fd=descriptor)
+                subfolder = os.open(step, _OPEN_FOLDER_FLAGS | _NO_FOLLOW_FLAG, dir_fd=descriptor)
                 os.close(descriptor)
-                descriptor = deeper
+                descriptor = subfolder
             yield descriptor, steps[-1]
         finally:
             os.close(descriptor)

@@ -19,21 +19,21 @@ from resume_hooks.errors import ImportFailed
 from resume_hooks.paths import Where, make_private_folder, open_regular
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import (
-    MODE,
+    PRIVATE_MODE,
     convert_os_error,
     discard_temporary,
     remove_stale_temporaries,
     temporary_path,
 )
 
-MAX_BYTES = 200 * 1024 * 1024  # the default size limit of an import in bytes
+MAX_IMPORT_BYTES = 200 * 1024 * 1024  # the default size limit of an import in bytes
 # the maximum size of a line, which a parser may expand thirtyfold; the longest known line has 60 MB
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 # the maximum number of lines, because even empty lines cost a parser time; 400,000 lines of
 # sessions have 1.2 GB
 MAX_LINES = 5_000_000
-PIECE = 256 * 1024  # the number of bytes to read or unpack at a time
-_GZIP = b"\x1f\x8b"
+CHUNK_BYTES = 256 * 1024  # the number of bytes to read or unpack at a time
+_GZIP_MAGIC = b"\x1f\x8b"
 _WBITS = 31  # zlib's code for the gzip format
 
 
@@ -50,7 +50,7 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     """Write ``chunks``, unpacked if they are gzip, to a temporary file in the state folder during the block.
 
     If the state folder was created for the file and is empty, also remove the folder. Raise
-    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE`` bytes
+    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE_BYTES`` bytes
     in a line, or ``MAX_PREVIEW_LINES`` lines. Raise WriteFailed if the disk refuses.
     """
     folder = where.state
@@ -63,7 +63,7 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
             make_private_folder(folder, where)
             remove_stale_temporaries(folder)
             digest = hashlib.sha256()
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
             with os.fdopen(descriptor, "wb") as stream:
                 for chunk in _limit_lines(
                     _limit_size(_decompress(_limit_size(chunks, max_bytes)), max_bytes)
@@ -84,8 +84,8 @@ def file_chunks(path: str) -> Iterator[bytes]:
     """Yield the bytes of a regular file; links are followed. Raise ImportFailed if the file cannot be read."""
     try:
         with open_regular(path) as stream:
-            while piece := stream.read(PIECE):
-                yield piece
+            while chunk := stream.read(CHUNK_BYTES):
+                yield chunk
     except (OSError, ValueError) as error:  # ValueError is raised for a NUL in a name
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
@@ -117,9 +117,10 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
             )
         line_end = chunk.find(b"\n")
-        if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE:
+        if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE_BYTES:
             raise ImportFailed(
-                f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines."
+                f"A line of it is longer than {MAX_LINE_BYTES:,} bytes",
+                "No transcript has such lines.",
             )
         if line_end < 0:
             line_length = line_length + len(chunk)
@@ -129,11 +130,11 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    remaining_chunks, beginning = iter(chunks), b""
-    while len(beginning) < len(_GZIP) and (chunk := next(remaining_chunks, b"")):
-        beginning += chunk
-    all_chunks = chain((beginning,), remaining_chunks)
-    if beginning.startswith(_GZIP):
+    remaining_chunks, first_bytes = iter(chunks), b""
+    while len(first_bytes) < len(_GZIP_MAGIC) and (chunk := next(remaining_chunks, b"")):
+        first_bytes += chunk
+    all_chunks = chain((first_bytes,), remaining_chunks)
+    if first_bytes.startswith(_GZIP_MAGIC):
         return _decompress_gzip(all_chunks)
     return all_chunks
 
@@ -146,7 +147,7 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
             while remaining:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_WBITS)
-                yield inflater.decompress(remaining, PIECE)
+                yield inflater.decompress(remaining, CHUNK_BYTES)
                 # zero bytes that pad a tape
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
         yield inflater.flush()

@@ -16,9 +16,9 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, make_private_folder, read_bytes_at
 from resume_hooks.storage import removal
 
-MODE = 0o600
+PRIVATE_MODE = 0o600
 
-PIECE = 1024 * 1024  # the number of bytes to read at a time
+CHUNK_BYTES = 1024 * 1024  # the number of bytes to read at a time
 UNCHANGED_REMEDY = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
@@ -40,18 +40,18 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
     sync_folder(folder)
 
 
-def create_file(path: str, pieces: Iterable[bytes], *, sync: bool = True) -> int:
+def create_file(path: str, chunks: Iterable[bytes], *, sync: bool = True) -> int:
     """Write a new private file, and sync it if ``sync``. Return its size.
 
     Raise OSError if that fails or the name exists.
     """
     descriptor = os.open(
-        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
+        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE
     )
     with os.fdopen(descriptor, "wb") as stream:
-        os.chmod(path, MODE)  # regardless of the umask
-        for piece in pieces:
-            stream.write(piece)
+        os.chmod(path, PRIVATE_MODE)  # regardless of the umask
+        for chunk in chunks:
+            stream.write(chunk)
         stream.flush()
         if sync:
             os.fsync(descriptor)
@@ -65,20 +65,22 @@ def create_marker(path: str, where: Where) -> bool:
     """
     make_private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE))
         return True
     return False
 
 
-def read_pieces(descriptor: int, size: int) -> Iterator[bytes]:
+def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
     """Yield the first ``size`` bytes of an open file in pieces. If the file is shorter, yield all of it.
 
     The file's position does not change.
     """
     offset = 0
-    while offset < size and (piece := read_bytes_at(descriptor, min(PIECE, size - offset), offset)):
-        offset += len(piece)
-        yield piece
+    while offset < size and (
+        chunk := read_bytes_at(descriptor, min(CHUNK_BYTES, size - offset), offset)
+    ):
+        offset += len(chunk)
+        yield chunk
 
 
 def temporary_path(folder: str) -> str:

@@ -15,23 +15,23 @@ def parse_row(kind: Callable[..., T], row: object) -> T | None:
     Extra fields are ignored.
     """
     try:
-        value: T = _row_parser(kind)(row)
+        value: T = _make_row_parser(kind)(row)
     except (KeyError, TypeError, ValueError):
         return None
     return value
 
 
 @functools.cache
-def _row_parser(hint: Any) -> Callable[[Any], Any]:
+def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
     """Return a parser for a type: a named tuple from an object or list, a tuple from a list, or a plain value."""
     if get_origin(hint) is tuple:
-        item = _row_parser(get_args(hint)[0])
+        item = _make_row_parser(get_args(hint)[0])
         return lambda rows: tuple(map(item, _require_type(list, rows)))
     if not hasattr(hint, "_fields"):
         return lambda value: _require_type(hint, value)
     fields = {}
     for name, field_type in get_type_hints(hint).items():
-        fields[name] = _row_parser(field_type)
+        fields[name] = _make_row_parser(field_type)
 
     def read(row: Any) -> Any:
         values: Mapping[str, Any] = (

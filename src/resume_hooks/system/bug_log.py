@@ -1,7 +1,7 @@
 """Our log of bugs: the code locations of failures, without any text of a session or a user.
 
 An entry contains the time, the version, the verb or trigger, and code locations. It has no error
-message, because that may quote a transcript, and no environment. A file larger than ``MAX_LOG``
+message, because that may quote a transcript, and no environment. A file larger than ``MAX_LOG_BYTES``
 bytes replaces the older generation. Standard library only and readable by Python 3.9: the installer
 uses it for its own log.
 """
@@ -20,20 +20,20 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FOLDER = "log"
-FILE_NAME = "errors.log"
+LOG_FOLDER = "log"
+LOG_NAME = "errors.log"
 OLDER_SUFFIX = ".1"  # the suffix of the older generation
-MAX_LOG = 256 * 1024  # the size in bytes at which a new generation begins
+MAX_LOG_BYTES = 256 * 1024  # the size in bytes at which a new generation begins
 MAX_FRAMES = 40  # the number of innermost frames in an entry, because a recursion has a thousand
 
 _MODE = 0o600
-_TRIES = 10
+_MAX_OPEN_ATTEMPTS = 10
 _PACKAGE = "resume_hooks"
 
 
 def log_file(where: Optional[Where] = None) -> str:
     """Return the path of our log, which may not exist."""
-    return os.path.join((where or Where()).state, FOLDER, FILE_NAME)
+    return os.path.join((where or Where()).state, LOG_FOLDER, LOG_NAME)
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
@@ -70,21 +70,21 @@ def open_log(path: str) -> int:
     Raise OSError on failure.
     """
     safe_flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_OPEN_ATTEMPTS):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
-        if os.fstat(descriptor).st_size < MAX_LOG or not _rotate_log(path, descriptor):
+        if os.fstat(descriptor).st_size < MAX_LOG_BYTES or not _rotate_log(path, descriptor):
             return descriptor
         os.close(descriptor)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
 
 
-def log_entries(where: Optional[Where] = None) -> List[str]:
+def read_log_entries(where: Optional[Where] = None) -> List[str]:
     """Return the entries of both generations, oldest first."""
     path = log_file(where)
     text = b""
     for name in (path + OLDER_SUFFIX, path):
         with contextlib.suppress(OSError):
-            text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG)
+            text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG_BYTES)
     entries = []
     for entry in text.decode("utf-8", "replace").split("\n\n"):
         if entry.strip():
@@ -123,6 +123,6 @@ def _traceback_locations(error: BaseException) -> List[str]:
     locations = []
     for frame in frames:
         parts = frame.filename.replace("\\", "/").split("/")
-        first = len(parts) - (parts[::-1].index(_PACKAGE) if _PACKAGE in parts else 1)
-        locations.append(f"  {'/'.join(parts[first:])}:{frame.lineno} {frame.name}")
+        first_part = len(parts) - (parts[::-1].index(_PACKAGE) if _PACKAGE in parts else 1)
+        locations.append(f"  {'/'.join(parts[first_part:])}:{frame.lineno} {frame.name}")
     return locations

@@ -27,7 +27,7 @@ _ENDING_SIGNALS = (
 
 
 @contextlib.contextmanager
-def ending_signals() -> Iterator[threading.Event]:
+def catch_ending_signals() -> Iterator[threading.Event]:
     """Yield an event that Ctrl+C, SIGTERM and SIGHUP set.
 
     Only the main thread receives signals, so in other threads the event is never set.
@@ -48,14 +48,14 @@ def ending_signals() -> Iterator[threading.Event]:
 
 
 # the maximum number of bytes of output, because a verbose client repeats its whole input
-MAX_OUTPUT = 32 * 1024 * 1024
-MAX_ERRORS = 64 * 1024  # the maximum number of bytes of error output to capture
-CHUNK = 256 * 1024
+MAX_OUTPUT_BYTES = 32 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024  # the maximum number of bytes of error output to capture
+CHUNK_BYTES = 256 * 1024
 # the number of seconds between checks whether the program has exited while a child process holds
 # its pipes open
-TICK = 0.05
+POLL_SECONDS = 0.05
 # the number of seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
-TERMINATION_GRACE = 0.5
+TERMINATION_GRACE_SECONDS = 0.5
 
 
 class CapturedOutput(NamedTuple):
@@ -87,7 +87,7 @@ def run_captured(
     pipe = subprocess.PIPE
     # Otherwise an exception from a signal handler could occur between the program's start and the
     # code that ends it.
-    with ending_signals() as interrupted:
+    with catch_ending_signals() as interrupted:
         process = programs.start_program(
             command,
             environ,
@@ -99,7 +99,7 @@ def run_captured(
             bufsize=0,
             start_new_session=True,
         )
-        exchange = _Exchange(process, text, time.monotonic() + limit)
+        exchange = _PipeExchange(process, text, time.monotonic() + limit)
         try:
             exchange.run(interrupted)
         finally:
@@ -115,7 +115,7 @@ def run_captured(
     )
 
 
-class _Exchange:
+class _PipeExchange:
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
         self.out, self.err = bytearray(), bytearray()
         self.timed_out = self.too_large = False
@@ -140,7 +140,7 @@ class _Exchange:
                     self.timed_out = True
                     return
                 ended = process.poll() is not None
-                ready = waiting.select(0 if ended else min(remaining, TICK))
+                ready = waiting.select(0 if ended else min(remaining, POLL_SECONDS))
                 for key, _ in ready:
                     if (
                         self._write_input(key.fd)
@@ -157,7 +157,7 @@ class _Exchange:
     def _write_input(self, descriptor: int) -> bool:
         """Write part of the input. Return True once all is written or the program has closed its stdin."""
         try:
-            self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
+            self._left = self._left[os.write(descriptor, self._left[:CHUNK_BYTES]) :]
         except BlockingIOError:
             return False
         except OSError:
@@ -166,20 +166,20 @@ class _Exchange:
 
     def _read_output(self, key: selectors.SelectorKey) -> bool:
         """Read part of a stream. Return True at the end of the stream."""
-        piece = os.read(key.fd, CHUNK)
+        chunk = os.read(key.fd, CHUNK_BYTES)
         if key.fileobj is self._process.stdout:
-            self.out += piece
-            self.too_large = len(self.out) > MAX_OUTPUT
+            self.out += chunk
+            self.too_large = len(self.out) > MAX_OUTPUT_BYTES
         else:
-            self.err += piece[: MAX_ERRORS - len(self.err)]
-        return not piece
+            self.err += chunk[: MAX_ERROR_BYTES - len(self.err)]
+        return not chunk
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(TERMINATION_GRACE)
+            process.wait(TERMINATION_GRACE_SECONDS)
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):

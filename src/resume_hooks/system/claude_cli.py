@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
-from resume_hooks.system.subprocesses import command_output
+from resume_hooks.system.subprocesses import run_and_read_output
 
-OLDEST_CLIENT = (2, 1, 112)  # the oldest client in the plugin's tests
-LIMIT = 10  # the time limit of ``claude --version`` in seconds
+OLDEST_TESTED_CLIENT = (2, 1, 112)  # the oldest client in the plugin's tests
+VERSION_TIMEOUT_SECONDS = 10  # the time limit of ``claude --version`` in seconds
 
 
-def client_executable(where: Where) -> str | None:
+def find_client(where: Where) -> str | None:
     """Return the path of the client, which is on PATH or in the folders that its own installers use.
 
     Return None if it is not installed.
@@ -31,12 +31,14 @@ def client_executable(where: Where) -> str | None:
     return programs.find_program("claude", {**where.environ, "PATH": path})
 
 
-def client_version() -> tuple[int, ...] | None:
+def read_client_version() -> tuple[int, ...] | None:
     """Return the version of the client on PATH, such as (2, 1, 329).
 
     Return None if it is missing or does not answer.
     """
-    out = command_output(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
+    out = run_and_read_output(
+        ["claude", "--version"], os.environ, time.monotonic() + VERSION_TIMEOUT_SECONDS
+    )
     words = (out or b"").decode("utf-8", "replace").split()
     numbers = words[0].split(".") if words else []
     if numbers and all(map(str.isdecimal, numbers)):
@@ -62,29 +64,31 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
     for path in settings_files(cwd, Where()):
         plugins = read_json_object(path).get("enabledPlugins")
         if isinstance(plugins, dict):
-            for name, on in plugins.items():
+            for name, plugin_state in plugins.items():
                 if isinstance(name, str):
-                    is_enabled[name] = on is True
+                    is_enabled[name] = plugin_state is True
     return is_enabled
 
 
-def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
+def iterate_prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Yield every UserPromptSubmit hook of settings and plugins as (settings file or plugin, command)."""
     for path in settings_files(cwd, Where()):
-        for command in _commands_of_hooks(read_json_object(path).get("hooks")):
+        for command in _iterate_hook_commands(read_json_object(path).get("hooks")):
             yield (path, command)
     installed = read_json_object(
         os.path.join(Where().config, "plugins", "installed_plugins.json")
     ).get("plugins")
-    for name, copies in installed.items() if isinstance(installed, dict) else ():
-        for copy in copies if isinstance(copies, list) else ():
-            if isinstance(copy, dict):
-                root = copy.get("installPath")
+    for name, installations in installed.items() if isinstance(installed, dict) else ():
+        for installation in installations if isinstance(installations, list) else ():
+            if isinstance(installation, dict):
+                root = installation.get("installPath")
             else:
                 root = None
             if isinstance(root, str):
-                declared = read_json_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
-                for command in _commands_of_hooks(declared):
+                declared_hooks = read_json_object(os.path.join(root, "hooks", "hooks.json")).get(
+                    "hooks"
+                )
+                for command in _iterate_hook_commands(declared_hooks):
                     yield (name, command)
 
 
@@ -105,7 +109,7 @@ def marketplace_folder(name: str) -> str:
     return ""
 
 
-def _commands_of_hooks(hooks: object) -> Iterator[str]:
+def _iterate_hook_commands(hooks: object) -> Iterator[str]:
     if isinstance(hooks, dict):
         groups = hooks.get("UserPromptSubmit")
     else:

@@ -15,7 +15,9 @@ RETENTION_KEY = "cleanupPeriodDays"
 
 # the default number of days after its last write until the client deletes a transcript
 DEFAULT_RETENTION_DAYS = 30
-MIN_WINDOW = 100_000  # the minimum number of tokens; clients reject a smaller window for compaction
+MIN_WINDOW_TOKENS = (
+    100_000  # the minimum number of tokens; clients reject a smaller window for compaction
+)
 # the maximum number of days that date arithmetic supports; it means for ever
 MAX_RETENTION_DAYS = 1_000_000
 
@@ -30,7 +32,7 @@ def settings_files(cwd: str, where: Where) -> list[str]:
     ]
 
 
-def policy_file(where: Where) -> str:
+def find_policy_file(where: Where) -> str:
     """Return the file of the organization's policy that applies to this machine, or ``""``.
 
     Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder beside
@@ -64,7 +66,7 @@ def _managed_folder() -> str:
     return folders.get(sys.platform, "/etc/claude-code")
 
 
-def compaction_window(cwd: str, model: str, where: Where) -> int:
+def read_compaction_window(cwd: str, model: str, where: Where) -> int:
     """Return the window in tokens that settings define for a ``model`` in ``cwd``, or 0 for the model's own window.
 
     As in 2.1.330, the environment variable comes first, then the model's own row, which
@@ -89,7 +91,7 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
             if isinstance(each, dict) and "autoCompactWindow" in each:
                 model_windows.append(each["autoCompactWindow"])
         value = model_windows[0] if model_windows else settings.get("autoCompactWindow")
-        if value == "auto" or (isinstance(value, int) and value >= MIN_WINDOW):
+        if value == "auto" or (isinstance(value, int) and value >= MIN_WINDOW_TOKENS):
             window = 0 if value == "auto" else int(value)
     return window
 
@@ -101,7 +103,7 @@ class Retention(NamedTuple):
     path: str
 
 
-def client_retention(cwd: str, where: Where) -> Retention:
+def read_client_retention(cwd: str, where: Where) -> Retention:
     """Return ``cleanupPeriodDays`` of a client started in ``cwd``.
 
     It applies to the transcripts of all folders.
@@ -121,15 +123,15 @@ def client_retention(cwd: str, where: Where) -> Retention:
     return retention
 
 
-def retention_days(cwd: str, where: Where) -> int | None:
+def read_retention_days(cwd: str, where: Where) -> int | None:
     """Return for how many days after their last write a client started in ``cwd`` keeps transcripts.
 
     Return None if they are kept for ever.
     """
-    return client_retention(cwd, where).days
+    return read_client_retention(cwd, where).days
 
 
-def managed_retention() -> tuple[str, int]:
+def read_managed_retention() -> tuple[str, int]:
     """Return this machine's managed settings file, and its retention in days or 0."""
     path = settings_files("", Where())[-1]
     days = read_json_object(path).get(RETENTION_KEY)

@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs, subprocesses
 
-SETTLE = 0.3  # the number of seconds that a program may need to own the selection after it exits
+SETTLE_SECONDS = (
+    0.3  # the number of seconds that a program may need to own the selection after it exits
+)
 
 
 class Tool(NamedTuple):
@@ -50,16 +52,16 @@ CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
-def available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
+def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
     """Return the available clipboard programs, best first. If ``is_remote``, return only forwarded ones."""
     tools = []
-    for tool in _tools_for_display(env, is_remote):
+    for tool in _iterate_tools(env, is_remote):
         if programs.find_program(tool.put[0], env):
             tools.append(tool)
     return tools
 
 
-def _tools_for_display(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
+def _iterate_tools(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
     if not is_remote:
         if sys.platform == "darwin":
             yield PBCOPY
@@ -88,7 +90,7 @@ def import_pyperclip() -> ModuleType | None:
     return module
 
 
-def copy_by_tools(
+def copy_with_tools(
     text: str,
     tools: Iterable[Tool],
     pyperclip: ModuleType | None,
@@ -106,9 +108,9 @@ def copy_by_tools(
             break
         environment = dict(env, LC_ALL=tool.locale) if tool.locale else env
         if pyperclip and tool.pyperclip:
-            copy = _copy_by_pyperclip(tool, text, pyperclip)
+            copy = _make_pyperclip_copy(tool, text, pyperclip)
         else:
-            copy = _copy_by_process(tool, text, environment)
+            copy = _make_process_copy(tool, text, environment)
         if not subprocesses.run_with_deadline(deadline, copy, environment):
             continue
         if tool.get:
@@ -122,7 +124,7 @@ def copy_by_tools(
     return None
 
 
-def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
+def _make_pyperclip_copy(tool: Tool, text: str, pyperclip: ModuleType) -> Callable[[], bool]:
     def copy() -> bool:
         pyperclip.set_clipboard(tool.pyperclip)
         pyperclip.copy(text)
@@ -131,7 +133,7 @@ def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable
     return copy
 
 
-def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
+def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
     # the import takes 9 ms unless pyperclip already loaded it; it happens before the fork, which is
     # timed
     import subprocess
@@ -151,8 +153,8 @@ def _clipboard_contains(
 
     xsel and wl-copy exit before they own the selection, so the answer may be wrong for a moment.
     """
-    settle_deadline = time.monotonic() + SETTLE
-    while subprocesses.command_output(tool.get, env, deadline) != data:
+    settle_deadline = time.monotonic() + SETTLE_SECONDS
+    while subprocesses.run_and_read_output(tool.get, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None
         if time.monotonic() >= settle_deadline:

@@ -23,13 +23,13 @@ from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE_SIZE = 1 << 18  # the maximum number of bytes that git can write before we read
+PIPE_BYTES = 1 << 18  # the maximum number of bytes that git can write before we read
 MAX_HEAD_BYTES = 4_096  # the maximum size of a ``HEAD`` file in bytes
 MAX_SHARED_INDEXES = 100  # the maximum number of shared index files to link for a split index
 MAX_VALUES = 100  # the maximum number of values to copy from the repository's settings
-GRACE = 0.1  # the number of seconds to wait for a killed run
+KILL_GRACE_SECONDS = 0.1  # the number of seconds to wait for a killed run
 
-HEADS = "refs/heads/"
+BRANCH_PREFIX = "refs/heads/"
 
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -72,14 +72,14 @@ _HARMLESS_SETTINGS = {
 
 _READ_ONLY_KEYS = ("core.bare", "extensions.partialclone")
 _IGNORE_FILE_KEY = "core.excludesfile"
-_FORMATS = {
+_ALLOWED_FORMATS = {
     "extensions.objectformat": ("sha1", "sha256"),
     "extensions.refstorage": ("files", "reftable"),
 }
-_TRACKING = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
-_KEYS = "|".join(
+_TRACKING_KEYS = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
+_NEEDED_KEYS = "|".join(
     key.replace(".", r"\.")
-    for key in (*_HARMLESS_SETTINGS, *_READ_ONLY_KEYS, *_FORMATS, _IGNORE_FILE_KEY)
+    for key in (*_HARMLESS_SETTINGS, *_READ_ONLY_KEYS, *_ALLOWED_FORMATS, _IGNORE_FILE_KEY)
 )
 
 Settings = list[tuple[str, str]]
@@ -145,8 +145,8 @@ class GitView:
             reference = head.removeprefix("ref:").strip()
         else:
             reference = ""
-        if reference.startswith(HEADS):
-            self.branch = reference.removeprefix(HEADS)
+        if reference.startswith(BRANCH_PREFIX):
+            self.branch = reference.removeprefix(BRANCH_PREFIX)
         else:
             self.branch = ""
         self._folder = folder = _make_temporary_folder(self._where, self.root)
@@ -166,7 +166,7 @@ class GitView:
         for name, _ in zip(shared_indexes, range(MAX_SHARED_INDEXES), strict=False):
             _link_if_exists(os.path.join(worktree_folder, name), os.path.join(folder, name))
         if self.branch:
-            self.reflog = os.path.join(common_folder, "logs", HEADS, self.branch)
+            self.reflog = os.path.join(common_folder, "logs", BRANCH_PREFIX, self.branch)
         self._environment = {
             **{
                 key: self._where.environ[key]
@@ -204,12 +204,19 @@ class GitView:
         git_variables.pop("XDG_CONFIG_HOME", None)
         runs = [
             self._start(
-                ["config", "--null", "--get-regexp", f"^({_KEYS})$"],
+                ["config", "--null", "--get-regexp", f"^({_NEEDED_KEYS})$"],
                 {**git_variables, **user_variables},
             )
         ]
         if os.path.exists(path):
-            words = ["config", "--file", path, "--null", "--get-regexp", f"^({_KEYS}|{_TRACKING})$"]
+            words = [
+                "config",
+                "--file",
+                path,
+                "--null",
+                "--get-regexp",
+                f"^({_NEEDED_KEYS}|{_TRACKING_KEYS})$",
+            ]
             runs.append(self._start(words, self._environment))
         outputs = [self.output(run, self._deadline) for run in runs]
         if None in outputs:
@@ -229,7 +236,7 @@ class GitView:
         )
         self.is_partial = "extensions.partialclone" in repository_values
         formats = []
-        for key, allowed_values in _FORMATS.items():
+        for key, allowed_values in _ALLOWED_FORMATS.items():
             if repository_values.get(key) in allowed_values:
                 formats.append(key)
         with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
@@ -295,7 +302,7 @@ class GitView:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pipesize=PIPE_SIZE,
+            pipesize=PIPE_BYTES,
         )
         self._runs.append(run)
         return run
@@ -347,7 +354,7 @@ def _kill_run(run: subprocess.Popen[bytes]) -> None:
     if run.poll() is None:
         kill_group(run.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            run.wait(timeout=GRACE)
+            run.wait(timeout=KILL_GRACE_SECONDS)
     for stream in (run.stdin, run.stdout):
         if stream is not None:
             with contextlib.suppress(OSError):

@@ -27,16 +27,16 @@ from resume_hooks.paths import (
 )
 from resume_hooks.system.invocation import quote_word
 
-NOTE_PREFIX = "folder-"
+FOLDER_NOTE_PREFIX = "folder-"
 MAX_READ_BYTES = 16_384  # the number of bytes to read from a note, or from a file of a repository
-MAX_LOG_LINE, MAX_REMOTE = 2_000, 1_000  # the size limits of the second and third line
+MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000  # the size limits of the second and third line
 _LINK_PREFIX = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MAX_PACKED_REFS = 16 * 1024 * 1024  # the number of bytes of packed branches to read
+MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024  # the number of bytes of packed branches to read
 MAX_WORKTREES = 500  # the number of linked worktrees to read; a repository can list any number
-MAX_GIT_FILE = 4_096  # the number of bytes of a ``.git`` file to read
+MAX_GIT_FILE_BYTES = 4_096  # the number of bytes of a ``.git`` file to read
 
 
 class FolderNote(NamedTuple):
@@ -60,7 +60,7 @@ class FolderNote(NamedTuple):
         return os.path.lexists(os.path.join(self.path, ".git"))
 
 
-def folder_notes(where: Where) -> Iterator[FolderNote]:
+def read_folder_notes(where: Where) -> Iterator[FolderNote]:
     """Yield the notes of all folders. Damaged notes are skipped."""
     home = os.path.join(where.state, "pending")
     try:
@@ -71,7 +71,7 @@ def folder_notes(where: Where) -> Iterator[FolderNote]:
     except OSError:
         return
     for name in names:
-        if name.startswith(NOTE_PREFIX):
+        if name.startswith(FOLDER_NOTE_PREFIX):
             try:
                 path, git, remote, *_ = os.fsdecode(
                     read_regular(os.path.join(home, name), MAX_READ_BYTES)
@@ -85,15 +85,17 @@ def folder_notes(where: Where) -> Iterator[FolderNote]:
 def make_folder_note(folder: str) -> FolderNote:
     """Return the note that a start in a folder would write now."""
     git = os.path.join(folder, ".git")
-    first = _first_bytes(
+    first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
     ).partition(b"\n")[0]
-    url = _URL.search(_first_bytes(os.path.join(git, "config")))
-    remote = os.fsdecode(url[1][:MAX_REMOTE]) if url else ""
-    return FolderNote(folder, os.fsdecode(first[:MAX_LOG_LINE]), _PASSWORD.sub("", remote))
+    url = _URL.search(_read_first_bytes(os.path.join(git, "config")))
+    remote = os.fsdecode(url[1][:MAX_REMOTE_BYTES]) if url else ""
+    return FolderNote(
+        folder, os.fsdecode(first_bytes[:MAX_GIT_LINE_BYTES]), _PASSWORD.sub("", remote)
+    )
 
 
-def _first_bytes(path: str) -> bytes:
+def _read_first_bytes(path: str) -> bytes:
     try:
         with open_regular(path) as stream:
             return stream.read(MAX_READ_BYTES)
@@ -116,7 +118,7 @@ class Project:
         """The prefixes of the project folders' names, cached because each requires system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
-    def holds(self, started: Iterable[str], name: str) -> bool:
+    def holds(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` that started in these folders belongs to this project.
 
         Different folders may have the same key, so the directories in the session's file decide if
@@ -124,7 +126,7 @@ class Project:
         """
         if name in self.names:
             return True
-        folders = [cwd for cwd in started if cwd]
+        folders = [cwd for cwd in start_folders if cwd]
         if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.within):
             return True
         if name[:MAX_KEY] not in self._keys:
@@ -137,9 +139,11 @@ class Project:
             canonical_path(cwd) in self.folders for cwd in matching_folders
         )
 
-    def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
+    def folder_names(
+        self, where: Where, list_known_names: Callable[[], list[str]] | None = None
+    ) -> list[str]:
         """Return those of the ``known`` names of project folders that may contain the project's sessions."""
-        list_names = known or (
+        list_names = list_known_names or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )
         key_names = (
@@ -147,8 +151,8 @@ class Project:
             for cwd in self.folders
             for name in paths.project_folder_names(cwd, where, list_names)
         )
-        starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
-        names_below = (name for name in list_names() if starts and name.startswith(starts))
+        prefixes = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
+        names_below = (name for name in list_names() if prefixes and name.startswith(prefixes))
         return list(dict.fromkeys([*self.names, *key_names, *names_below]))
 
 
@@ -167,8 +171,8 @@ def project_of_folder(cwd: str, where: Where) -> Project:
         for folder in folders
         if folder != home and os.path.lexists(os.path.join(folder, ".git"))
     )
-    named = paths.folder_name_from_variable(where)
-    return Project(folders, tuple(roots), tuple(named))
+    variable_names = paths.folder_name_from_variable(where)
+    return Project(folders, tuple(roots), tuple(variable_names))
 
 
 def list_worktrees(cwd: str) -> tuple[str, ...]:
@@ -179,46 +183,53 @@ def list_worktrees(cwd: str) -> tuple[str, ...]:
     root = repository_root(canonical_path(cwd))
     if not root:
         return (canonical_path(cwd),)
-    common = _common_folder(os.path.join(root, ".git"))
-    folders = (canonical_path(cwd), root, *_main_folder(common), *_linked_worktrees(common))
+    common = _read_common_folder(os.path.join(root, ".git"))
+    folders = (
+        canonical_path(cwd),
+        root,
+        *_iterate_main_folder(common),
+        *_iterate_linked_worktrees(common),
+    )
     return tuple(dict.fromkeys(folder for folder in folders if folder))
 
 
 def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
     """Return the deleted linked worktrees of a folder's repository, from the notes of starts in them."""
     common = common_git_folder(cwd)
-    notes, real = folder_notes(where) if common else (), cache(canonical_path)
-    removed = (note for note in notes if real(note.common) == real(common) and not note.is_there)
-    return tuple(dict.fromkeys(canonical_path(note.path) for note in removed))
+    notes, resolve = read_folder_notes(where) if common else (), cache(canonical_path)
+    removed_notes = (
+        note for note in notes if resolve(note.common) == resolve(common) and not note.is_there
+    )
+    return tuple(dict.fromkeys(canonical_path(note.path) for note in removed_notes))
 
 
-def main_checkout(folder: str, where: Where) -> list[str]:
+def find_main_checkout(folder: str, where: Where) -> list[str]:
     """Return the main checkout of a deleted linked worktree, from the note of a start in it, or an empty list.
 
     The list is also empty if the main checkout was deleted.
     """
     common_folders = []
-    for note in folder_notes(where):
+    for note in read_folder_notes(where):
         if note.common and canonical_path(note.path) == canonical_path(folder):
             common_folders.append(note.common)
     return [
         main
         for common in common_folders[:1]
-        for main in _main_folder(common)
+        for main in _iterate_main_folder(common)
         if os.path.isdir(main)
     ]
 
 
 def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
     """Return the command that recreates a deleted linked worktree, or ``""`` for any other folder."""
-    for main in main_checkout(folder, where):
+    for main in find_main_checkout(folder, where):
         git = os.path.join(main, ".git")
         branch = "" if branch.startswith("-") else branch
         refs = b""
         with contextlib.suppress(OSError):
-            refs = paths.read_regular(os.path.join(git, "packed-refs"), MAX_PACKED_REFS)
-        packed = f" refs/heads/{branch}\n".encode() in refs
-        branch_exists = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
+            refs = paths.read_regular(os.path.join(git, "packed-refs"), MAX_PACKED_REFS_BYTES)
+        is_packed = f" refs/heads/{branch}\n".encode() in refs
+        branch_exists = is_packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
         if branch and not branch_exists:
             arguments = ["-b", branch, folder]
         else:
@@ -231,14 +242,14 @@ def common_git_folder(cwd: str) -> str:
     """Return the git folder that all worktrees of a folder's repository share, or ``""`` outside any repository."""
     root = repository_root(canonical_path(cwd))
     if root:
-        return _common_folder(os.path.join(root, ".git"))
+        return _read_common_folder(os.path.join(root, ".git"))
     return ""
 
 
 def worktree_git_folders(root: str) -> tuple[str, str]:
     """Return the git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
     git = os.path.join(root, ".git")
-    return _git_folder_of_worktree(git), _common_folder(git)
+    return _git_folder_of_worktree(git), _read_common_folder(git)
 
 
 def repository_root(folder: str) -> str:
@@ -255,46 +266,46 @@ def _git_folder_of_worktree(git: str) -> str:
     """Return a worktree's own git folder; in a linked worktree the file ``.git`` names it."""
     if os.path.isdir(git):
         return git
-    line = _first_line(git)
+    line = _read_first_line(git)
     if not line.startswith(_LINK_PREFIX):
         return git
     return os.path.join(os.path.dirname(git), line.removeprefix(_LINK_PREFIX).strip())
 
 
-def _common_folder(git: str) -> str:
+def _read_common_folder(git: str) -> str:
     """Return the git folder that all worktrees share; a linked worktree's git folder names it."""
     own = _git_folder_of_worktree(git)
     if own == git:
         return own
-    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+    return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _main_folder(common: str) -> Iterator[str]:
+def _iterate_main_folder(common: str) -> Iterator[str]:
     """Yield the worktree that contains a git folder, if any; bare repositories and submodules have none."""
     parent = os.path.dirname(common)
     git_path = os.path.join(parent, ".git")
     if git_path == common or (
         os.path.isfile(git_path)
-        and canonical_path(_common_folder(git_path)) == canonical_path(common)
+        and canonical_path(_read_common_folder(git_path)) == canonical_path(common)
     ):
         yield canonical_path(parent)
 
 
-def _linked_worktrees(common: str) -> Iterator[str]:
+def _iterate_linked_worktrees(common: str) -> Iterator[str]:
     linked = os.path.join(common, "worktrees")
     try:
         names = sorted(os.listdir(linked))
     except (OSError, ValueError):
         return
     for name in names[:MAX_WORKTREES]:
-        if git := _first_line(os.path.join(linked, name, "gitdir")):
+        if git := _read_first_line(os.path.join(linked, name, "gitdir")):
             yield canonical_path(os.path.dirname(os.path.join(linked, name, git)))
 
 
-def _first_line(path: str) -> str:
+def _read_first_line(path: str) -> str:
     """Return the first line of a repository's file, or ``""`` if it can't be read or can't be a path."""
     try:
-        line = os.fsdecode(paths.read_regular(path, MAX_GIT_FILE).partition(b"\n")[0]).strip()
+        line = os.fsdecode(paths.read_regular(path, MAX_GIT_FILE_BYTES).partition(b"\n")[0]).strip()
     except (OSError, ValueError):
         return ""
     if "\0" in line:

@@ -14,7 +14,7 @@ _ROOT = os.path.dirname(
 )
 _ENGINE = os.path.join("hooks", "engine")  # the launcher
 
-_CODEX = "CODEX_THREAD_ID"
+_CODEX_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
@@ -31,7 +31,7 @@ def shell_command(words: str) -> str:
     """
     if not is_model_shell():
         return _launcher_command(words)
-    if _CODEX in os.environ:
+    if _CODEX_VARIABLE in os.environ:
         return lasting_shell_command(words)
     return f"resume-hooks {words}"
 
@@ -52,7 +52,7 @@ def format_remedy(remedy: str) -> str:
 
 def is_model_shell() -> bool:
     """Check whether this process runs in the shell of a model, Claude Code's or Codex's."""
-    return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
+    return ("CLAUDECODE" in os.environ or _CODEX_VARIABLE in os.environ) and not sys.stdout.isatty()
 
 
 def _launcher_command(words: str) -> str:
@@ -89,7 +89,7 @@ def quote_word(word: str) -> str:
         raw = word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = word.encode("utf-8", "surrogatepass")
-    shown = (
+    escaped = (
         chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in raw
     )
-    return "$'" + "".join(shown) + "'"
+    return "$'" + "".join(escaped) + "'"

@@ -12,8 +12,8 @@ import shutil
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, make_private_folder
 
-NAME = "resume-hooks"
-MARKETPLACE = "resume-hooks"
+PLUGIN_NAME = "resume-hooks"
+MARKETPLACE_NAME = "resume-hooks"
 PLUGIN_FILES = (
     ".claude-plugin",
     ".codex-plugin",
@@ -29,12 +29,12 @@ PLUGIN_FILES = (
 """The plugin's files besides the package in ``src``."""
 
 _ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CHECKOUT = os.path.dirname(
-    os.path.dirname(_PACKAGE)
+_PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CHECKOUT_FOLDER = os.path.dirname(
+    os.path.dirname(_PACKAGE_FOLDER)
 )  # the folder of the assembled plugin, if we run from this folder
 
-_BUNDLED = os.path.join(_PACKAGE, "_plugin")
+_BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 
 
 def plugin_folder() -> str:
@@ -47,7 +47,7 @@ def plugin_folder() -> str:
 
 def is_installed_package() -> bool:
     """Check whether this code runs from an installed package, not from a checkout or a plugin."""
-    return not os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json"))
+    return not os.path.isfile(os.path.join(CHECKOUT_FOLDER, ".claude-plugin", "plugin.json"))
 
 
 def is_assembled_plugin(folder: str) -> bool:
@@ -64,31 +64,33 @@ def assemble_plugin(target: str) -> None:
         raise WriteFailed(
             f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME."
         )
-    source = _BUNDLED if is_installed_package() else CHECKOUT
-    fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
+    source = _BUNDLED_FOLDER if is_installed_package() else CHECKOUT_FOLDER
+    new_folder, old_folder = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
     try:
         make_private_folder(os.path.dirname(target), Where())
         for part in PLUGIN_FILES:
             path = os.path.join(source, part)
             if os.path.isdir(path):
-                shutil.copytree(path, os.path.join(fresh, part), ignore=ignored)
+                shutil.copytree(path, os.path.join(new_folder, part), ignore=ignored)
             else:
-                os.makedirs(fresh, exist_ok=True)
-                shutil.copyfile(path, os.path.join(fresh, part))
-        shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
+                os.makedirs(new_folder, exist_ok=True)
+                shutil.copyfile(path, os.path.join(new_folder, part))
+        shutil.copytree(
+            _PACKAGE_FOLDER, os.path.join(new_folder, "src", "resume_hooks"), ignore=ignored
+        )
         for folder, _, names in os.walk(
-            fresh
+            new_folder
         ):  # doctor reports files of the state folder that others can read
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
-            os.replace(target, old)
-        os.replace(fresh, target)
+            os.replace(target, old_folder)
+        os.replace(new_folder, target)
     except OSError as error:
         raise WriteFailed(
             f"The plugin could not be assembled at {target}: {error}", "Check the folder."
         ) from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
+        shutil.rmtree(old_folder, ignore_errors=True)

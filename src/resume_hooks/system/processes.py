@@ -19,12 +19,24 @@ from collections.abc import Iterator
 from typing import Dict, NamedTuple, Optional, Set
 
 from resume_hooks.paths import Where, read_json_object
-from resume_hooks.system.subprocesses import command_output
+from resume_hooks.system.subprocesses import run_and_read_output
 
-MAX_DEPTH = 64  # the maximum number of ancestors to follow; real chains have a dozen
-PS_LIMIT = 2.0  # the time limit in seconds for ``ps``, on systems without /proc
+MAX_ANCESTORS = 64  # the maximum number of ancestors to follow; real chains have a dozen
+PS_TIMEOUT_SECONDS = 2.0  # the time limit in seconds for ``ps``, on systems without /proc
 
-_HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
+_HELPER_PROGRAMS = (
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "busybox",
+    "ash",
+    "python",
+    "uv",
+    "timeout",
+    "env",
+)
 
 _process_cache: Dict[int, Process] = {}
 
@@ -41,7 +53,7 @@ class Process(NamedTuple):
     tty: str
 
 
-def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
+def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
     """Yield the processes above ``pid`` (default: this process), nearest first."""
     seen: Set[int] = set()
     process = _find_process(os.getpid() if pid is None else pid)
@@ -49,7 +61,7 @@ def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
         process is not None
         and process.parent >= 1
         and process.parent not in seen
-        and len(seen) < MAX_DEPTH
+        and len(seen) < MAX_ANCESTORS
     ):
         seen.add(process.parent)
         process = _find_process(process.parent)
@@ -57,20 +69,20 @@ def ancestor_processes(pid: Optional[int] = None) -> Iterator[Process]:
             yield process
 
 
-def client_pid() -> Optional[int]:
+def find_client_pid() -> Optional[int]:
     """Return the client that runs this hook: CLAUDE_PID (2.1.220 and later) or the first ancestor except helpers."""
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
     clients = (
         process.pid
-        for process in ancestor_processes()
-        if not process.name.lstrip("-").startswith(_HELPERS)
+        for process in iterate_ancestors()
+        if not process.name.lstrip("-").startswith(_HELPER_PROGRAMS)
     )
     return next(clients, None)
 
 
-def process_start_time(pid: int) -> str:
+def read_process_start_time(pid: int) -> str:
     """Return a process's start time in kernel ticks, as clients record it; ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
@@ -99,8 +111,10 @@ def _read_proc(pid: int) -> Optional[Process]:
 
 def _process_table() -> Dict[int, Process]:
     if not _process_cache:
-        out = command_output(
-            ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT
+        out = run_and_read_output(
+            ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="],
+            os.environ,
+            time.monotonic() + PS_TIMEOUT_SECONDS,
         )
         for row in (out or b"").decode("utf-8", "replace").split("\n"):
             cells = row.split(None, 3)
@@ -123,25 +137,25 @@ def is_started_by_client(where: Where) -> bool:
             return False
     except (OSError, AttributeError):  # Windows has no kernel sessions
         return False
-    above = [parent, *(process.pid for process in ancestor_processes(parent))]
-    return [pid for pid in above if _is_client(pid, where, *_config_homes(pid))] == [parent]
+    ancestor_pids = [parent, *(process.pid for process in iterate_ancestors(parent))]
+    return [pid for pid in ancestor_pids if _is_client(pid, where, *_config_homes(pid))] == [parent]
 
 
 def is_below_client(where: Where) -> bool:
     """Check whether a client started this process, directly or through other processes; False if unknown."""
     return any(
         _is_client(process.pid, where, *_config_homes(process.pid))
-        for process in ancestor_processes()
+        for process in iterate_ancestors()
     )
 
 
-def client_command(where: Where) -> list[str]:
+def read_client_command(where: Where) -> list[str]:
     """Return the command line of the nearest client above this process, for starting another client.
 
     Return an empty list if the command line is unknown.
     """
     pid = next(
-        (process.pid for process in ancestor_processes() if _is_client(process.pid, where)), 0
+        (process.pid for process in iterate_ancestors() if _is_client(process.pid, where)), 0
     )
     try:
         program = os.readlink(f"/proc/{pid}/exe")
@@ -161,12 +175,13 @@ def client_command(where: Where) -> list[str]:
 
 def _is_client(pid: int, *homes: Where) -> bool:
     """Check whether a process is a client listed in one of ``homes``, and its process id was not reused since."""
-    now = process_start_time(pid)
+    current_start = read_process_start_time(pid)
     entries = (
-        read_json_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes
+        read_json_object(os.path.join(home.config, "sessions", f"{pid}.json")) for home in homes
     )
     return any(
-        entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries
+        entry.get("pid") == pid and (not current_start or entry.get("procStart") == current_start)
+        for entry in entries
     )
 
 

@@ -51,27 +51,27 @@ project."""
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     """Return the listed variables of ``env``, with a PATH that excludes the project's folders."""
     projects = project_roots(env)
-    passed = {}
+    passed_variables = {}
     for name, value in env.items():
         if name in _PASSED_VARIABLES or name.startswith("LC_"):
-            passed[name] = value
+            passed_variables[name] = value
     if "HOME" in env:
-        passed["HOME"] = (
+        passed_variables["HOME"] = (
             user_home()
         )  # HOME may be set by the project, and pip and others read their settings there
     for name in _PASSED_PATH_VARIABLES & env.keys():
         if is_outside_projects(env[name], projects):
-            passed[name] = env[name]
-    return {**passed, "PATH": search_path(env)}
+            passed_variables[name] = env[name]
+    return {**passed_variables, "PATH": search_path(env)}
 
 
 def search_path(env: Mapping[str, str]) -> str:
     """Return PATH without relative folders and the project's. It is never ``""``, which means the current folder."""
-    return _path_outside(env.get("PATH", ""), tuple(project_roots(env)))
+    return _path_outside_projects(env.get("PATH", ""), tuple(project_roots(env)))
 
 
 @lru_cache(maxsize=8)
-def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
+def _path_outside_projects(path: str, projects: Tuple[str, ...]) -> str:
     """Implement ``search_path`` with a cache, because resolving all folders takes a millisecond."""
     return (
         os.pathsep.join(
@@ -90,7 +90,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
     """
     if name == sys.executable:  # already running
         return name
-    endings = ("", ".exe") if os.name == "nt" else ("",)
+    suffixes = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
         if is_outside_projects(os.path.dirname(name), project_roots(env)):
             folders = [os.path.dirname(name)]
@@ -99,8 +99,8 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
     else:
         folders = search_path(env).split(os.pathsep)
     for folder in folders:
-        for ending in endings:
-            path = os.path.join(folder, os.path.basename(name) + ending)
+        for suffix in suffixes:
+            path = os.path.join(folder, os.path.basename(name) + suffix)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
     return None
@@ -161,7 +161,7 @@ def run_program(
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def become_program(
+def replace_process(
     program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
 ) -> NoReturn:
     """Replace this process by the client, with the user's whole environment, as if the user started it in ``folder``.

@@ -18,7 +18,7 @@ from resume_hooks.system import programs
 from resume_hooks.untrusted_folders import ROOT_FOLDER
 
 
-def command_output(
+def run_and_read_output(
     command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> bytes | None:
     """Run ``command`` with ``data`` on stdin and return its stdout.

@@ -16,31 +16,31 @@ import time
 from collections.abc import Mapping
 
 from resume_hooks.system import subprocesses
-from resume_hooks.system.processes import ancestor_processes
+from resume_hooks.system.processes import iterate_ancestors
 
 # the number of base64 bytes that most terminals accept in one sequence (xterm, hterm)
-MAX_BASE64 = 74_994
+MAX_BASE64_BYTES = 74_994
 # the number of bytes that GNU screen passes through at once, including the wrapping
-SCREEN_CHUNK = 768
-PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
+SCREEN_CHUNK_BYTES = 768
+PTY_MAJOR_NUMBERS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
-ONLY_IN_TMUX = "only in tmux: prefix ] pastes it"
+ONLY_IN_TMUX_NOTE = "only in tmux: prefix ] pastes it"
 """The note for a text that tmux could not pass on to a terminal.
 
 The prefix is Ctrl+B unless the user changed it.
 """
 
 
-def terminal_device() -> str | None:
+def find_terminal_device() -> str | None:
     """Return the nearest ancestor's terminal if it belongs to this user and is not a text console.
 
     A hook has no terminal of its own. A Linux text console has no clipboard, and the programs of a
     desktop may run below it.
     """
-    for process in ancestor_processes():
+    for process in iterate_ancestors():
         path = device_path(process.tty)
         if path is not None:
             try:
@@ -68,8 +68,8 @@ def _linux_device_path(number: int) -> str | None:
     if number <= 0:
         return None
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
-    if major in PTY_MAJORS:
-        return f"/dev/pts/{minor + (major - PTY_MAJORS[0]) * 256}"
+    if major in PTY_MAJOR_NUMBERS:
+        return f"/dev/pts/{minor + (major - PTY_MAJOR_NUMBERS[0]) * 256}"
     try:
         return "/dev/" + os.path.basename(os.readlink(f"/sys/dev/char/{major}:{minor}"))
     except OSError:
@@ -80,7 +80,7 @@ def _is_our_device(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_uid == os.getuid()
 
 
-def osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
+def build_osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
     """Build the sequence that copies ``text`` to the terminal's clipboard, wrapped for tmux and screen.
 
     Return ``b""`` for empty or too long text, and for terminals without a clipboard. Raise
@@ -88,24 +88,26 @@ def osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
     """
     payload = base64.b64encode(text.encode("utf-8"))
     terminal_type = environ.get("TERM", "")
-    if not payload or len(payload) > MAX_BASE64 or terminal_type in {"dumb", "linux"}:
+    if not payload or len(payload) > MAX_BASE64_BYTES or terminal_type in {"dumb", "linux"}:
         return b""
-    plain = b"\x1b]52;c;" + payload + b"\x07"
+    unwrapped = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or terminal_type.startswith("tmux"):
         # tmux accepts the first sequence with set-clipboard on, the second with allow-passthrough
         # on, and drops the other.
-        return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
+        return unwrapped + b"\x1bPtmux;" + unwrapped.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
-        return _through_screen(plain)
+        return _wrap_for_screen(unwrapped)
     if terminal_type.startswith("screen"):
         # Over ssh, the terminal may be tmux or screen. Each drops the other's sequence.
-        return plain + _through_screen(plain)
-    return plain
+        return unwrapped + _wrap_for_screen(unwrapped)
+    return unwrapped
 
 
-def _through_screen(sequence: bytes) -> bytes:
-    room = SCREEN_CHUNK - len(b"\x1bP\x1b\\")
-    chunks = (sequence[start : start + room] for start in range(0, len(sequence), room))
+def _wrap_for_screen(sequence: bytes) -> bytes:
+    chunk_bytes = SCREEN_CHUNK_BYTES - len(b"\x1bP\x1b\\")
+    chunks = (
+        sequence[start : start + chunk_bytes] for start in range(0, len(sequence), chunk_bytes)
+    )
     return b"".join(b"\x1bP" + chunk + b"\x1b\\" for chunk in chunks)
 
 
@@ -141,7 +143,7 @@ def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Copy ``text`` to tmux's buffer and to the terminal; return ``tmux``, or ``ONLY_IN_TMUX`` without a terminal.
+    """Copy ``text`` to tmux's buffer and to the terminal; return ``tmux``, or ``ONLY_IN_TMUX_NOTE`` without a terminal.
 
     Return ``""`` if tmux refused because it has exited, or is older than 3.2 and lacks ``-w``. In
     the latter case, tmux's buffer alone would not be the user's clipboard, and OSC 52 is more
@@ -154,7 +156,7 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
     if client and capabilities and _has_clipboard(client.strip(), capabilities):
         return "tmux"
-    return ONLY_IN_TMUX
+    return ONLY_IN_TMUX_NOTE
 
 
 def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
@@ -182,7 +184,7 @@ def _has_clipboard(client: str, capabilities: str) -> bool:
 def _run_tmux(
     arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> str | None:
-    out = subprocesses.command_output(["tmux", *arguments], env, deadline, data)
+    out = subprocesses.run_and_read_output(["tmux", *arguments], env, deadline, data)
     if out is None:
         return None
     return out.decode("utf-8", "replace")

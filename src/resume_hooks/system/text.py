@@ -37,8 +37,10 @@ _NOT_PLAIN = re.compile(
 )  # any character that ``plain_text`` removes or replaces
 # the number of characters of a long word; a longer word may be a token, a key or an address with a
 # password
-LONG_WORD = 16
-WORD_BEGINNING = 8  # the number of characters to keep of such a word at the beginning of a line
+LONG_WORD_CHARACTERS = 16
+WORD_BEGINNING_CHARACTERS = (
+    8  # the number of characters to keep of such a word at the beginning of a line
+)
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
@@ -86,12 +88,12 @@ def escape_markdown(text: str) -> str:
 def _escape_line(line: str) -> str:
     parts = []
     rest = line
-    before = re.match(_BEFORE_MARKER, line)
-    if before:
-        parts.append(before[0] + "\\")
-        rest = line[before.end() :]
-    for place, part in enumerate(re.split(_ADDRESS, rest)):
-        is_address = place % 2 == 1
+    text_before_marker = re.match(_BEFORE_MARKER, line)
+    if text_before_marker:
+        parts.append(text_before_marker[0] + "\\")
+        rest = line[text_before_marker.end() :]
+    for index, part in enumerate(re.split(_ADDRESS, rest)):
+        is_address = index % 2 == 1
         if is_address:
             parts.append(part)
         else:
@@ -154,24 +156,28 @@ def plain_line(text: str) -> str:
     return plain_text(text).replace("\n", " ").replace("\t", " ")
 
 
-def shorten_line(line: str, limit: int) -> str:
+def shorten_line(line: str, max_characters: int) -> str:
     """Cut a line to ``limit`` characters with an ellipsis.
 
     Never cut inside a long word, because half a token is no longer recognised as a secret. Drop the
     word instead, or, for a path or an address, the part after its last slash. If the line contains
     nothing else, keep the word's beginning.
     """
-    if len(line) <= limit:
+    if len(line) <= max_characters:
         return line
-    head, rest = line[: limit - 1], line[limit - 1 :][:LONG_WORD]
+    head, rest = line[: max_characters - 1], line[max_characters - 1 :][:LONG_WORD_CHARACTERS]
     start = len(head.rstrip(_VISIBLE_ASCII))
     continuation = len(rest) - len(rest.lstrip(_VISIBLE_ASCII))
-    if continuation and start < len(head) and len(head) - start + continuation >= LONG_WORD:
+    if (
+        continuation
+        and start < len(head)
+        and len(head) - start + continuation >= LONG_WORD_CHARACTERS
+    ):
         if re.match(_PATH, head[start:]):
             kept_length = head.rfind("/") + 1
         else:
             kept_length = start
-        head = head[: kept_length or WORD_BEGINNING]
+        head = head[: kept_length or WORD_BEGINNING_CHARACTERS]
     return head.rstrip() + "…"
 
 
@@ -182,11 +188,11 @@ def utf16_length(text: str) -> int:
     return len(_utf16(text)) // 2
 
 
-def cut_to_utf16_units(text: str, most: int) -> str:
+def cut_to_utf16_units(text: str, max_units: int) -> str:
     """Return the longest prefix of a text with at most ``most`` UTF-16 units."""
     if text.isascii():
-        return text[:most]
-    return _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
+        return text[:max_units]
+    return _utf16(text)[: 2 * max_units].decode("utf-16-le", "ignore")
 
 
 def _utf16(text: str) -> bytes:
@@ -198,9 +204,9 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def collapse_line(text: str, limit: int) -> str:
+def collapse_line(text: str, max_characters: int) -> str:
     """Collapse the white space in ``text`` and cut the text by ``shorten_line``."""
-    return shorten_line(" ".join(text.split()), limit)
+    return shorten_line(" ".join(text.split()), max_characters)
 
 
 def quote_name(name: str) -> str:
@@ -222,16 +228,16 @@ def text_width(text: str) -> int:
     return sum(map(_letter_width, text))
 
 
-def fit_columns(text: str, most: int) -> str:
+def fit_columns(text: str, max_columns: int) -> str:
     """Cut ``text`` to ``most`` columns with an ellipsis."""
-    if text_width(text) <= most:
+    if text_width(text) <= max_columns:
         return text
-    if most < 1:
+    if max_columns < 1:
         return ""
     used_columns = 0
     for position, letter in enumerate(text):
         used_columns += _letter_width(letter)
-        if used_columns > most - 1:
+        if used_columns > max_columns - 1:
             return f"{text[:position].rstrip()}…"
     return text
 

@@ -507,7 +507,7 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     """By digest; a transcript that is gone there can't come back."""
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
-    removal.remove_for_good(os.path.join(entry.folder, "file-history"), entry.folder)
+    removal.remove_permanently(os.path.join(entry.folder, "file-history"), entry.folder)
     warnings = restoring.plan_restore(entry, config_home.where).warnings
     assert [
         word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")
@@ -610,7 +610,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
     A failure names the path, and what else goes is gone.
     """
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
-    whole = removal.remove_for_good
+    whole = removal.remove_permanently
 
     def refused(path: str, root: str, **more: bool) -> None:
         if SESSION in path:
@@ -619,7 +619,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
 
     for strays in ([], [entries[0].folder + REMOVED_SUFFIX]):
         with monkeypatch.context() as patch:
-            patch.setattr(removal, "remove_for_good", refused)
+            patch.setattr(removal, "remove_permanently", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty_trash(
                     trash.list_deleted(config_home.where),

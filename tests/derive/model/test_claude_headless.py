@@ -238,7 +238,7 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
         ("print('[1, null]')", "claude did not answer with JSON"),
         ("print('[' * 100000)", "claude did not answer with JSON"),
         ("pass", "claude did not answer with JSON"),
-        ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT >> 20} MB"),
+        ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB"),
         (
             "print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)",
             "claude ended with status 1: bad",

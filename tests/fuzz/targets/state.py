@@ -20,7 +20,7 @@ from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
 from resume_hooks.storage.stored_settings import store_setting
-from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, retention_days
+from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, read_retention_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.draws import Draws
@@ -282,7 +282,7 @@ def client_files(home: ConfigHome) -> Try:
             "enabledPlugins": {"resume-hooks@x": True},
         }
         draws.pick(places).write_bytes(note(draws, honest))
-        days = retention_days(str(project), home.where)
+        days = read_retention_days(str(project), home.where)
         assert days is None or 1 <= days <= MAX_RETENTION_DAYS
 
     return one

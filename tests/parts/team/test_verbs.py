@@ -30,7 +30,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.processes import process_start_time
+from resume_hooks.system.processes import read_process_start_time
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -144,7 +144,7 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
     )  # every command here runs below the tests
     listed.parent.mkdir()
     listed.write_text(
-        json.dumps({"pid": os.getpid(), "procStart": process_start_time(os.getpid())})
+        json.dumps({"pid": os.getpid(), "procStart": read_process_start_time(os.getpid())})
     )
     assert "may not search the team" in laptop.team("search", "kumquat", code=2)["message"]
 

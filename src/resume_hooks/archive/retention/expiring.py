@@ -23,7 +23,7 @@ from resume_hooks.sessions.expiry import (
     is_archived,
 )
 from resume_hooks.system import claude_settings
-from resume_hooks.system.claude_settings import Retention, client_retention
+from resume_hooks.system.claude_settings import Retention, read_client_retention
 
 RETRY_SECONDS = 60 * 60
 """The number of seconds after which a failed session is tried again."""
@@ -48,7 +48,7 @@ class ExpiryForecast(NamedTuple):
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     """Return the deletions in the next seven days if a client starts in ``cwd``."""
-    retention, deadline = client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
+    retention, deadline = read_client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
     endings_in_time: list[ExpiringSession] = []
     if retention.days is not None:
         expiry_calculator = ExpiryCalculator(retention.days, where)
@@ -95,7 +95,7 @@ def archive_expiring(
     user is waiting, large sessions and other projects are skipped.
     """
     now = time.time()
-    days = claude_settings.retention_days(cwd, where)
+    days = claude_settings.read_retention_days(cwd, where)
     if days is None:
         return ArchiveBatch(0, 0, 0, now + DAY)
     endings, next_look = ExpiryCalculator(days, where), now + DAY

@@ -42,7 +42,7 @@ from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.sessions.transcript_files import subagents_by_session
-from resume_hooks.storage.state_file import read_pieces
+from resume_hooks.storage.state_file import read_chunks
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
@@ -368,7 +368,7 @@ def _append_file(
         )
         prefix_hash = _PrefixHash(previous_part.size if previous_part else 0)
         added_part = pack.add(
-            new_part, prefix_hash.hash_chunks(read_pieces(stream.fileno(), status.st_size))
+            new_part, prefix_hash.hash_chunks(read_chunks(stream.fileno(), status.st_size))
         )
     if added_part.size < status.st_size:
         raise OSError(errno.EIO, "It was cut short while it was read", source.path)

@@ -177,7 +177,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
             for name in os.listdir(archived.folder):
                 # the lock's file is removed with the folder when the lock is released
                 if name != locks.LOCK_NAME:
-                    removal.remove_for_good(os.path.join(archived.folder, name), where.state)
+                    removal.remove_permanently(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
                 (
@@ -213,7 +213,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
                 leftovers.add(place_in_archive(part.place).split("/")[0])
     for name in leftovers:
         with contextlib.suppress(OSError):  # if a removal fails, the next change tries it again
-            removal.remove_for_good(os.path.join(folder, name), where.state)
+            removal.remove_permanently(os.path.join(folder, name), where.state)
 
 
 def remove_leftovers(where: Where) -> None:

@@ -154,6 +154,6 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                     identical_paths.append(has_same_bytes(path, trashed_path))
                 # otherwise the session's client wrote to the file during the copy
                 if all(identical_paths):
-                    removal.remove_for_good(
+                    removal.remove_permanently(
                         hidden_path, root_of_place(part.place, where), follow_root=True
                     )

@@ -19,7 +19,7 @@ from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, why_unreadable
 from resume_hooks.sessions.archived.unpack import hash_and_yield
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import PRIVATE_MODE
 
 XZ_PRESET = 1
 
@@ -38,7 +38,9 @@ class PackWriter:
         self._name = name
         self._path = os.path.join(folder, name)
         descriptor = os.open(
-            self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
+            self._path,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0),
+            PRIVATE_MODE,
         )
         self._stream = os.fdopen(descriptor, "wb")
         self._packer = lzma.LZMACompressor(preset=XZ_PRESET, check=lzma.CHECK_CRC64)

@@ -20,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.storage.state_file import create_marker
-from resume_hooks.system.claude_settings import managed_retention, retention_days
+from resume_hooks.system.claude_settings import read_managed_retention, read_retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
@@ -38,7 +38,7 @@ def check_archiving_allowed(where: Where) -> tuple[bool, str]:
     """
     if rules_reason := data_rules.find_reason_against_copies(where):
         return False, rules_reason
-    path, days = managed_retention()
+    path, days = read_managed_retention()
     if days:
         return False, MANAGED_REASON.format(path=path, days=format_count(days, "day"))
     if settings.vault_limit(where) is None:
@@ -89,7 +89,7 @@ def is_notice_due(where: Where) -> bool:
             < time.time() - MAX_WAIT_DAYS * DAY
         ):
             return False
-    is_decided = data_rules.read_data_rules(where) or managed_retention()[1]
+    is_decided = data_rules.read_data_rules(where) or read_managed_retention()[1]
     return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
@@ -130,7 +130,7 @@ def describe_first_archive(where: Where, cwd: str = "/") -> str:
             return ""
     except OSError:
         return ""
-    days = retention_days(cwd, where)
+    days = read_retention_days(cwd, where)
     if days is None:
         period = "for as long as the client keeps them, and beyond"
     else:

@@ -34,7 +34,7 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.typed_rows import parse_row
-from resume_hooks.system.claude_settings import managed_retention
+from resume_hooks.system.claude_settings import read_managed_retention
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
@@ -99,7 +99,7 @@ def find_due_sessions(
     The sessions in ``kept_session_ids`` are not removed. All manifests are read.
     """
     archived_sessions = list_archived(where)[::-1]
-    path, managed_period = managed_retention()
+    path, managed_period = read_managed_retention()
     if managed_period:
         reason = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
         end_times = (
@@ -234,7 +234,7 @@ def claim_announcement(where: Where) -> str:
         if not by_age:
             oversize_sessions.append(each)
     with contextlib.suppress(OSError):
-        removal.remove_for_good(announcement_note, where.state)
+        removal.remove_permanently(announcement_note, where.state)
     if not oversize_sessions:
         return ""
     limit_text, session_count = (

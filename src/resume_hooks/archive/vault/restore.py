@@ -46,7 +46,7 @@ from resume_hooks.storage.append_carryover import begins_with_copy
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.storage.move import has_same_bytes, hash_file, is_empty_file, link_or_copy
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
-from resume_hooks.system.claude_settings import retention_days
+from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.text import format_count, plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
@@ -230,7 +230,7 @@ def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
 
 def _warn_of_age(archived: ArchivedSession, where: Where) -> list[str]:
     """Return a warning if a session is so old that its file times must be changed."""
-    days = retention_days(archived.cwd, where)
+    days = read_retention_days(archived.cwd, where)
     if days is None:
         return []
     written_time = archived.transcript.mtime_ns / 1e9
@@ -498,7 +498,7 @@ def _choose_min_days_left(retention: int) -> int:
 
 def _oldest_allowed_time(cwd: str, where: Where) -> float:
     """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 if there is no limit."""
-    retention = retention_days(cwd, where)
+    retention = read_retention_days(cwd, where)
     if retention is None:
         return 0.0
     return time.time() - (retention - _choose_min_days_left(retention)) * DAY

@@ -70,7 +70,7 @@ def remove_from_trash(folder: str, where: Where) -> None:
     if removed_path != folder:  # readers ignore the folder from here on
         os.rename(folder, removed_path)
         sync_folder(parent_folder)
-    removal.remove_for_good(removed_path, where.state)
+    removal.remove_permanently(removed_path, where.state)
     removal.remove_if_possible(
         os.path.join(unpacked_folder(where), os.path.basename(parent_folder)), where.state
     )

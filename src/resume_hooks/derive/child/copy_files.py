@@ -35,7 +35,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archiv
 from resume_hooks.sessions.archived.sessions import is_archived_copy, open_archived
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal, state_file
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import PRIVATE_MODE
 
 MAX_TASKS = 1_000  # the maximum number of tasks in a task list that is copied
 MAX_TASK_BYTES = 1024 * 1024  # the maximum size of one task, in bytes
@@ -272,7 +272,7 @@ def _copy_file(source: str, target: str) -> None:
     """
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(target, flags, MODE), "wb") as new:
+        with open(os.open(target, flags, PRIVATE_MODE), "wb") as new:
             while chunk := old.read(1024 * 1024):
                 new.write(chunk)
         status = os.fstat(old.fileno())

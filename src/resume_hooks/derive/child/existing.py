@@ -25,7 +25,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.locks import lock_folder
-from resume_hooks.system.processes import client_pid
+from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail, is_conversation
 from resume_hooks.transcripts.provenance import read_parent
@@ -133,7 +133,7 @@ def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Rece
 
 def _newest_link(parent: SessionFile, where: Where) -> Link | None:
     """Return the link to the newest child that does not belong to another running client."""
-    clients, pid = Clients(where), client_pid()
+    clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
             continue

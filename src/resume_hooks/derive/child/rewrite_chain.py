@@ -31,7 +31,7 @@ from resume_hooks.sessions.opening_layout import (
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import COLD_SENTENCE, HELD, LISTED, PLUGIN
-from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import read_session_base
@@ -366,7 +366,7 @@ class ChainRewrite(Body):
         yield self.head + b"\n"
         chain_writer = _ChainWriter(self)
         try:
-            with open(self.source, "rb", buffering=BUFFER) as stream:
+            with open(self.source, "rb", buffering=BUFFER_BYTES) as stream:
                 kept_records = self._read_kept_records(stream)
                 row = next(kept_records, None)
                 while row is not None:

@@ -26,7 +26,7 @@ from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import title_line
 from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.system.processes import client_pid
+from resume_hooks.system.processes import find_client_pid
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -248,7 +248,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     warnings = []
     try:
         ids = draft.session_id, draft.parent.session_id
-        record_link(Link(*ids, draft.kind, draft.setting.at, client_pid()), where)
+        record_link(Link(*ids, draft.kind, draft.setting.at, find_client_pid()), where)
     except OSError as error:
         warnings.append(
             f"The link was not added to the state folder ({error.strerror}); the session "

@@ -179,7 +179,7 @@ class _WholePlan(ChildPlan):
         try:
             if self.packed.files and not os.path.lexists(own_folder):
                 if os.path.lexists(part):
-                    removal.remove_for_good(
+                    removal.remove_permanently(
                         part, self.draft.folder, follow_root=True
                     )  # left by a killed import
                 os.mkdir(part, 0o700)

@@ -37,7 +37,7 @@ from resume_hooks.reading.bundle import (
 )
 from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER
 from resume_hooks.storage.state_file import (
-    MODE,
+    PRIVATE_MODE,
     discard_temporary,
     remove_stale_temporaries,
     temporary_path,
@@ -197,7 +197,9 @@ class _Reader:
     def _temporary(self) -> Iterator[tuple[str, BinaryIO]]:
         path = temporary_path(self._folder)
         self._made.append(path)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as stream:
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE), "wb"
+        ) as stream:
             yield path, stream
 
     def _line(self) -> bytes:

@@ -28,7 +28,7 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import capture, claude_cli, programs
 from resume_hooks.system.capture import CapturedOutput
-from resume_hooks.system.processes import client_command
+from resume_hooks.system.processes import read_client_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import string
 
@@ -113,10 +113,10 @@ class ClaudeHeadless:
         return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
 
     def _client(self) -> list[str]:
-        program = claude_cli.client_executable(self.where)
+        program = claude_cli.find_client(self.where)
         if program:
             return [program]
-        return client_command(self.where)
+        return read_client_command(self.where)
 
     def _run(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
         """Run the client in a temporary folder outside any project.
@@ -235,7 +235,7 @@ def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     A verbose client prints a list of all events, with this record last.
     """
     if captured.too_large:
-        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
+        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB")
     try:
         output = orjson.loads(captured.out)
     except orjson.JSONDecodeError:

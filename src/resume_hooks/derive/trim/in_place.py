@@ -31,7 +31,7 @@ from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
-from resume_hooks.storage.atomic import BUFFER, replace_session
+from resume_hooks.storage.atomic import BUFFER_BYTES, replace_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, check_same_structure
@@ -142,7 +142,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
 
 
 def _edited_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
-    with open(backup, "rb", buffering=BUFFER) as stream:
+    with open(backup, "rb", buffering=BUFFER_BYTES) as stream:
         for line in read_lines(stream):
             edit = edits.get(line.number)
             yield line.raw if edit is None else _edit_line(line, edit)
@@ -181,7 +181,10 @@ def _check_in_place(
 
 
 def _is_rest_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
-    with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
+    with (
+        open(old, "rb", buffering=BUFFER_BYTES) as before,
+        open(new, "rb", buffering=BUFFER_BYTES) as after,
+    ):
         return all(
             line == other or number in edits
             for number, (line, other) in enumerate(zip_longest(before, after))

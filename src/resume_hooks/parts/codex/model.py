@@ -216,7 +216,7 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
     Raise HeadlessFailed if the run has no message or used a tool.
     """
     if output.too_large:
-        raise HeadlessFailed(f"{model_name} printed more than {capture.MAX_OUTPUT >> 20} MB")
+        raise HeadlessFailed(f"{model_name} printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB")
     answer, token_counts, failure = "", Record(), ""
     for raw in output.out.split(b"\n"):
         event = parse(raw) or {}

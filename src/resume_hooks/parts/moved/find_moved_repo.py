@@ -20,7 +20,7 @@ from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.project_folder import MovedFolder
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.system.git_view import GitView
-from resume_hooks.system.git_worktrees import list_worktrees, main_checkout
+from resume_hooks.system.git_worktrees import find_main_checkout, list_worktrees
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
@@ -68,7 +68,7 @@ def find_session_homes(
     known_folders = list_session_folders(session.path for session in all_sessions(where))
     candidates = [
         current_folder,
-        *main_checkout(folder, where),
+        *find_main_checkout(folder, where),
         *list_sibling_folders(folder),
         *known_folders,
     ]
@@ -103,7 +103,7 @@ def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) ->
     old_folder = canonical_path(traces.folder)
     likely_folders = []
     for root, worktree in _find_candidate_roots(
-        folders, old_folder, main_checkout(old_folder, where)
+        folders, old_folder, find_main_checkout(old_folder, where)
     ):
         folder = _find_old_folder(root, old_folder, traces.files)
         if traces.commits:

@@ -25,7 +25,11 @@ from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, lock_session_creation
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs_to_folder
-from resume_hooks.system.git_worktrees import folder_notes, list_removed_worktrees, make_folder_note
+from resume_hooks.system.git_worktrees import (
+    list_removed_worktrees,
+    make_folder_note,
+    read_folder_notes,
+)
 from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.text import format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -95,7 +99,7 @@ def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
-    for start in folder_notes(where):
+    for start in read_folder_notes(where):
         if not start.is_there and canonical_path(start.path) != canonical_path(new_folder):
             missing_starts.append(start)
     moved_folders = _select_folders_with_sessions(
@@ -132,7 +136,9 @@ def find_spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 def is_folder_in_place(folder: str, where: Where) -> bool:
     """Check whether a folder still exists and contains the recorded repository."""
-    has_moved = any(start.path == folder and not start.is_there for start in folder_notes(where))
+    has_moved = any(
+        start.path == folder and not start.is_there for start in read_folder_notes(where)
+    )
     return os.path.isdir(folder) and not has_moved
 
 

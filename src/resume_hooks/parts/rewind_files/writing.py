@@ -33,7 +33,7 @@ from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, make_private_folder, read_json_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
-from resume_hooks.system.capture import ending_signals
+from resume_hooks.system.capture import catch_ending_signals
 from resume_hooks.transcripts.records import Record, string
 
 MANIFEST_FILE = "manifest.json"
@@ -264,7 +264,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
     root = files_plan.root.real_path
     copies_path = back_up_files(files_plan, root_descriptor, where)
     written_count = 0
-    with ending_signals() as stop_request:
+    with catch_ending_signals() as stop_request:
         for folder in {
             os.path.dirname(os.path.join(root, change.place.path))
             for change in files_plan.changes_to_write

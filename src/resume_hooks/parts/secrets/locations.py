@@ -52,7 +52,7 @@ from resume_hooks.sessions.session_files import SessionFile, linked_projects
 from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
-from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.transcripts.lines import read_lines
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
@@ -373,7 +373,9 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
         is_binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
         stream.seek(0)
         if is_binary:
-            yield from (FileChunk(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
+            yield from (
+                FileChunk(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER_BYTES), b"")
+            )
         elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT_BYTES:
             for line in read_lines(stream):
                 yield FileChunk(line.raw, LINE)

@@ -53,7 +53,7 @@ from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.backups import open_with_copy
-from resume_hooks.storage.state_file import MODE, remove_stale_temporaries, temporary_path
+from resume_hooks.storage.state_file import PRIVATE_MODE, remove_stale_temporaries, temporary_path
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -283,7 +283,9 @@ def _write_scrubbed(
     def check_written_file(path: str) -> None:
         os.chmod(
             path,
-            MODE if location.kind in RECORD_KINDS else stat.S_IMODE(os.fstat(original).st_mode),
+            PRIVATE_MODE
+            if location.kind in RECORD_KINDS
+            else stat.S_IMODE(os.fstat(original).st_mode),
         )
         secret_check = Check(
             "no secret is found in it", not cleaner.has_secret_in_file(path, by_line=by_line)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.team.rows import Database, limit_memory, parse_whole_number
-from resume_hooks.system.plugin_files import CHECKOUT
+from resume_hooks.system.plugin_files import CHECKOUT_FOLDER
 from resume_hooks.system.text import plain_line
 from resume_hooks.untrusted_folders import is_outside_projects, project_roots
 
@@ -99,7 +99,7 @@ def format_driver_remedy() -> str:
     """Return instructions for adding the driver to this Python. The plugin's venv must use its own installer."""
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
         return (
-            f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} "
+            f"Install it: sh {shlex.quote(os.path.join(CHECKOUT_FOLDER, 'hooks', 'engine'))} "
             "--install --team"
         )
     return (

@@ -42,7 +42,7 @@ from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
-from resume_hooks.storage.staging import MAX_BYTES, MAX_LINES
+from resume_hooks.storage.staging import MAX_IMPORT_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
 LINK_KIND = "team"
@@ -50,7 +50,7 @@ LINK_KIND = "team"
 
 MAX_ANCESTORS = 50
 
-_MAX_SESSION_BYTES = 5 * MAX_BYTES
+_MAX_SESSION_BYTES = 5 * MAX_IMPORT_BYTES
 """The maximum total size of a session's files in bytes."""
 
 _MAX_FETCH_SECONDS = 600.0
@@ -354,9 +354,14 @@ def _fetch_file(
     file_hash, record_count, chain_digest, byte_count = hashlib.sha256(), 0, b"", 0
     # any other text file is a single record
     has_lines = not server_file.name or server_file.name.endswith(".jsonl")
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.PRIVATE_MODE), "wb"
+    ) as stream:
         for chunk, slices in _fetch_chunks(server_file, db):
-            if chunk.first_record != record_count or byte_count + chunk.raw_bytes > MAX_BYTES:
+            if (
+                chunk.first_record != record_count
+                or byte_count + chunk.raw_bytes > MAX_IMPORT_BYTES
+            ):
                 raise build_damage_error()
             if has_lines and record_count + chunk.record_count > MAX_LINES:
                 raise ImportFailed(

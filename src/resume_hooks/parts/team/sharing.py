@@ -27,7 +27,7 @@ from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
-from resume_hooks.system.claude_settings import managed_retention
+from resume_hooks.system.claude_settings import read_managed_retention
 
 _FORGET_QUEUE_FOLDER = "forget"
 """The folder with a file for each session that the server must forget at the next connection."""
@@ -161,7 +161,7 @@ def remove_lost_sessions(db: Database, where: Where) -> list[str]:
 
 def find_expired_sessions(where: Where) -> tuple[list[str], int]:
     """Return the pushed sessions that are no longer on this machine, and the employer's retention period in days."""
-    days = managed_retention()[1]
+    days = read_managed_retention()[1]
     if not days:
         return [], 0
     local_ids = {session.session_id for session in all_sessions(where)} | {

@@ -51,7 +51,7 @@ from resume_hooks.sessions.transcript_files import (
     subagent_name,
     subagents_in,
 )
-from resume_hooks.storage.atomic import BUFFER
+from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import quote_name
 from resume_hooks.transcripts.bookkeeping import IMPORT_FIELD
 from resume_hooks.transcripts.lines import BOM, open_transcript
@@ -389,7 +389,7 @@ def _read_file(
 ) -> int:
     """Read a file from a line on. Return the number of bytes that were skipped because the file is too large."""
     try:
-        with open_transcript(file.file, BUFFER) as stream:
+        with open_transcript(file.file, BUFFER_BYTES) as stream:
             skipped_bytes = os.fstat(stream.fileno()).st_size - max_read_bytes
             if first_line or skipped_bytes <= START_BYTES:
                 line_number = _process_lines(
@@ -403,7 +403,7 @@ def _read_file(
             # Read whole lines up to the first line after the skipped part, which is twice as fast
             # as counting line ends.
             while (remaining_bytes := skipped_bytes - stream.tell()) > 0 and (
-                lines := stream.readlines(min(BUFFER, remaining_bytes))
+                lines := stream.readlines(min(BUFFER_BYTES, remaining_bytes))
             ):
                 line_number += len(lines)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
@@ -490,7 +490,7 @@ def _agent_order(agent: Subagent, facts: LineageFacts) -> int:
 
 def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     facts = LineageFacts(sidechain=True)
-    with open(agent.path, "rb", buffering=BUFFER) as stream:
+    with open(agent.path, "rb", buffering=BUFFER_BYTES) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
     changes = list(facts.changes)
     for run in facts.runs:

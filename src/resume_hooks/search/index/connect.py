@@ -42,7 +42,7 @@ from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_descriptor
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import PRIVATE_MODE
 from resume_hooks.system import programs
 from resume_hooks.system.text import format_count
 
@@ -405,7 +405,7 @@ def _open_postings(where: Where, *, is_new: bool) -> Postings:
         for level in LEVELS:
             level_folder = os.path.join(folder, level)
             if is_new and os.path.lexists(level_folder):
-                removal.remove_for_good(level_folder, where.state)
+                removal.remove_permanently(level_folder, where.state)
             make_private_folder(level_folder, where)
     except OSError as error:
         raise IndexUnusable(
@@ -465,7 +465,7 @@ def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
     """Yield True if no other command writes the index during the block, else False."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
-        descriptor = os.open(f"{path}.lock", flags, MODE)
+        descriptor = os.open(f"{path}.lock", flags, PRIVATE_MODE)
     except OSError:
         yield True  # without a lock file, the index cannot be written either
         return

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import Where, is_own_file, is_private_folder, make_private_folder
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import PRIVATE_MODE
 
 # the version of the table and of the words; an index with another version is rebuilt
 INDEX_VERSION = 9
@@ -69,7 +69,7 @@ def open_index(where: Where) -> sqlite3.Connection:
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             # private from the first byte; SQLite's own files copy its mode
-            os.close(os.open(path, flags, MODE))
+            os.close(os.open(path, flags, PRIVATE_MODE))
             _require_own_files(path)
         except OSError as error:
             raise IndexUnusable(
@@ -97,7 +97,7 @@ def remove_index(where: Where) -> None:
     """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
-        removal.remove_for_good(folder, where.state)
+        removal.remove_permanently(folder, where.state)
     for suffix in ("", *SQLITE_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(index_file(where) + suffix, where.state)

@@ -26,7 +26,7 @@ import tantivy
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
 from resume_hooks.paths import open_regular
-from resume_hooks.storage.state_file import MODE
+from resume_hooks.storage.state_file import PRIVATE_MODE
 
 META_FILE = "meta.json"
 _SEGMENT_SUFFIXES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
@@ -104,7 +104,7 @@ def make_files_private(folder: str) -> None:
                     entry.is_file(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_mode & 0o077
                 ):
-                    os.chmod(entry.path, MODE)
+                    os.chmod(entry.path, PRIVATE_MODE)
 
 
 RECORDS, WINDOWS = LEVELS = "records", "windows"

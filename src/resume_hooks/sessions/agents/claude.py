@@ -154,7 +154,7 @@ class Claude(Agent):
     def launch_command(self, session_id: str) -> LaunchCommand:
         """Resume the session by its id."""
         from resume_hooks.system.claude_cli import (
-            client_executable,
+            find_client,
         )  # few callers search for programs
 
-        return LaunchCommand("claude", client_executable(self._where), ("--resume", session_id))
+        return LaunchCommand("claude", find_client(self._where), ("--resume", session_id))

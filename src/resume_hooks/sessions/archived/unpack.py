@@ -27,7 +27,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSessio
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import file_sizes, least_recently_used
 from resume_hooks.storage.state_file import (
-    MODE,
+    PRIVATE_MODE,
     create_file,
     discard_temporary,
     remove_stale_temporaries,
@@ -224,7 +224,7 @@ def _unpack_into(archived: ArchivedSession, home: str, folder: str, where: Where
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
-            removal.remove_for_good(folder, where.state)
+            removal.remove_permanently(folder, where.state)
         os.rename(temporary, folder)
     finally:
         discard_temporary(temporary)
@@ -267,7 +267,7 @@ def _write_archived_file(
     if part.place.startswith(
         f"{HISTORY}/"
     ):  # a user's file gets its mode back; all others are private
-        os.chmod(path, part.mode & 0o777 | MODE)
+        os.chmod(path, part.mode & 0o777 | PRIVATE_MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 

@@ -29,7 +29,7 @@ from resume_hooks.parts.share.export.writing import ChunkCounter, measure_chunks
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.reading.bundle import BundleRedactor, HomeFolders, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
+from resume_hooks.storage.staging import CHUNK_BYTES, StagedFile, stage_chunks
 
 PAGE_OPTIONS = DocumentOptions(
     HTML,
@@ -165,9 +165,9 @@ def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
     """
     remainder = b""
     try:
-        for position in range(start, end, PIECE):
+        for position in range(start, end, CHUNK_BYTES):
             base64_letters = remainder + b"".join(
-                page[position : min(position + PIECE, end)].split()
+                page[position : min(position + CHUNK_BYTES, end)].split()
             )
             decodable_count = len(base64_letters) // 4 * 4
             remainder = base64_letters[decodable_count:]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.storage.atomic import BUFFER, create_session
+from resume_hooks.storage.atomic import BUFFER_BYTES, create_session
 from resume_hooks.storage.project_files import file_state, is_same_state, write_error
 from resume_hooks.storage.state_file import discard_temporary, sync_folder, temporary_path
 
@@ -78,7 +78,7 @@ def write_document(
 
     def check_written_file(temporary: str) -> None:
         with open(temporary, "rb") as stream:
-            read_back = measure_chunks(iter(lambda: stream.read(BUFFER), b""))
+            read_back = measure_chunks(iter(lambda: stream.read(BUFFER_BYTES), b""))
         if read_back != counter.written_file:
             raise CheckFailed(
                 f"{path} does not read back as it was written",

@@ -14,7 +14,7 @@ from resume_hooks.cli.options import (
     option,
 )
 from resume_hooks.parts.share.export import FORMATS, MAX_TEXT_CHARACTERS
-from resume_hooks.storage.staging import MAX_BYTES
+from resume_hooks.storage.staging import MAX_IMPORT_BYTES
 
 
 class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export_session"):
@@ -118,7 +118,7 @@ class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:im
     )
     max_bytes: int = option(
         type=click.IntRange(1),
-        default=MAX_BYTES,
+        default=MAX_IMPORT_BYTES,
         show_default=True,
         metavar="N",
         help="Maximum size.",

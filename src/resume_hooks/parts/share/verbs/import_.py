@@ -28,7 +28,7 @@ from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.sessions.project_folder import lock_session_creation
-from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_chunks
+from resume_hooks.storage.staging import CHUNK_BYTES, MAX_IMPORT_BYTES, file_chunks, stage_chunks
 from resume_hooks.system.text import format_count, plain_line
 
 STDIN_NAME = "-"
@@ -85,7 +85,7 @@ def import_transcript(options: ImportOptions) -> None:
 def import_file(source: str, home: str) -> tuple[Receipt, str]:
     """Answer ``questions.import_file``. The receipt for a bundle describes its last session."""
     bundle_options = BundleOptions(canonical_path(home), whole=False, force=False, dry_run=False)
-    with _open_source(source, MAX_BYTES) as import_source:
+    with _open_source(source, MAX_IMPORT_BYTES) as import_source:
         if is_bundle(import_source.path):
             return _import_bundle(import_source, bundle_options)[0][-1].receipt, UNVERIFIED_NOTE
         return _import_staged_transcript(import_source, bundle_options)[1], UNVERIFIED_NOTE
@@ -130,7 +130,7 @@ def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
 def _read_stdin() -> Iterator[bytes]:
     """Yield the bytes of standard input. Raise ImportFailed if it cannot be read."""
     try:
-        yield from iter(lambda: sys.stdin.buffer.read(PIECE), b"")
+        yield from iter(lambda: sys.stdin.buffer.read(CHUNK_BYTES), b"")
     except OSError as error:
         raise ImportFailed(
             f"The standard input can't be read: {error.strerror}", "Give the path of a file."
