@@ -159,7 +159,7 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept beyond that, nothing held, and nobody asked."""
-    monkeypatch.setattr(permission, "managed_retention", lambda: ("/etc/x.json", 30))
+    monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0
     assert said(asking) == ""

@@ -242,8 +242,8 @@ def test_a_giant_of_which_little_is_live(
     cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands before its last compaction is left behind by a fork."""
-    monkeypatch.setattr(doctor, "GIANT", 2_000_000)
-    monkeypatch.setattr(doctor, "GIANT_LINE", 1_000_000)
+    monkeypatch.setattr(doctor, "MIN_GIANT_FILE_BYTES", 2_000_000)
+    monkeypatch.setattr(doctor, "MIN_GIANT_LINE_BYTES", 1_000_000)
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     before = [

@@ -165,7 +165,7 @@ def test_written_while_it_is_packed(
                 stream.truncate(size // 2 if how == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
 
-    monkeypatch.setattr(keeping, "read_pieces", meanwhile)
+    monkeypatch.setattr(keeping, "read_chunks", meanwhile)
     if how == "appended":
         assert kept_files(archive_session(session, config_home.where), config_home) == before
     else:

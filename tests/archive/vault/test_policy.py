@@ -176,7 +176,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     And only what was due the day before.
     """
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
-    monkeypatch.setattr(policy, "managed_retention", lambda: ("/etc/x", 30))
+    monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.read_removed_sessions(config_home.where) == []
     note = Path(vault_folder(config_home.where), policy.POLICY_FILE)

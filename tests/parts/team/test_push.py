@@ -326,13 +326,13 @@ def test_what_expired_here_expires_there(
     sent(alice, written(alice, conversation(1), CHILD))
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
     with connect_to_team("alice") as db:
-        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
+        monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_lost_sessions(db, alice.where) == []
         path.unlink()
         path.with_name(f"{CHILD}.jsonl").unlink()
-        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 0))
+        monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 0))
         assert sharing.remove_lost_sessions(db, alice.where) == []
-        monkeypatch.setattr(sharing, "managed_retention", lambda: ("/etc/x", 30))
+        monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
         assert sharing.remove_lost_sessions(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
