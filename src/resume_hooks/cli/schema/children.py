@@ -19,13 +19,16 @@ from resume_hooks.derive.summary import SummaryMaterial
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.trim.selection import LargestPiece, SavingsRow
 from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
-from resume_hooks.reading.digest.entries import DigestEntry, TalkMessage
+from resume_hooks.reading.digest.entries import Digest, DigestEntry, TalkMessage
 
 
 class HandoffReceipt(ReceiptSchema):
     """The receipt of a handoff, with the documents that the user requested."""
 
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
+
+
+_from_digest = CommonFields[Digest]()
 
 
 class DigestSchema(StrictModel):
@@ -45,7 +48,9 @@ class DigestSchema(StrictModel):
     ] = Field(description="the messages, oldest first, without calls and results")
     omitted: dict[str, int] = Field(description="the number of omitted entries, by section")
     git: str = Field(description="one line on the folder's repository")
-    unread: int = Field(description="ancestors that were too large to read")
+    unread: int = _from_digest(
+        lambda digest: digest.unread_count, "ancestors that were too large to read"
+    )
 
 
 class HandoffOpening(StrictModel):
