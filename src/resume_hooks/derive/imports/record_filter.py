@@ -49,7 +49,7 @@ longest side.
 
 The API refuses larger images (its guide to vision).
 """
-MAX_IMAGE_PIXELS = 8_000
+MAX_IMAGE_SIDE_PIXELS = 8_000
 MAX_DOCUMENT_CHARACTERS = (
     32 * 1024 * 1024
 )  # the maximum characters of a document: the largest request of the API
@@ -183,7 +183,7 @@ def _image_block(block: Record) -> Record:
         if (
             _image_type(content) == media_type
             and size is not None
-            and 0 < min(size) <= max(size) <= MAX_IMAGE_PIXELS
+            and 0 < min(size) <= max(size) <= MAX_IMAGE_SIDE_PIXELS
         ):
             return {
                 "type": IMAGE,
