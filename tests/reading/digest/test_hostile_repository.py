@@ -26,7 +26,7 @@ repository.MAX_GIT_SECONDS = 60  # under strace everything takes its time
 environ = json.loads(sys.argv[2])
 with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)) as query:
     state = query.collect_answers()
-print(json.dumps([state.line, sorted(state.dirty)]))
+print(json.dumps([state.line, sorted(state.dirty_paths)]))
 """
 HOLDS = """
 import json, sys, time
@@ -298,7 +298,7 @@ def test_a_pipe_in_the_git_folder_holds_nobody_up(repo: Path, name: str) -> None
     (repo / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(repo / ".git" / name)
     environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent)}
-    code = ASK.replace("PATIENCE = 60", "PATIENCE = 0.3")
+    code = ASK.replace("MAX_GIT_SECONDS = 60", "MAX_GIT_SECONDS = 0.3")
     words = [sys.executable, "-c", code, str(repo), json.dumps(environ)]
     done = subprocess.run(
         words,
