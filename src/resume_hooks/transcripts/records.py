@@ -53,6 +53,9 @@ WRITING_TOOLS = frozenset(
 POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
 """An agent's tool that waits for a running command, and its input with the command's task."""
 
+TYPED_FIELD = "chars"
+"""The input of that tool with characters that it types for the command."""
+
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
 """Marks on a result of a converted transcript: the task of a running command, and the exit status.
 

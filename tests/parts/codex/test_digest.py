@@ -431,3 +431,43 @@ def test_a_result_that_the_client_cut_has_its_exit_status(where: Where) -> None:
     code = 'text(JSON.stringify(await tools.exec_command({cmd:"make test"})));'
     cut = 'Warning: truncated output (original token count: 9)\n\n{"chunk_id":"1","exit_code":1,"output":"a'
     assert texts(digest(where, script("1", code, cut)), "commands") == []
+
+
+@pytest.mark.parametrize(("typed", "count"), [('"\\u0003"', 0), ('""', 1)])
+def test_a_command_that_the_session_stopped_with_ctrl_c_did_not_fail(
+    where: Where, typed: str, count: int
+) -> None:
+    """The runner complains when it is stopped, and the script prints no exit status."""
+    stop = f"const r = await tools.write_stdin({{session_id:77,chars:{typed}}}); text(r.output);"
+    lines = [
+        *polled_by_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
+        *script("s9", stop, "# Received SIGINT\n[test] ERROR task failed\n"),
+    ]
+    assert len(texts(digest(where, lines), "errors")) == count
+
+
+def test_a_program_that_was_not_found_is_replaced_by_its_other_path(where: Where) -> None:
+    """The later run decides, even if it fails for another reason."""
+    code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
+    lines = [
+        *script("1", code % '"tool check --all"', "zsh:1: command not found: tool"),
+        *script("2", code % '"./bin/tool check --all"', "linter: command not found"),
+    ]
+    made = digest(where, lines)
+    (failure,) = texts(made, "errors")
+    assert failure.startswith("`./bin/tool check --all` ")
+    assert texts(made, "failures")[-1].endswith("; then `./bin/tool check --all` ran")
+
+
+def test_a_failed_query_starts_with_its_program(where: Where) -> None:
+    """It stands behind a long path of a file that is read before, and a later query ran."""
+    code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
+    query = "gh api graphql -f query='{ repository(name: %s) { id } }' --jq '.data.repository.id'"
+    read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
+    lines = [
+        *script("1", code % json.dumps(read_before + query % '""'), "gh: Expected NAME"),
+        *script("2", code % json.dumps(query % '"a"'), '{"id": 1}'),
+    ]
+    (failure,) = texts(digest(where, lines), "failures")
+    assert failure.startswith("`… gh api graphql ")
+    assert "; then `gh api graphql" in failure

@@ -461,3 +461,24 @@ def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) 
     """Nobody continues there."""
     talk = Talk().prompt("go").fails("cd /tmp/copy && go build ./x", "error: no such file")
     assert texts(talk.runs("ls").digest(config_home), "failures") == []
+
+
+@pytest.mark.parametrize(
+    ("output", "is_open"), [("error: items after a test module", True), ("running 3 tests", False)]
+)
+def test_a_linter_in_a_failed_chain_must_pass_again(
+    config_home: ConfigHome, output: str, *, is_open: bool
+) -> None:
+    """Tests that pass later do not prove it, unless the tests of the chain ran after it."""
+    talk = Talk().prompt("go")
+    talk.fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
+    talk.edits("/home/user/proj/a.rs")
+    talk.runs("cargo fmt && cargo test one && git diff --stat")
+    assert bool(texts(talk.digest(config_home), "errors")) is is_open
+
+
+def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
+    """The exit status is that of the command after it."""
+    talk = Talk().prompt("go")
+    talk.runs("cargo fmt --check; cargo test one", "Diff in /p/a.rs:88:\n     let a;\nok")
+    assert texts(talk.digest(config_home), "commands") == []

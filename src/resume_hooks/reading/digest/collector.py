@@ -637,7 +637,8 @@ class LineageFacts:
         run_index = self._background_runs.get(call.first_text(records.POLLED_TASK_FIELD))
         if run_index is None:
             return
-        self.runs[run_index] = facts.update_polled_run(self.runs[run_index], block, text, place)
+        run = self.runs[run_index]
+        self.runs[run_index] = facts.update_polled_run(run, call, block, text, place)
         if task := string(block, records.TASK_FIELD):
             self._background_runs[task] = run_index
 

@@ -371,14 +371,24 @@ def _recorded_status(block: Record, *, failed: bool) -> int | None:
     return records.positive_count(status) if failed else 0
 
 
-def update_polled_run(run: ShellRun, block: Record, text: str, place: RecordPlace) -> ShellRun:
+INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
+_CTRL_C = "\x03"
+
+
+def update_polled_run(
+    run: ShellRun, poll: PendingCall, block: Record, text: str, place: RecordPlace
+) -> ShellRun:
     """Return a running command after a poll, whose result may be the end of the command.
 
-    Some scripts print neither an exit status nor that the command still runs.
+    Some scripts print neither an exit status nor that the command still runs. A command that the
+    session sent Ctrl-C counts as interrupted, unless it ended with 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.positive_count(block[records.EXIT_STATUS_FIELD])
+    was_sent_ctrl_c = _CTRL_C in poll.first_text(records.TYPED_FIELD)
+    if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_STATUS):
+        status = INTERRUPTED_STATUS
     return run._replace(
         result_place=place,
         status=status,

@@ -20,7 +20,13 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import (
+    EMPTY_ANSWERS,
+    INTERRUPTED_STATUS,
+    FileChange,
+    RecordPlace,
+    ShellRun,
+)
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, FileEdit, FileStates
 from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
@@ -44,7 +50,6 @@ MAX_FAILED_COMMAND_CHARACTERS = 120
 MAX_TOOL_ERROR_CHARACTERS = 1_000  # the maximum characters of a tool's error that are read
 MAX_ERROR_ROWS = 3  # the maximum number of lines of a failed command's output that are quoted
 MAX_ERROR_CHARACTERS = 320  # the maximum characters of these lines
-INTERRUPTED_STATUS = 130  # the exit status of a command that was ended by Ctrl-C
 # the number of characters at each end of an output that are searched for an error message
 SEARCHED_END_CHARACTERS = 800
 
@@ -58,7 +63,8 @@ _ERROR_LINE = compile_lazily(
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
     r"found [1-9]\d{0,5} errors?\b|aborting\b|none of the git remotes|gh: |http [45]\d\d\b|"
-    r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
+    r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b|"
+    r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
 )
 """The pattern matches lower-case text after a line end, because ignoring case or anchoring at a
 line start would double the search time."""
@@ -323,11 +329,13 @@ def _mentions_folder(command: ShellCommand, folder: str) -> bool:
 
 def _is_check(command: ShellCommand) -> bool:
     """Check whether a command checks, builds, starts or publishes something, by the words of its program."""
-    for part in command.parts:
-        program = shell.find_program((part,))
-        if program and not program.startswith(_REMOTE_PROGRAMS) and has_check_word(part.words):
-            return True
-    return False
+    return any(_is_check_part(part) for part in command.parts)
+
+
+def _is_check_part(part: SimpleCommand) -> bool:
+    """Check whether a simple command checks, builds, starts or publishes something."""
+    program = shell.find_program((part,))
+    return bool(program and not program.startswith(_REMOTE_PROGRAMS) and has_check_word(part.words))
 
 
 def _is_push(command: ShellCommand) -> bool:
@@ -438,25 +446,26 @@ def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestE
             continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING_PROGRAMS):
             continue  # a failed inspection is useless
-        if _is_check(failed) and any(
-            _resolves_failure(other, failed)
-            for other in commands[index + 1 :]
-            if other.may_have_worked
-        ):
+        later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
+        if _is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # an edit fixed it
         later_commands = (
             other
             for other in commands[index + 1 : index + MAX_COMMANDS_TO_REPLACEMENT]
-            if other.has_worked
+            if other.has_worked or (failed.run.status is None and other.may_have_worked)
         )
         replacement = next((other for other in later_commands if _is_similar(failed, other)), None)
         if _ONE_TIME_COMMAND.search(failed.run.command) and replacement is None:
             continue
-        text = (
-            f"`{cut_line(redact_and_collect(failed.key), MAX_FAILED_COMMAND_CHARACTERS)}` {failure}"
-        )
+        text = f"{_quote_failed_command(failed)} {failure}"
+        if replacement is None:
+            replacement = _find_other_path(failed, commands[index + 1 :])
         if replacement and replacement.key != failed.key:
-            text = f"{text}; then `{cut_line(redact_and_collect(replacement.key), MAX_LINE_CHARACTERS)}` worked"
+            shown_key = cut_line(
+                redact_and_collect(_text_from_program(replacement)), MAX_LINE_CHARACTERS
+            )
+            verb = "worked" if replacement.has_worked else "ran"
+            text = f"{text}; then `{shown_key}` {verb}"
         yield make_entry(text, failed.run.place, max_characters=MAX_COMMAND_CHARACTERS)
 
 
@@ -467,11 +476,23 @@ _CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "
 """Programs whose failure is relevant, although they check nothing."""
 
 
+def _find_other_path(
+    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+) -> ShellCommand | None:
+    """Return the next run of a command that names its program by another path, or None."""
+    key = _key_without_paths(failed)
+    for command in later_commands:
+        if command.key != failed.key and _key_without_paths(command) == key:
+            return command
+    return None
+
+
 def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
     """Check whether a command tried the same in another way, with the same program and half of the words."""
     if not failed.program or other.program != failed.program:
         return False
-    words, other_words = set(failed.key.split()), set(other.key.split())
+    words = set(_text_from_program(failed).split())
+    other_words = set(_text_from_program(other).split())
     return len(words & other_words) >= MIN_COMMON_FRACTION * max(len(words), len(other_words))
 
 
@@ -480,15 +501,16 @@ def list_open_errors(
 ) -> Iterator[DigestEntry]:
     """Yield failures after ``first_order`` that may remain, because no success of their kind followed.
 
-    A failure is resolved by a later command of the same program, or by a later command that starts
-    with the same word and checks, builds or runs something. A server tool's failure is resolved by
-    the tool's next success.
+    A failure is resolved by later commands of the same programs, or by later commands that start
+    with the same words and check, build or run something. It is replaced by a later run of the same
+    command, even if that run names the program by another path. A server tool's failure is resolved
+    by the tool's next success.
     """
-    last_commands: dict[str, ShellCommand] = {}
+    last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
     for command in commands:
         # a command that the user stopped says nothing, and leaves an earlier failure open
         if command.program and command.run.status != INTERRUPTED_STATUS:
-            last_commands[command.key] = command
+            last_commands[_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
     for command in sorted(
         last_commands.values(), key=lambda command: command.run.place.order, reverse=True
@@ -502,9 +524,9 @@ def list_open_errors(
             continue
         if not _is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
             continue  # a failed inspection is not a remaining error
-        if not any(_resolves_failure(later, command) for later in good_commands):
+        if not _is_resolved(command, good_commands):
             yield make_entry(
-                f"`{cut_line(redact_and_collect(command.key), MAX_FAILED_COMMAND_CHARACTERS)}` {failure}",
+                f"{_quote_failed_command(command)} {failure}",
                 command.run.place,
             )
     for tool, error in facts.tool_errors.items():
@@ -515,17 +537,74 @@ def list_open_errors(
             )
 
 
-def _resolves_failure(later: ShellCommand, failed: ShellCommand) -> bool:
-    """Check whether a successful command proves that an earlier failure is fixed."""
-    if later.run.place.order < failed.run.place.order:
-        return False
-    if _runs_same_check(failed.parts, later.run.command):
+def _key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
+    """Return a key that is equal for commands that name the same programs by different paths."""
+    key = []
+    for words, _ in command.parts:
+        if words and words[0] != "cd":
+            key.append((words[0].rpartition("/")[2], *words[1:]))
+    return tuple(key)
+
+
+def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
+    """Check whether successful commands prove that an earlier failure is fixed.
+
+    Any test or linter in a chain may be the part that failed, so each of them must have succeeded
+    since, except linters before tests that ran.
+    """
+    later_commands = [
+        command for command in good_commands if command.run.place.order >= failed.run.place.order
+    ]
+    if any(_runs_same_check(failed.parts, command.run.command) for command in later_commands):
         return True
-    programs, other_programs = _list_programs(failed.parts), _list_programs(later.parts)
+    later_programs: set[str] = set()
+    for command in later_commands:
+        later_programs |= _list_programs(command.parts)
+    suspects = _list_suspects(failed)
+    if len(suspects) > 1:
+        return all(_is_program_covered((part,), later_programs) for part in suspects)
+    return _is_program_covered(failed.parts, later_programs)
+
+
+def _list_suspects(failed: ShellCommand) -> list[SimpleCommand]:
+    """Return the tests and linters of a failed chain that may have failed.
+
+    A build is not among them, because tests prove it, too, and neither is a formatter, whose
+    complaint names it.
+    """
+    suspects: list[SimpleCommand] = []
+    have_tests_run = _TEST_RESULT.search(failed.run.output) is not None
+    for part in failed.parts:
+        words = " ".join(part.words[:MAX_CHECK_WORDS])
+        is_test = _TEST_WORD.search(words) is not None
+        if is_test and have_tests_run:
+            suspects.clear()
+            have_tests_run = False
+        if _is_check_part(part) and (is_test or _LINT_WORD.search(words) is not None):
+            suspects.append(part)
+    return suspects
+
+
+_TEST_WORD = compile_lazily(
+    r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec)\b"
+)
+_LINT_WORD = compile_lazily(
+    r"\b(?:lint|eslint|ruff|mypy|pyright|flake8|clippy|vet|golangci-lint|tsc|typecheck|check)\b"
+)
+_TEST_RESULT = compile_lazily(
+    r"\b\d{1,6} (?:passed|failed|passing|failing)\b|\brunning \d{1,6} tests?\b|\btest result: |"
+    r"^(?:not )?ok \d|^(?:--- (?:FAIL|PASS)|=== RUN|FAIL|PASS)\b",
+    re.MULTILINE,
+)
+"""A row that tests print."""
+
+
+def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collection[str]) -> bool:
+    """Check whether one of the programs of some simple commands, or of their tools, is among later programs."""
+    programs = _list_programs(parts)
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
-    return bool(programs & other_programs) or bool(
-        tools & {program.split()[0] for program in other_programs}
-    )
+    later_tools = {program.split()[0] for program in later_programs}
+    return not programs.isdisjoint(later_programs) or not tools.isdisjoint(later_tools)
 
 
 def _runs_same_check(parts: Sequence[SimpleCommand], command: str) -> bool:
@@ -553,6 +632,25 @@ def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
     programs = {shell.find_program((part,)) for part in parts} - {""}
     other_than_movers = {program for program in programs if program.split()[0] not in _FILE_MOVERS}
     return frozenset(other_than_movers or programs)
+
+
+def _quote_failed_command(command: ShellCommand) -> str:
+    """Return a failed command in backticks. A long one starts with its program instead of what it reads before."""
+    text = command.key
+    mark = ""
+    if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
+        text = _text_from_program(command)
+    if text != command.key:
+        mark = "… "
+    return f"`{mark}{cut_line(redact_and_collect(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
+
+
+def _text_from_program(command: ShellCommand) -> str:
+    """Return a command without the parts before its program, which only read."""
+    for part in command.parts:
+        if shell.find_program((part,)):
+            return command.key[max(0, command.key.find(" ".join(part.words[:2]))) :]
+    return command.key
 
 
 def _describe_failure(command: ShellCommand) -> str:

@@ -18,7 +18,14 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.parts.codex.transcripts.items import HOSTED_CALL_TYPES, call_arguments, item_type
-from resume_hooks.transcripts.records import POLL_TOOL, POLLED_TASK_FIELD, Record, objects, string
+from resume_hooks.transcripts.records import (
+    POLL_TOOL,
+    POLLED_TASK_FIELD,
+    TYPED_FIELD,
+    Record,
+    objects,
+    string,
+)
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
 SCRIPT_TOOL = "exec"  # the tool that runs a script which calls other tools
@@ -28,7 +35,9 @@ MAX_PATCH_FILES = 200  # the maximum number of files per patch
 
 _TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
-_POLL_CALL = re.compile(r'\(\s*\{\s*"?session_id"?\s*:\s*(\d{1,9})\b')
+_POLL_CALL = re.compile(
+    r'\(\s*\{\s*"?session_id"?\s*:\s*(\d{1,9})\b(?:\s*,\s*"?chars"?\s*:\s*("(?:[^"\\]|\\.)*+"))?'
+)
 _PLAN_STEP = re.compile(
     r'\{\s*"?step"?\s*:\s*("(?:[^"\\]|\\.)*+")\s*,\s*"?status"?\s*:\s*("\w{1,20}")'
 )
@@ -96,7 +105,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
 
     If an input of a tool is not a literal, or the tool is another one, the script stays whole.
     """
-    commands, polls, plan = _parse_commands(code), _parse_polled_sessions(code), _parse_plan(code)
+    commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
     literal_counts = Counter(
         {
@@ -114,7 +123,7 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
         uses += _convert_tool_uses("exec_command", command)
     for patch in patches:
         uses += _convert_tool_uses("apply_patch", {"input": patch})
-    uses += [ToolUse(POLL_TOOL, {POLLED_TASK_FIELD: session}) for session in polls]
+    uses += [ToolUse(POLL_TOOL, poll) for poll in polls]
     if plan:
         uses += _convert_tool_uses(PLAN_TOOL, {"plan": plan})
     return uses
@@ -136,13 +145,18 @@ def _parse_commands(code: str) -> list[Record]:
     return commands
 
 
-def _parse_polled_sessions(code: str) -> list[str]:
-    """Return the sessions of running commands that a script polls, or [] if one is not a literal."""
-    matches = [_POLL_CALL.match(call) for call in code.split(f"tools.{POLL_TOOL}")[1:]]
-    sessions = [match[1] for match in matches if match is not None]
-    if len(sessions) < len(matches):
-        return []
-    return sessions
+def _parse_polls(code: str) -> list[Record]:
+    """Return the inputs of a script's polls: session and typed characters, or [] if a session is not a literal."""
+    polls: list[Record] = []
+    for call in code.split(f"tools.{POLL_TOOL}")[1:]:
+        match = _POLL_CALL.match(call)
+        if match is None:
+            return []
+        poll: Record = {POLLED_TASK_FIELD: match[1]}
+        if typed_characters := _parse_literal(match[2] or ""):
+            poll[TYPED_FIELD] = typed_characters
+        polls.append(poll)
+    return polls
 
 
 def _parse_plan(code: str) -> list[Record]:
