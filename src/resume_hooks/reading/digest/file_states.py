@@ -17,14 +17,21 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.commits import NO_COMMITS, FinalCommits, count_commits_back
 from resume_hooks.reading.digest.facts import OMITTED_MIDDLE, RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand, list_git_words, select_operands
+from resume_hooks.reading.digest.stopped_merges import (
+    StoppedMerge,
+    update_stopped_merge,
+    was_aborted,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
+CONFLICTING = "in conflict"
 STASHED = "in a git stash"
 REVERTED = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
-OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
+UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
+OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING}
 """The states of a file whose changes may be included in the next commit."""
 
 _COMMIT_OUTPUT = compile_lazily(
@@ -153,6 +160,10 @@ class FileStates:
         self.listing_place: RecordPlace | None = None
         """It is None after a command that may have made that status outdated."""
         self.uses_git = False
+        self.stopped_merges: dict[str, StoppedMerge] = {}
+        """The merges that stopped with conflicts and did not end, by checkout. Their paths are
+        those of entries."""
+        self._states_before_merge: dict[str, FileState] = {}
         self._home = home
         self._final_commits = standing
         self._branch_by_commit = standing.branches
@@ -207,8 +218,39 @@ class FileStates:
             self._process_staged_names(call, arguments)
         elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
             self._process_revert(call, verb, arguments)
+        self._process_merge(call)
         if verb in {"commit", "status"} and not call.run.failed:
             self._process_deletions(call)
+
+    def _process_merge(self, call: GitCall) -> None:
+        """Process a command that may stop with conflicts, or end a merge that stopped."""
+        checkout = self.find_checkout(call.folder)
+        former_merge = self.stopped_merges.get(checkout)
+        merge = update_stopped_merge(former_merge, call.words, call.run)
+        if merge == former_merge:
+            return
+        if former_merge is not None:
+            self._end_merge(former_merge, was_aborted=was_aborted(call.words))
+            del self.stopped_merges[checkout]
+        if merge is None:
+            return
+        paths = tuple(self.entry_path(path, checkout) for path in merge.paths)
+        self.stopped_merges[checkout] = merge._replace(paths=paths)
+        for path in paths:
+            if path in self.states:
+                self._states_before_merge[path] = self.states[path]
+                self.states[path] = FileState(CONFLICTING)
+
+    def _end_merge(self, merge: StoppedMerge, *, was_aborted: bool) -> None:
+        """Set the states of the files of a merge that ended: their former states if it was aborted."""
+        for path in self.states.keys() & set(merge.paths):
+            former_state = self._states_before_merge.pop(path, None)
+            if was_aborted and former_state is not None:
+                self.states[path] = former_state
+                self._staged_paths.discard(path)
+            elif self.states[path].label in {CONFLICTING, STAGED}:
+                self.states[path] = FileState("committed", RecordedCommit("", ""))
+                self._staged_paths.discard(path)
 
     def _process_deletions(self, call: GitCall) -> None:
         """Process the files that a commit or a status lists as deleted."""
@@ -221,14 +263,14 @@ class FileStates:
             self.removed_paths.add(self.entry_path(path.strip().strip('"'), call.folder))
 
     def list_open_files(self) -> list[str]:
-        """Return the files of a known checkout with uncommitted changes, the latest last.
+        """Return the files of a known checkout with uncommitted changes, the latest last, without those in conflict.
 
         Files that git reported as deleted, and folders that contain other files, are left out.
         """
         files: list[str] = []
         folders = {posixpath.dirname(path) for path in self.states}
         for path, state in self.states.items():
-            if state.label not in OPEN_STATES or path in self.removed_paths:
+            if state.label not in UNCOMMITTED_STATES or path in self.removed_paths:
                 continue
             is_folder = any(f"{folder}/".startswith(f"{path}/") for folder in folders)
             if not is_folder and self.find_checkout(path):
@@ -313,7 +355,7 @@ class FileStates:
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
         for path in added_paths if not call.run.failed else ():
-            if self.states[path].label == NOT_COMMITTED:
+            if self.states[path].label in {NOT_COMMITTED, CONFLICTING}:
                 self.states[path] = FileState(STAGED)
         if adds_all:
             self.listing_place = None
@@ -380,14 +422,15 @@ class FileStates:
             return
         self._start_listed_files(status.staged | status.changed)
         for path in self._paths_in_checkout_of(call.folder):
-            is_open = self.states[path].label in OPEN_STATES
+            is_open = self.states[path].label in UNCOMMITTED_STATES
             if _is_listed(path, status.untracked):
                 self.untracked_paths.add(path)
             if _is_listed(path, status.staged):
                 self.states[path] = FileState(STAGED)
                 self._staged_paths.add(path)
             elif _is_listed(path, status.changed):
-                self.states[path] = FileState(NOT_COMMITTED)
+                if self.states[path].label != CONFLICTING:
+                    self.states[path] = FileState(NOT_COMMITTED)
             elif status.is_whole and is_open:
                 self.states[path] = self._infer_unlisted_state(path)
         if status.is_whole:
@@ -451,7 +494,10 @@ class FileStates:
                 if call.is_alone
                 else _find_short_rows_at_end(output)
             )
-            staged = [path for index, _, path in rows if index not in " ?"]
+            staged = []
+            for index, work, path in rows:
+                if index not in " ?U" and work != "U" and index + work not in {"AA", "DD"}:
+                    staged.append(path)
             changed = [path for index, work, path in rows if work != " " or index == "?"]
             untracked = [path for index, _, path in rows if index == "?"]
         else:

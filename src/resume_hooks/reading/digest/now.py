@@ -20,7 +20,13 @@ from resume_hooks.reading.digest.entries import (
     redact_and_collect,
 )
 from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
-from resume_hooks.reading.digest.file_states import NOT_COMMITTED, STAGED, FileStates
+from resume_hooks.reading.digest.file_states import (
+    CONFLICTING,
+    NOT_COMMITTED,
+    STAGED,
+    FileState,
+    FileStates,
+)
 from resume_hooks.reading.digest.git_seen import SessionGit
 from resume_hooks.reading.digest.next_steps import ends_with_announcement
 from resume_hooks.reading.digest.open_calls import find_newest_plan
@@ -130,6 +136,7 @@ def _list_repository_state(
         yield make_entry("the session did not push its last commit", last_commit, note)
     elif last_push is not None and session_git.switch_order <= last_push.order:
         yield make_entry("the session pushed, and has committed nothing since", last_push, note)
+    yield from _list_stopped_merges(states)
     yield from _list_session_uncommitted(facts, paths, session_git, states)
     if facts.has_unseen_agents:
         if any(change.is_reported for change in facts.changes):
@@ -137,6 +144,24 @@ def _list_repository_state(
         else:
             reported_changes = "what they may have changed is not in these lists"
         yield make_entry(f"sub-agents worked, too: {reported_changes}", facts.reports[-1].place)
+
+
+def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
+    """Yield the merges that stopped with conflicts and did not end, with the progress on their files."""
+    for merge in states.stopped_merges.values():
+        parts = [f"{plain_line(merge.command)} stopped with conflicts and did not end"]
+        names_by_state: dict[str, list[str]] = {}
+        for path in merge.paths:
+            state = states.states.get(path, FileState(CONFLICTING))
+            names_by_state.setdefault(state.label, []).append(plain_line(path))
+        for label, words in (
+            (CONFLICTING, "in conflict"),
+            (NOT_COMMITTED, "edited since"),
+            (STAGED, "added since"),
+        ):
+            if label in names_by_state:
+                parts.append(f"{words}: {_join_first_names(names_by_state[label])}")
+        yield make_entry("; ".join(parts), merge.place, max_characters=MAX_ROW_CHARACTERS)
 
 
 def _is_inside(home: str, folder: str) -> bool:

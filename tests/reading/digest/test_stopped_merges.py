@@ -1,0 +1,106 @@
+"""A merge, pull, rebase or cherry-pick that stopped with conflicts, until it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CWD, ConfigHome
+from tests.reading.digest.talk import Talk, notes, texts
+
+CONFLICTS = """Auto-merging a.py
+CONFLICT (content): Merge conflict in a.py
+CONFLICT (modify/delete): b.py deleted in HEAD and modified in main.
+"""
+STOP = f"{CONFLICTS}Automatic merge failed; fix conflicts and then commit the result."
+ROW = "git merge main stopped with conflicts and did not end; in conflict: a.py, b.py"
+
+
+def _merging() -> Talk:
+    talk = Talk().prompt("merge it").edits(f"{CWD}/a.py")
+    talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
+    return talk.fails("git merge main --no-edit 2>&1", STOP)
+
+
+def _rows(talk: Talk, home: ConfigHome) -> list[str]:
+    return [row for row in texts(talk.digest(home), "now") if "stopped with conflicts" in row]
+
+
+def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
+    """A file that was committed before is not called committed."""
+    talk = _merging()
+    assert _rows(talk, config_home) == [ROW]
+    assert notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
+
+
+def test_the_work_on_the_conflicts_is_told_apart(config_home: ConfigHome) -> None:
+    """Files that were edited or added, and files that nobody touched."""
+    talk = _merging().edits(f"{CWD}/a.py")
+    assert _rows(talk, config_home) == [
+        "git merge main stopped with conflicts and did not end; in conflict: b.py; edited since: a.py"
+    ]
+    talk.runs("git status --short", "UU a.py\nDU b.py\n", cwd=CWD)
+    assert "edited since: a.py" in _rows(talk, config_home)[0]
+    assert "added since: a.py" in _rows(talk.runs("git add a.py", "", cwd=CWD), config_home)[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("git add -A && git commit --no-edit", "[dev 7654321] Merge branch 'main'\n"),
+        ("git merge --abort", ""),
+        ("git merge --continue", "[dev 7654321] Merge branch 'main'\n"),
+        ("git reset --hard", "HEAD is now at 1234567 x"),
+        ("git pull", "Already up to date."),
+        ("git status", "On branch dev\nnothing to commit, working tree clean\n"),
+    ],
+)
+def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, output: str) -> None:
+    """By a commit, by git's own options, or by a status that shows no merge."""
+    talk = _merging().runs(command, output, cwd=CWD)
+    assert _rows(talk, config_home) == []
+    assert "committed" in notes(talk.digest(config_home), "changed")["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("git status", "On branch dev\nYou have unmerged paths.\n"),
+        ("git merge --continue", "error: Committing is not possible because you have unmerged files."),
+        ("git commit --no-edit 2>&1 | tail -1", "fatal: Exiting because of an unresolved conflict."),
+        ("git pull 2>&1 | tail -1", "error: Pulling is not possible because you have unmerged files."),
+        ("git log --oneline", "1234567 x"),
+    ],
+)  # fmt: skip
+def test_a_merge_stays_open(config_home: ConfigHome, command: str, output: str) -> None:
+    """Until git ended it: a refusal does not."""
+    assert _rows(_merging().runs(command, output, cwd=CWD), config_home) == [ROW]
+
+
+def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
+    """A commit in the middle does not end it, and a later stop has other files."""
+    stop = "CONFLICT (content): Merge conflict in {}\nerror: could not apply 1234567... x\n"
+    talk = Talk().prompt("rebase").fails("git fetch && git rebase origin/main", stop.format("a.py"))
+    talk.runs("git add a.py && git commit -m x", "[detached HEAD 1111111] x\n", cwd=CWD)
+    assert "in conflict: a.py" in _rows(talk, config_home)[0]
+    talk.fails("GIT_EDITOR=true git rebase --continue", stop.format("c.py"))
+    assert _rows(talk, config_home) == [
+        "git rebase origin/main stopped with conflicts and did not end; in conflict: c.py"
+    ]
+    done = "Successfully rebased and updated refs/heads/dev."
+    assert _rows(talk.runs("git rebase --continue", done, cwd=CWD), config_home) == []
+
+
+def test_a_merge_that_was_tried_and_aborted_at_once(config_home: ConfigHome) -> None:
+    """The file is as it was before."""
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py")
+    talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
+    talk.runs("git merge --no-commit main; git merge --abort", STOP, cwd=CWD)
+    assert _rows(talk, config_home) == []
+    assert "committed in 1234567" in notes(talk.digest(config_home), "changed")["a.py"]
+
+
+def test_conflicts_that_a_later_command_lists(config_home: ConfigHome) -> None:
+    """The merge printed only its end."""
+    talk = Talk().prompt("go").runs("git merge main | tail -1", STOP.splitlines()[-1], cwd=CWD)
+    talk.runs("git diff --name-only --diff-filter=U", "a.py\nlib/b.py", cwd=CWD)
+    assert _rows(talk, config_home)[0].endswith("in conflict: a.py, lib/b.py")
