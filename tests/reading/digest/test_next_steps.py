@@ -86,12 +86,10 @@ def test_work_that_the_user_put_off(config_home: ConfigHome) -> None:
     assert lines(talk.digest(config_home), "next") == {row: at}
 
 
-def test_a_step_that_was_begun_is_not_called_undone(config_home: ConfigHome) -> None:
-    """Calls followed the announcement."""
+def test_a_step_that_a_call_carried_out_is_not_the_next_one(config_home: ConfigHome) -> None:
+    """The call followed its announcement."""
     talk = Talk().prompt("go").says("Let me write the table tests.").edits("/home/user/proj/a.py")
-    assert texts(talk.digest(config_home), "next") == [
-        'announced before the last calls: "Let me write the table tests."'
-    ]
+    assert texts(talk.digest(config_home), "next") == []
 
 
 def test_a_question_is_shown_once(config_home: ConfigHome) -> None:

@@ -75,11 +75,10 @@ MAX_SETTLING_CHARACTERS = 60  # the maximum characters of such a request
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield what the talk names as the next step, the most certain first."""
     last = facts.words_since_prompt
-    if last is not None:
-        yield from _list_steps_of_last_answer(
-            last, is_at_work=facts.last_call_order > last.place.order
-        )
-    if last is None or facts.last_call_order <= last.place.order:
+    is_at_work = last is not None and facts.last_call_order > last.place.order
+    if last is not None and not is_at_work:  # a call after the words carried out their announcement
+        yield from _list_steps_of_last_answer(last)
+    if not is_at_work:
         yield from _list_steps_of_earlier_answers(facts)
     yield from _list_postponed_work(facts)
 
@@ -90,19 +89,14 @@ def ends_with_announcement(said: Quote) -> bool:
     return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
 
 
-def _list_steps_of_last_answer(said: Quote, *, is_at_work: bool) -> Iterator[DigestEntry]:
+def _list_steps_of_last_answer(said: Quote) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
     text = redact_and_collect(said.text)
     sentences = prose.sentences_at_end(text)
     if ends_with_announcement(said) and sentences:
-        if is_at_work:
-            label = "announced before the last calls"
-        else:
-            label = "announced, and not done"
-        yield make_entry(
-            f'{label}: "{sentences[-1]}"', said.place, max_characters=MAX_ROW_CHARACTERS
-        )
-    if ends_with_announcement(said) or is_at_work:
+        text_of_row = f'announced, and not done: "{sentences[-1]}"'
+        yield make_entry(text_of_row, said.place, max_characters=MAX_ROW_CHARACTERS)
+    if ends_with_announcement(said):
         return
     asked = prose.request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(asked)):
