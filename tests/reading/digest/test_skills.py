@@ -71,6 +71,16 @@ def test_all_steps_of_a_skill_that_did_nothing_yet(config_home: ConfigHome) -> N
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 
+def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigHome) -> None:
+    """No command belongs to a step, and the request of the skill was answered."""
+    talk = _shipping()
+    assert texts(talk.says("Shall I go on?").digest(config_home), "skills") != []
+    talk = _shipping()
+    assert (
+        texts(talk.says("All clean: the findings are fixed.").digest(config_home), "skills") == []
+    )
+
+
 def test_a_step_that_the_assistant_names(config_home: ConfigHome) -> None:
     """A row of a table is one; replies to its questions go on with the skill, another request ends it."""
     talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")

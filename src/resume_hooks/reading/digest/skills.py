@@ -129,14 +129,15 @@ def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
 
 
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
-    """Check whether the last step of a skill was reached and answered and nothing is pending."""
+    """Check whether the last step of a skill, or an unknown one, was reached and answered and nothing is pending."""
     is_running = any(
         run.is_background and run.status is None and not run.failed for run in facts.runs
     )
     last_words = facts.words_since_prompt
     if is_running or last_words is None or facts.last_call_order > last_words.place.order:
         return False
-    is_reached = _find_current_step(facts, quote, steps) == len(steps) - 1
+    # a skill whose steps leave no trace ends with the answer to its request
+    is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
     return is_reached and not prose.ends_with_question_or_offer(last_words.text)
 
 
