@@ -454,21 +454,20 @@ def list_todos(
 def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's answers to questions, the latest first.
 
-    An older answer to the same question refers to the newer answer.
+    An older answer to the same question is left out.
     """
-    latest_places: dict[str, RecordPlace] = {}
+    answered_questions: set[str] = set()
     for quote in sorted(facts.answers, key=lambda quote: -quote.place.order):
         if quote.place in facts.foreign_prompts:
             continue
         question, _, answer = quote.text.rpartition(" -> ")
-        place = latest_places.setdefault(question, quote.place)
-        note = ""
-        if place != quote.place and place.session_id == quote.place.session_id:
-            note = f"superseded at :{place.number}"
+        if question and question in answered_questions:
+            continue
+        answered_questions.add(question)
         if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(
             answer
         ):  # a longer answer appears in the talk
-            yield make_entry(quote.text, quote.place, note, max_characters=MAX_ANSWER_CHARACTERS)
+            yield make_entry(quote.text, quote.place, max_characters=MAX_ANSWER_CHARACTERS)
 
 
 def _is_counter_question(answer: str) -> bool:
