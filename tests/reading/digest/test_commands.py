@@ -239,6 +239,13 @@ def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> N
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 
+def test_a_command_without_a_replacement_is_not_listed(config_home: ConfigHome) -> None:
+    """It checks nothing, and nothing worked instead; a check that never passed is listed."""
+    talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
+    assert texts(talk.runs("ls").digest(config_home), "failures") == []
+    assert len(texts(talk.fails("make test").digest(config_home), "failures")) == 1
+
+
 def test_a_check_that_worked_later_did_not_fail(config_home: ConfigHome) -> None:
     """What was changed between made it work, and no other command."""
     talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")

@@ -94,7 +94,14 @@ COMMANDS = Section(
     "commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True
 )
 FAILURES = Section(
-    "failures", "failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True
+    "failures",
+    "commands that never worked, and what worked instead",
+    _LIST,
+    0.06,
+    4_000,
+    480,
+    7_000,
+    is_knowledge=True,
 )
 REFUSALS = Section(
     "refusals", "refused when it was tried", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True

@@ -431,6 +431,8 @@ def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, fold
 def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
     """Yield commands that never succeeded, each with the next successful command of the same program.
 
+    A command that checks nothing is listed only with its replacement.
+
     The latest come first, and each command is listed once.
     """
     known_keys = {command.key for command in commands if command.may_have_worked}
@@ -449,17 +451,12 @@ def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestE
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
         if _is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # an edit fixed it
-        later_commands = (
-            other
-            for other in commands[index + 1 : index + MAX_COMMANDS_TO_REPLACEMENT]
-            if other.has_worked or (failed.run.status is None and other.may_have_worked)
-        )
-        replacement = next((other for other in later_commands if _is_similar(failed, other)), None)
-        if _ONE_TIME_COMMAND.search(failed.run.command) and replacement is None:
+        replacement = _find_replacement(failed, commands[index + 1 :])
+        if replacement is None and not _is_check(failed):
+            continue
+        if replacement is None and _ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
-        if replacement is None:
-            replacement = _find_other_path(failed, commands[index + 1 :])
         if replacement and replacement.key != failed.key:
             shown_key = cut_line(
                 redact_and_collect(_text_from_program(replacement)), MAX_LINE_CHARACTERS
@@ -467,6 +464,19 @@ def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestE
             verb = "worked" if replacement.has_worked else "ran"
             text = f"{text}; then `{shown_key}` {verb}"
         yield make_entry(text, failed.run.place, max_characters=MAX_COMMAND_CHARACTERS)
+
+
+def _find_replacement(
+    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+) -> ShellCommand | None:
+    """Return the next successful command that tried the same as a failed one in another way."""
+    for other in later_commands[: MAX_COMMANDS_TO_REPLACEMENT - 1]:
+        has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
+        if has_ended_well and _is_similar(failed, other):
+            return other
+    if _ONE_TIME_COMMAND.search(failed.run.command):
+        return None
+    return _find_other_path(failed, later_commands)
 
 
 MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word
