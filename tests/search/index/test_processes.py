@@ -31,11 +31,11 @@ NAME = f"{SESSION}.jsonl"
 BUILD = """
 import os, sys
 from resume_hooks.paths import Where
-from resume_hooks.search.index import connect as opening, read_transcript, update as updating
+from resume_hooks.search.index import connect, read_transcript, update
 from resume_hooks.search.index.connect import opened_index
-opening.PATIENCE = 100.0  # a busy machine
+connect.LOCK_SECONDS = 100.0  # a busy machine
 read_transcript.MIN_PARALLEL_BYTES = 1
-updating.COMMIT, updating.LARGE = 300_000, 1
+update.COMMIT_BYTES, update.LARGE_UPDATE_BYTES = 300_000, 1
 read_transcript._cpu_count = lambda: 3
 try:
     with opened_index(Where()) as index:
