@@ -471,3 +471,28 @@ def test_a_failed_query_starts_with_its_program(where: Where) -> None:
     (failure,) = texts(digest(where, lines), "failures")
     assert failure.startswith("`… gh api graphql ")
     assert "; then `gh api graphql" in failure
+
+
+def test_a_description_and_rules_for_other_files_are_not_quoted(where: Where) -> None:
+    """A command of the project whose last run failed says so."""
+    text = (
+        "# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n# Guide\n\n"
+        "- `as_file = true`: write the title to a file instead of a variable\n"
+        "- **Pull requests:** Uses a good title instead of a number\n"
+        "- Use the title helper of `lib/tests/helpers.py` for pull requests\n"
+        "- Use the title rules of `lib/titles.py` for pull requests\n\n"
+        "```bash\nmake test # all tests\nmake lint\n```\n</INSTRUCTIONS>"
+    )
+    lines = [
+        said("user", text),
+        said("user", "open a pull request with good titles"),
+        call("1", "make test -- one"),
+        output("1", "Process exited with code 1\nOutput:\nno rule"),
+    ]
+    made = digest(where, lines)
+    assert notes(made, "instructions") == {
+        "AGENTS.md of /p": "the client loads the file again",
+        "Use the title rules of `lib/titles.py` for pull requests": "",
+        "make test # all tests": "its last run failed, :4",
+        "make lint": "",
+    }

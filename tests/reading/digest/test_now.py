@@ -449,3 +449,14 @@ def test_an_interrupted_request_says_so(config_home: ConfigHome, note: str) -> N
     shown = now(talk.digest(config_home))
     assert told in shown
     assert "the last request was answered" not in shown
+
+
+def test_a_commit_of_a_document_alone_does_not_age_it(config_home: ConfigHome) -> None:
+    """Nothing that it describes was done since."""
+    talk = Talk().prompt("go").edits("/home/user/proj/a.py")
+    talk.calls("Write", {"file_path": "/home/user/proj/STATUS.md", "content": "x"})
+    talk.runs("git add STATUS.md && git commit -m x", "[main 1234567] x")
+    entries = talk.digest(config_home).section_entries("now")
+    row = next(entry for entry in entries if "STATUS.md" in entry.text)
+    assert row.text == "read this first: STATUS.md"
+    assert row.note == "written in this session"

@@ -25,6 +25,12 @@ QUESTION = "I have fixed it. Shall I push the branch?"
         ("### Approach A: cut it\n### Approach B: keep it\nWhich?", "A", "### Approach A: cut it"),
         (QUESTION, "yes", "Shall I push the branch?"),
         (QUESTION, "no, not yet", "Shall I push the branch?"),
+        (
+            "Done.\n\nIf you want, I can:\n- Add hooks\n- Wire the CLI",
+            "yes",
+            "If you want, I can: Add hooks / Wire the CLI",
+        ),
+        ("Done. If you want, I can:", "yes", ""),
         (QUESTION, "run the tests", ""),
         ("It is done.", "yes", ""),
         (OPTIONS, "why not all three of them at once, what would break then?", ""),

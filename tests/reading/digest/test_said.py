@@ -508,9 +508,21 @@ def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
 
 def test_a_feature_that_is_wanted_is_no_rule(config_home: ConfigHome) -> None:
     """Also if the user wants it to be ensured."""
-    for said in ("Also, ensure we have a help page.", "Please ensure our CLI supports hooks."):
+    for said in (
+        "Also, ensure we have a help page.",
+        "Please ensure our CLI supports hooks.",
+        "Then let's make sure our cli, gui and rules all support all our new features.",
+        "I want a similar list with add and remove buttons on the other tab.",
+    ):
         digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
         assert texts(digest, "constraints") == []
+
+
+def test_work_that_also_needs_a_document_is_a_rule(config_home: ConfigHome) -> None:
+    """It concerns later work of the same kind."""
+    said = "But it also needs to be documented in the help system."
+    digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
+    assert texts(digest, "constraints") == [said]
 
 
 def test_rules_of_a_note_below_are_no_constraints(config_home: ConfigHome) -> None:

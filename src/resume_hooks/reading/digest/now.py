@@ -193,10 +193,12 @@ def _list_documents(
         other_files = [
             file for file in _list_files_changed_after(facts, paths, place.order) if file != path
         ]
-        note = _count_later_changes(len(other_files), place, last_commit)
+        # if nothing else was changed since, a commit only commits the document
+        last_work_commit = last_commit if other_files else None
+        note = _count_later_changes(len(other_files), place, last_work_commit)
         if facts.todo_list.is_done_after(place.order):
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
-        if last_commit is not None and last_commit.order > place.order:
+        if last_work_commit is not None and last_work_commit.order > place.order:
             yield make_entry(
                 f"a document about the work, part of which may be done: {path}", place, note
             )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
 from resume_hooks.reading.digest.statements import HEADING
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -34,6 +35,13 @@ _RULE = compile_lazily(
     r"\A\W*(?:use|run|keep|follow|only)\s",
     re.IGNORECASE,
 )
+_STRICT_WORD = compile_lazily(
+    r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?)\b", re.IGNORECASE
+)
+_DESCRIPTION = compile_lazily(r"\W*(?:`[^`\n]{1,80}`\s*:|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)")
+"""The start of a sentence that describes the program: an option with its meaning, or "Uses ..."."""
+
+_FILE = compile_lazily(r"[\w.-]{1,80}/(?:[\w.-]{1,80}/){0,12}([\w-]{1,80})\.\w{1,5}\b")
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
@@ -52,8 +60,24 @@ def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     inside = _BODY.search(given.text)
     body = inside[1] if inside is not None else given.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
-    for text in (*_select_relevant_rules(body, facts), *_find_commands(body)):
+    for text in _select_relevant_rules(body, facts):
         yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
+    for text in _find_commands(body):
+        note = _describe_last_failure(text, facts)
+        yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
+
+
+def _describe_last_failure(row: str, facts: LineageFacts) -> str:
+    """Return a note if the last run of a command failed, or ``""``. More arguments do not matter."""
+    parts = shell.parse_simple_commands(row.partition(" #")[0])
+    words = parts[0].words if parts else ()
+    for run in reversed(facts.runs[-MAX_RUNS:]):
+        run_parts = shell.parse_simple_commands(run.command)
+        if words and any(part.words[: len(words)] == words for part in run_parts):
+            if run.failed and run.status != INTERRUPTED_STATUS:
+                return f"its last run failed, :{run.place.number}"
+            return ""
+    return ""
 
 
 def _select_relevant_rules(body: str, facts: LineageFacts) -> list[str]:
@@ -64,13 +88,28 @@ def _select_relevant_rules(body: str, facts: LineageFacts) -> list[str]:
     for at, sentence in enumerate(sentences):
         telling = prose.significant_words(sentence)
         shared = telling & words
-        if len(sentence.split()) < MIN_RULE_WORDS or _RULE.search(sentence) is None:
+        if len(sentence.split()) < MIN_RULE_WORDS or not _is_rule(sentence):
+            continue
+        if _names_other_files(sentence, words):
             continue
         if len(shared) >= MIN_SHARED_WORDS or 2 * len(shared) >= max(1, len(telling)):
             end = at + 2 if sentence.endswith(":") else at + 1
             rules.append((-len(shared) / len(telling), at, " ".join(sentences[at:end])))
     chosen = sorted(rules)[:MAX_RULES]
     return [sentence for _, _, sentence in sorted(chosen, key=lambda rule: rule[1])]
+
+
+def _is_rule(sentence: str) -> bool:
+    """Check whether a sentence asks for something, and does not only describe the program."""
+    if _STRICT_WORD.search(sentence):
+        return True
+    return _RULE.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
+
+
+def _names_other_files(sentence: str, words: frozenset[str]) -> bool:
+    """Check whether a sentence names files, and none whose name is among the words of the work."""
+    names = [prose.significant_words(name) for name in _FILE.findall(sentence)]
+    return bool(names) and not any(name <= words for name in names)
 
 
 def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
@@ -85,6 +124,7 @@ def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
         texts.append(said.text[:left])
         left -= len(said.text)
     texts += [run.command[:MAX_RULE_CHARACTERS] for run in facts.runs[-MAX_RUNS:]]
+    texts += [change.path for change in facts.changes]
     return prose.significant_words("\n".join(texts))
 
 

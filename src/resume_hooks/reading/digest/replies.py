@@ -58,7 +58,25 @@ def find_answered_words(reply: str, answer: str) -> str:
     if options := _find_named_options(words, answer):
         return " / ".join(options)
     if words[0] in _ASSENT_WORDS or all(_LABEL.fullmatch(word) for word in words):
-        return prose.find_last_question(answer)
+        return _add_listed_items(prose.find_last_question(answer), answer)
+    return ""
+
+
+def _add_listed_items(question: str, answer: str) -> str:
+    """Return a question with the list that follows it if it ends in a colon, or ``""`` if there is no list."""
+    if not question.endswith(":"):
+        return question
+    items: list[str] = []
+    is_inside = False
+    for row in answer.split("\n"):
+        bare = prose.MARKUP.sub("", row).strip()
+        if bare.endswith(question):
+            items = []
+            is_inside = True
+        elif is_inside and bare and prose.MARKUP.match(row):
+            items.append(bare)
+    if items:
+        return f"{question} {' / '.join(items)}"
     return ""
 
 

@@ -117,7 +117,7 @@ _PREFERENCE = compile_lazily(
     | (?:\A|[,;]\s|\b(?:and|but|please|then)\s)(?:keep|retain|preserve)\s+\S+\s+\S
     | \b(?:should|must|_?needs?_?\s+to|ha(?:ve|s)\s+to|ought\s+to)\s+
       (?:(?:still|also|always|only|just|not|never|\w+ly)\s+)*
-      (?:be\s+(?!\w+ed\b|able|good|fine|ok|enough|easy|possible|no\s)|(?:use|follow|stay|remain|keep|go|match|return|
+      (?:be\s+(?:documented|tested|covered|reflected|validated|verified)\b|be\s+(?!\w+ed\b|able|good|fine|ok|enough|easy|possible|no\s)|(?:use|follow|stay|remain|keep|go|match|return|
       handle|live|contain|include|support|have)\b)
     | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+(?!to\b)\S+\s+\S+\s
     | \b(?:we|i)\s+(?:(?:\w+ly|only|still|just|do)\s+)*want\s+to\s+(?:be|use|keep|avoid|get\s+rid|have|support)\b
@@ -152,7 +152,9 @@ _ONE_TIME_REQUEST = compile_lazily(
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
-    | \bensure\s+(?:that\s+)?(?:we\s+have|there\s+(?:is|are)|(?:our|the)\s+\w+\s+(?:supports?|has))\b
+    | \b(?:ensure|make\s+(?:sure|certain))\s+(?:that\s+)?(?:we\s+have|there\s+(?:is|are)
+      |(?:our|the)\s+(?![^.]*\b(?:always|never|only)\b)[\w,./\s]{1,80}?\s(?:supports?|has|have))\b
+    | \b(?:we|i)\s+want\s+(?:an?|another)\s
     | \b(?:for|right)\s+now\b | \bthis\s+time\b | \A\W*don'?t\s+(?:worry|bother)\b
     | \A\W*(?:don'?t|do\s+not)\s+(?:run|do|start|continue|proceed|wait|answer)\W*\Z
     | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
