@@ -30,7 +30,12 @@ from resume_hooks.reading.digest.entries import (
     redact_digest,
 )
 from resume_hooks.reading.digest.facts import FileChange
-from resume_hooks.reading.digest.file_states import CONFLICTING, NOT_COMMITTED, derive_file_states
+from resume_hooks.reading.digest.file_states import (
+    CONFLICTING,
+    MAYBE_COMMITTED,
+    NOT_COMMITTED,
+    derive_file_states,
+)
 from resume_hooks.reading.digest.git_seen import collect_session_git, find_removed_folders
 from resume_hooks.reading.digest.next_steps import list_next_steps
 from resume_hooks.reading.digest.now import list_pending_work, list_present_state
@@ -71,7 +76,7 @@ The start of a larger session is also read.
 
 START_BYTES = 2_000_000  # the number of bytes at the start that are read
 
-OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING)
+OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING, MAYBE_COMMITTED)
 """Notes on a file that may have been committed after the note was made. Older versions write
 ``uncommitted``."""
 

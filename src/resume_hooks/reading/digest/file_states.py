@@ -16,6 +16,11 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.commits import NO_COMMITS, FinalCommits, count_commits_back
 from resume_hooks.reading.digest.facts import OMITTED_MIDDLE, RecordPlace, ShellRun
+from resume_hooks.reading.digest.foreign_commits import (
+    HEAD_MOVING_COMMANDS,
+    find_commits_above,
+    read_top_commits,
+)
 from resume_hooks.reading.digest.shell import SimpleCommand, list_git_words, select_operands
 from resume_hooks.reading.digest.stopped_merges import (
     StoppedMerge,
@@ -27,11 +32,12 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
 CONFLICTING = "in conflict"
+MAYBE_COMMITTED = "open, or in a commit that the session did not make"
 STASHED = "in a git stash"
 REVERTED = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED, STAGED})
-OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING}
+OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING, MAYBE_COMMITTED}
 """The states of a file whose changes may be included in the next commit."""
 
 _COMMIT_OUTPUT = compile_lazily(
@@ -164,6 +170,11 @@ class FileStates:
         """The merges that stopped with conflicts and did not end, by checkout. Their paths are
         those of entries."""
         self._states_before_merge: dict[str, FileState] = {}
+        self.foreign_commits: list[str] = []
+        """The commits that no git command of the session made, the latest last."""
+        self.foreign_commits_place: RecordPlace | None = None
+        self._top_commits: dict[str, str] = {}
+        """The top commit by checkout, until a command may move it."""
         self._home = home
         self._final_commits = standing
         self._branch_by_commit = standing.branches
@@ -206,6 +217,7 @@ class FileStates:
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
             self.listing_place = None
+        self._process_log(call)
         if verb == "add":
             self._process_add(call, arguments)
         elif verb == "commit" and not call.run.failed:
@@ -221,6 +233,34 @@ class FileStates:
         self._process_merge(call)
         if verb in {"commit", "status"} and not call.run.failed:
             self._process_deletions(call)
+
+    def _process_log(self, call: GitCall) -> None:
+        """Process the commits in a log. Files that were open before commits of others may be in these commits."""
+        checkout = self.find_checkout(call.folder)
+        if call.words[0] in HEAD_MOVING_COMMANDS:
+            self._top_commits.pop(checkout, None)
+        commits = read_top_commits(call.words, call.run)
+        if not commits:
+            return
+        former_top = self._top_commits.get(checkout, commits[0])
+        self._top_commits[checkout] = commits[0]
+        foreign_commits = find_commits_above(former_top, commits)
+        if not foreign_commits:
+            return
+        self.foreign_commits += reversed(foreign_commits)
+        self.foreign_commits_place = call.run.result_place
+        for path in self._paths_in_checkout_of(call.folder):
+            if self.states[path].label in UNCOMMITTED_STATES:
+                self.states[path] = FileState(MAYBE_COMMITTED)
+                self._staged_paths.discard(path)
+
+    def list_files_in_state(self, label: str) -> list[str]:
+        """Return the files in one of the states above that were not removed, the latest last."""
+        files: list[str] = []
+        for path, state in self.states.items():
+            if state.label == label and path not in self.removed_paths:
+                files.append(path)
+        return files
 
     def _process_merge(self, call: GitCall) -> None:
         """Process a command that may stop with conflicts, or end a merge that stopped."""
@@ -380,6 +420,8 @@ class FileStates:
             self._set_state_of_commits(commits[-1:], FileState("committed", commit))
             commits.pop()
         commits.append(commit)
+        if commit.name:
+            self._top_commits[checkout] = commit.name
         committed_paths = {
             path for path in self._staged_paths if self.find_checkout(path) == checkout
         }
@@ -433,6 +475,8 @@ class FileStates:
                     self.states[path] = FileState(NOT_COMMITTED)
             elif status.is_whole and is_open:
                 self.states[path] = self._infer_unlisted_state(path)
+            elif status.is_whole and self.states[path].label == MAYBE_COMMITTED:
+                self.states[path] = FileState("committed", RecordedCommit("", ""))
         if status.is_whole:
             self.listed_paths = status.staged | status.changed
             self.listing_place = call.run.result_place

@@ -22,6 +22,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
+    MAYBE_COMMITTED,
     NOT_COMMITTED,
     STAGED,
     FileState,
@@ -40,6 +41,7 @@ PULL_REQUEST_LABEL = "pull request of this branch"
 ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
+MAX_FOREIGN_COMMITS = 5  # the maximum number of commits of others that are named
 MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
 MAX_NAMES_CHARACTERS = 270  # the maximum characters of these names
 _DETACHED_BRANCH = "HEAD"  # the text that the client records if there is no branch
@@ -137,6 +139,7 @@ def _list_repository_state(
     elif last_push is not None and session_git.switch_order <= last_push.order:
         yield make_entry("the session pushed, and has committed nothing since", last_push, note)
     yield from _list_stopped_merges(states)
+    yield from _list_foreign_commits(states)
     yield from _list_session_uncommitted(facts, paths, session_git, states)
     if facts.has_unseen_agents:
         if any(change.is_reported for change in facts.changes):
@@ -162,6 +165,18 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
             if label in names_by_state:
                 parts.append(f"{words}: {_join_first_names(names_by_state[label])}")
         yield make_entry("; ".join(parts), merge.place, max_characters=MAX_ROW_CHARACTERS)
+
+
+def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
+    """Yield the latest commits that no command of the session made, with the files that they may include."""
+    if states.foreign_commits_place is None:
+        return
+    names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
+    text = f"commits that no git command of the session made: {names}"
+    paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED)]
+    if paths:
+        text = f"{text}; they may include {_join_first_names(paths)}"
+    yield make_entry(text, states.foreign_commits_place, max_characters=MAX_ROW_CHARACTERS)
 
 
 def _is_inside(home: str, folder: str) -> bool:
@@ -310,7 +325,12 @@ def _list_session_uncommitted(
             [path for path in own_paths if states.states[path].label == STAGED],
             states.untracked_paths,
         )
-    elif session_git.commit is not None and facts.changes:
+    elif (
+        session_git.commit is not None
+        and facts.changes
+        and not states.stopped_merges
+        and not states.list_files_in_state(MAYBE_COMMITTED)
+    ):
         yield make_entry("no change of the session's own is left to commit", session_git.commit)
     other_names: list[str] = []
     folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])

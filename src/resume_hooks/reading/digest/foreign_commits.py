@@ -1,0 +1,51 @@
+"""Commits between two logs that no git command of the session made: those of the user, or of another program.
+
+Invariant: a commit counts as foreign only if a log lists it above a commit that was at the top
+before, and no command of the session has moved the top of that checkout since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resume_hooks.reading.digest.facts import ShellRun
+from resume_hooks.reading.digest.shell import select_operands
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+_LOG_ROWS = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
+_LOG_TO_HEAD = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
+"""The operand of a log that begins at the top of the checkout: empty, ``HEAD`` or ``main..HEAD``."""
+
+_SELECTING_OPTION = compile_lazily(
+    r"--\Z|--(?:all|author|grep|reverse|merges|no-merges|first-parent|skip|branches|remotes|graph)\b|-[SGL]"
+)
+_SELECTING_FILTER = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
+
+HEAD_MOVING_COMMANDS = frozenset(
+    {
+        "am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "switch",
+    }
+)  # fmt: skip
+"""Git subcommands that may move the top of a checkout."""
+
+
+def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
+    """Return the commits that a one-line log lists from the top of its checkout on, or [] for any other command."""
+    if words[0] != "log" or "--oneline" not in words or run.failed:
+        return []
+    if run.command.count(" log") > 1 or _SELECTING_FILTER.search(run.command):
+        return []
+    if any(_SELECTING_OPTION.match(word) for word in words):
+        return []
+    for operand in select_operands(words[1:]):
+        if not operand.isdigit() and _LOG_TO_HEAD.fullmatch(operand) is None:
+            return []
+    return list(_LOG_ROWS.findall(run.output))
+
+
+def find_commits_above(top: str, commits: Sequence[str]) -> list[str]:
+    """Return the commits that a log lists above a former top, the latest first, or [] if it does not list that top."""
+    for index, commit in enumerate(commits):
+        if commit.startswith(top) or top.startswith(commit):
+            return list(commits[:index])
+    return []

@@ -1,0 +1,69 @@
+"""Commits that the user made between turns, as a later log shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CWD, ConfigHome
+from tests.reading.digest.talk import Talk, notes, texts
+
+ROW = "commits that no git command of the session made: 2222222, 3333333"
+MAYBE = "open, or in a commit that the session did not make"
+LATER = "3333333 third\n2222222 second\n1111111 first"
+
+
+def _rows(talk: Talk, home: ConfigHome) -> list[str]:
+    return [row for row in texts(talk.digest(home), "now") if row.startswith("commits that no")]
+
+
+def _edited() -> Talk:
+    talk = Talk().prompt("go").runs("git log --oneline -5", "1111111 first\n0000000 x", cwd=CWD)
+    return talk.edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").runs("git add a.py", "", cwd=CWD)
+
+
+def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHome) -> None:
+    """Files that were open before may be in them; a later edit is open."""
+    talk = _edited().prompt("go on").runs("git log --oneline main..HEAD | head", LATER, cwd=CWD)
+    assert _rows(talk, config_home) == [f"{ROW}; they may include a.py, b.py"]
+    assert notes(talk.digest(config_home), "changed") == {"a.py": MAYBE, "b.py": MAYBE}
+    talk.edits(f"{CWD}/b.py")
+    assert notes(talk.digest(config_home), "changed") == {"a.py": MAYBE, "b.py": "not committed"}
+    assert not any("staged" in row for row in texts(talk.digest(config_home), "now"))
+
+
+def test_a_status_says_what_the_users_commits_include(config_home: ConfigHome) -> None:
+    """A file that it does not list is committed, and one that it lists is open."""
+    talk = _edited().runs("git log --oneline", LATER, cwd=CWD)
+    talk.runs("git status --short", " M b.py\n", cwd=CWD)
+    assert _rows(talk, config_home) == [ROW]
+    assert notes(talk.digest(config_home), "changed") == {
+        "a.py": "committed", "b.py": "not committed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("between", "log"),
+    [
+        ("git pull", "git log --oneline"),
+        ("git commit -qm x", "git log --oneline"),
+        ("ls", "git log --oneline --all"),
+        ("ls", "git log --oneline main"),
+        ("ls", "git log --oneline -- a.py"),
+        ("ls", "git log --oneline | grep i"),
+    ],
+)
+def test_other_logs_show_no_commits_of_the_user(
+    config_home: ConfigHome, between: str, log: str
+) -> None:
+    """A command of the session moved the top, or the log does not begin there."""
+    talk = _edited().runs(between, "", cwd=CWD).runs(log, LATER, cwd=CWD)
+    assert _rows(talk, config_home) == []
+
+
+def test_the_sessions_own_commit_is_not_foreign(config_home: ConfigHome) -> None:
+    """The commits above it are."""
+    talk = _edited().runs("git commit -m y", "[main 2222222] second\n", cwd=CWD)
+    talk.runs("git log --oneline", LATER, cwd=CWD)
+    assert _rows(talk, config_home) == [
+        "commits that no git command of the session made: 3333333; they may include b.py"
+    ]
