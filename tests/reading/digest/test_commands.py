@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from resume_hooks.reading.digest.opening import format_whole_digest
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, texts
 
@@ -239,11 +240,16 @@ def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> N
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 
-def test_a_command_without_a_replacement_is_not_listed(config_home: ConfigHome) -> None:
-    """It checks nothing, and nothing worked instead; a check that never passed is listed."""
+def test_a_command_without_a_replacement_stands_alone(config_home: ConfigHome) -> None:
+    """Nothing worked instead, and the heading does not claim it."""
     talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
-    assert texts(talk.runs("ls").digest(config_home), "failures") == []
-    assert len(texts(talk.fails("make test").digest(config_home), "failures")) == 1
+    for number in range(4):
+        talk.prompt(f"next {number}").says("Done with that one.")
+    digest = talk.digest(config_home)
+    assert texts(digest, "failures") == [
+        '`gh pr checks 2 --json x` exit 1: Unknown JSON field: "x"'
+    ]
+    assert "commands that never worked, and what worked instead:" in format_whole_digest(digest)
 
 
 def test_a_check_that_worked_later_did_not_fail(config_home: ConfigHome) -> None:

@@ -431,8 +431,6 @@ def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, fold
 def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
     """Yield commands that never succeeded, each with the next successful command of the same program.
 
-    A command that checks nothing is listed only with its replacement.
-
     The latest come first, and each command is listed once.
     """
     known_keys = {command.key for command in commands if command.may_have_worked}
@@ -452,8 +450,6 @@ def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestE
         if _is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # an edit fixed it
         replacement = _find_replacement(failed, commands[index + 1 :])
-        if replacement is None and not _is_check(failed):
-            continue
         if replacement is None and _ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
