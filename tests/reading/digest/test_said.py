@@ -325,6 +325,20 @@ def test_what_is_still_to_do(config_home: ConfigHome) -> None:
     assert texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
 
 
+def test_a_todo_list_that_the_work_passed_says_so(config_home: ConfigHome) -> None:
+    """Checks passed and a commit followed, and nobody touched the list."""
+    rows = [{"content": "test it", "status": "in_progress"}]
+    talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
+    assert notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
+    talk.runs("make test")
+    checked = f"in_progress, list last changed before checks that passed, :{talk.at}"
+    assert notes(talk.fails("make lint").digest(config_home), "todos") == {"test it": checked}
+    talk.runs("git commit -am x", "[main 1234567] x\n")
+    assert notes(talk.digest(config_home), "todos") == {
+        "test it": f"{checked} and before the last commit"
+    }
+
+
 def test_tasks(config_home: ConfigHome) -> None:
     """Created, updated by number, done; a reference leads to where the task was written down."""
     talk = (

@@ -200,7 +200,9 @@ def _make_sections(
         "pending": list_pending_work(facts, session_id),
         "marks": work.list_marks(facts, touched_files, paths),
         "todos": chain(
-            statements.list_todos(facts, known_pull_requests, last_commit_order),
+            statements.list_todos(
+                facts, known_pull_requests, last_commit_order, work.find_last_passed_check(runs)
+            ),
             work.list_steps(facts, paths),
         ),
         "questions": statements.list_questions(facts),

@@ -415,11 +415,15 @@ _ALL_DONE_STATEMENT = compile_lazily(
 
 
 def list_todos(
-    facts: LineageFacts, pull_requests: PullRequests, last_commit_order: int
+    facts: LineageFacts,
+    pull_requests: PullRequests,
+    last_commit_order: int,
+    last_check: RecordPlace | None,
 ) -> Iterator[DigestEntry]:
     """Yield the open todos.
 
-    An older list has a note with the number of prompts since its last change. Todos that wait for a
+    An older list has a note with the number of prompts since its last change, and whether a commit or
+    ``last_check``, the last check that passed, followed that change. Todos that wait for a
     pull request that was merged or closed are left out, and so are todos in progress if a later
     answer says that everything is done. A list is ignored if it was abandoned some prompts ago and
     before the last commit, whose order is ``last_commit_order``.
@@ -441,16 +445,22 @@ def list_todos(
         facts, MAX_PROMPTS_AFTER_LIST
     ):
         return
+    later_events = []
+    if last_check is not None and last_check.order > list_order:
+        later_events.append(f"before checks that passed, :{last_check.number}")
+    if last_commit_order > list_order:
+        later_events.append("before the last commit")
     for text, status, place, updated_at in todos:
         is_over = status == "in_progress" and updated_at < done_order
         if is_over or pull_requests.has_wait_ended(text, place):
             continue
         later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
+        notes = [status]
         if later_prompts:
-            age = f", noted {format_count(later_prompts, 'prompt')} before the end"
-        else:
-            age = ""
-        yield make_entry(text, place, f"{status}{age}")
+            notes.append(f"noted {format_count(later_prompts, 'prompt')} before the end")
+        if later_events:
+            notes.append(f"list last changed {' and '.join(later_events)}")
+        yield make_entry(text, place, ", ".join(filter(None, notes)))
 
 
 def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:

@@ -338,6 +338,14 @@ def _is_check_part(part: SimpleCommand) -> bool:
     return bool(program and not program.startswith(_REMOTE_PROGRAMS) and has_check_word(part.words))
 
 
+def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
+    """Return the result of the last command that checks something and that may have succeeded."""
+    for command in reversed(commands):
+        if command.may_have_worked and _is_check(command):
+            return command.run.result_place
+    return None
+
+
 def _is_push(command: ShellCommand) -> bool:
     """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
