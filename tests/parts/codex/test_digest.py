@@ -144,7 +144,7 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("write_stdin")]
     assert len(polls) == 1
-    assert "[the latest of 9 such calls]" in polls[0]
+    assert "[the latest of several such calls]" in polls[0]
     assert polls[0].startswith("write_stdin: gh run watch 1\n")
     assert polls[0].endswith("job 8 failed")
 

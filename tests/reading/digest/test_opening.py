@@ -534,7 +534,7 @@ def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
     talk.calls("Read", {"file_path": path}, "new").calls("TaskList", {}, "#1 [pending] x")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     found = [message.text for message in collect_latest_calls(session, digest, 8_000)]
-    tests = "Bash: make test | tail -5\n[the latest of 2 such calls]\ngot:\nall passed"
+    tests = "Bash: make test | tail -5\n[the latest of several such calls]\ngot:\nall passed"
     assert found == [tests, f"Read: {path}\ngot:\nnew"]
 
 
@@ -797,3 +797,26 @@ def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHom
     assert shown.count("Grep: ") <= 4
     assert shown.count("29 passed\n") > 20
     assert shown.count("20 passed\n") < 20
+
+
+def test_a_file_that_was_written_anew_is_not_shown_as_it_was(config_home: ConfigHome) -> None:
+    """Neither the script that wrote a stub, nor what a command read of it."""
+    stub = "python - <<'PY'\nfrom pathlib import Path\n(Path('docs/a.md')).write_text('stub')\nPY"
+    talk = Talk().prompt("go").runs(stub, "OK").runs("sed -n '1,9p' docs/a.md", "stub")
+    talk.runs("sed -n '1,9p' docs/b.md", "other")
+    talk.calls("Write", {"file_path": "/home/user/proj/docs/a.md", "content": "all of it"})
+    talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt("on")
+    shown = _latest_texts(talk, config_home)
+    assert not any("stub" in text for text in shown)
+    assert any("other" in text for text in shown)
+
+
+def test_an_exit_status_that_was_not_recorded_is_said_once(config_home: ConfigHome) -> None:
+    """In the heading, if several commands of a section have none."""
+    rows = [DigestEntry(f"make {name}", "", "2 runs, exit status not recorded") for name in "ab"]
+    rows.append(DigestEntry("make c"))
+    text = format_opening(Digest({"commands": tuple(rows)}), 4_000).text
+    assert "commands to run again, * = exit status not recorded:\n  - make a (2 runs, *)" in text
+    assert text.count("not recorded") == 1
+    text = format_opening(Digest({"commands": tuple(rows[1:])}), 4_000).text
+    assert "commands to run again:\n  - make b (2 runs, exit status not recorded)" in text

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
+from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions.session_files import SessionFile
@@ -369,6 +370,8 @@ class _LaterCalls:
             return (is_latest or self._is_committed) and _changes_more_than_imports(inputs)
         if tool in records.READING_TOOLS and path in self._edit_counts:
             return False
+        if tool == "Bash" and self._is_outdated(string(inputs, "command")):
+            return False
         key = tool, _repetition_key(tool, inputs)
         self._is_repeated = False
         if not key[1]:
@@ -378,6 +381,19 @@ class _LaterCalls:
         if tool == records.POLL_TOOL:
             return not is_repeated
         return not is_repeated or answer.is_error or _FAILURE_WORD.search(answer.text) is not None
+
+    def _is_outdated(self, command: str) -> bool:
+        """Check whether a command only reads or writes files that later calls wrote anew."""
+        parts = shell.parse_simple_commands(command)
+        paths = [path for path, _ in shell.find_changed_paths(parts)]
+        paths += find_files_written_by_scripts(command)
+        if not paths:
+            for words, _ in parts:
+                if words and words[0] not in _FILE_READERS:
+                    return False
+                operands = shell.select_operands(words[1:])
+                paths += [word for word in operands if _FILE_NAME.search(word)]
+        return bool(paths) and all(_is_among(path, self._whole_files) for path in paths)
 
     def latest_call_key(self, block: Record) -> _CallKey:
         """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
@@ -391,12 +407,28 @@ class _LaterCalls:
         return self._call_counts[key]
 
 
+_FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
+_FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
+
+
+def _is_among(path: str, other_paths: Iterable[str]) -> bool:
+    """Check whether a path is one of some paths. Each of them may be relative."""
+    tail = f"/{path.removeprefix('./')}"
+    return any(
+        f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
+        for other_path in other_paths
+    )
+
+
 def _add_count_note(candidate: _CandidateCall, count: int) -> _CandidateCall:
-    """Return a call with a note on how many equal calls it is the latest of."""
+    """Return a call with a note if it is the latest of several equal calls.
+
+    The note has no number, because only the end of the file is searched.
+    """
     if count < 2:
         return candidate
     head, separator, body = candidate.message.text.partition("\n")
-    text = f"{head}\n[the latest of {count} such calls]{separator}{body}"
+    text = f"{head}\n[the latest of several such calls]{separator}{body}"
     return candidate._replace(message=candidate.message._replace(text=text))
 
 

@@ -34,6 +34,7 @@ from resume_hooks.reading.digest.sections import (
     COMMANDS,
     CONSTRAINTS,
     SECTIONS,
+    UNKNOWN_STATUS,
     Section,
     SectionGroup,
 )
@@ -59,6 +60,9 @@ LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRA
 )
 CALLS_FRACTION = 0.45  # the maximum fraction of the space for the latest calls
 RESERVED_FRACTION = 0.1  # the fraction of the space that is always reserved for the latest calls
+UNKNOWN_STATUS_MARK = "*"
+"""The note on a command of unknown exit status if several in a section have one. The heading explains it."""
+
 TALK_HEADING_CHARACTERS = 90  # the characters of the longest heading of the talk
 MIN_CALLS_CHARACTERS = 400  # if fewer characters are available, no call is shown or shortened
 CollectCalls = Callable[[int], Sequence[TalkMessage]]
@@ -558,7 +562,14 @@ def _format_section(
     entries = digest.section_entries(section.name)
     entry_count = len(entries) + digest.omitted.get(section.name, 0)
     is_open = section.group is SectionGroup.OPEN
-    remaining = max_characters - len(section.heading) - 12
+    heading = section.heading
+    if not is_open and sum(UNKNOWN_STATUS in entry.note for entry in entries) > 1:
+        heading = f"{heading}, {UNKNOWN_STATUS_MARK} = {UNKNOWN_STATUS}"
+        entries = tuple(
+            entry._replace(note=entry.note.replace(UNKNOWN_STATUS, UNKNOWN_STATUS_MARK))
+            for entry in entries
+        )
+    remaining = max_characters - len(heading) - 12
     if is_open:  # the last row may be the number of omitted entries
         remaining -= len(OPEN_HEADING) + len(BULLET) + 12
     prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
@@ -580,7 +591,7 @@ def _format_section(
             rows.append(f"{prefix}({entry_count - len(rows):,} more)")
         return rows
     suffix = f" ({len(rows)} of {entry_count:,})" if entry_count > len(rows) else ""
-    return [f"{section.heading}{suffix}:", *rows]
+    return [f"{heading}{suffix}:", *rows]
 
 
 def _format_entry(section: Section, entry: DigestEntry, names: _SessionNames) -> str:

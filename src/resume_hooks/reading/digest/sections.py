@@ -120,4 +120,7 @@ SECTIONS = (
 )  # fmt: skip
 """Every section, in the order of an opening."""
 
+UNKNOWN_STATUS = "exit status not recorded"
+"""The note on a command whose exit status nothing recorded."""
+
 SECTION_NAMES = tuple(section.name for section in SECTIONS)

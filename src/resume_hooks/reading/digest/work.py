@@ -32,6 +32,7 @@ from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
+from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
@@ -422,7 +423,7 @@ def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, fold
     if good_run.run.is_background:
         notes.append("in the background")
     if not good_run.has_worked:
-        notes.append("exit status not recorded")
+        notes.append(UNKNOWN_STATUS)
     last_run = runs[-1]
     label = "its last run"
     if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
@@ -673,7 +674,7 @@ def _describe_failure(command: ShellCommand) -> str:
         return ""
     if not command.run.failed:
         if command.complaint:
-            status = "exit 0" if command.run.status == 0 else "exit status not recorded"
+            status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS
             return f"{status}, but: {cut_line(command.complaint, MAX_LINE_CHARACTERS)}"
         return ""
     rows = [
