@@ -14,7 +14,7 @@ import os
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
-# the maximum number of stored rules, and the maximum characters of a rule
+# the maximum number of stored rules, and the maximum number of characters in a rule
 MAX_RULES, MAX_RULE_CHARACTERS = 20, 40
 RULES_FILE = "data-rules.json"
 

@@ -253,7 +253,7 @@ def _note_on_snapshots(move: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-)  # the maximum characters of a call and of its result; a reference leads to the full text
+)  # the maximum number of characters in a call and of its result; a reference leads to the full text
 
 
 class SpokenText(NamedTuple):

@@ -41,7 +41,8 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
-# the maximum characters of a next step; a longer text belongs in a file that the step names
+# the maximum number of characters in a next step; a longer text belongs in a file that the step
+# names
 MAX_STEP_CHARACTERS = 20_000
 TITLE_LINE = 1
 """The line number of a child's title. It is before the opening and in the first 64 KB, which

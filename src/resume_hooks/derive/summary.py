@@ -74,7 +74,7 @@ MAX_PARTS = 3
 # a text up to this many times the size of a part stays one part, because a second call costs more
 # than the shortened outputs are worth
 MAX_ONE_PART_RATIO = 1.25
-# the maximum characters of a message, and of a tool's output
+# the maximum number of characters in a message, and of a tool's output
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
 MATERIAL_HEADING = (
@@ -191,10 +191,11 @@ def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
     )
 
 
-MAX_LINE_CHARACTERS = 400  # the maximum characters of a line from a model
+MAX_LINE_CHARACTERS = 400  # the maximum number of characters in a line from a model
 MAX_POINTS = 12  # the maximum number of points in a section
 MAX_RECORDS = 4  # the maximum number of references for a point
-MAX_SUMMARY_CHARACTERS = 8_000  # the maximum characters of a summary in a child: about 2,000 tokens
+# the maximum number of characters in a summary in a child: about 2,000 tokens
+MAX_SUMMARY_CHARACTERS = 8_000
 
 SUMMARY_TASK = """\
 Write the summary of a working session of a coding assistant for the assistant that goes on with the work in a fresh \
@@ -404,7 +405,7 @@ def _task_text(place: str, wish: str) -> str:
     )
 
 
-MAX_WISH_CHARACTERS = 4_000  # the maximum characters of the user's request for a summary
+MAX_WISH_CHARACTERS = 4_000  # the maximum number of characters in the user's request for a summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,13 +44,13 @@ after them."""
 Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
 BUNDLE_VERSION = 2  # the format version that is written and read
-BUNDLE_OPENING = (
-    b'{"%s":' % BUNDLE_KEY.encode()
-)  # every bundle starts with this prefix, and no other file does
+# every bundle starts with this prefix, and no other file does
+BUNDLE_OPENING = b'{"%s":' % BUNDLE_KEY.encode()
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
-MAX_FILE_BYTES = 32 * 1024 * 1024  # the maximum bytes of an accompanying file in the bundle
+# the maximum number of bytes in an accompanying file in the bundle
+MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000  # the maximum number of accompanying files in the bundle
 MAX_SESSIONS = 1_000  # the maximum number of sessions in one bundle
 _MEDIA_MARK = b'"type":"base64"'  # marks a block of binary data

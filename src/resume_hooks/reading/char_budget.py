@@ -15,18 +15,18 @@ from resume_hooks.system.text import format_count
 # the prefix of every line of foreign text, so an unindented line always comes from this program
 INDENT = "  "
 MESSAGE_WEIGHT = 4  # how many times more space a message gets than a tool's output
-# the minimum characters of a shortened text with its notice; a shorter text is useless
+# the minimum number of characters in a shortened text with its notice; a shorter text is useless
 MIN_CHARACTERS = 160
 GAP_CHARACTERS = 160  # the characters reserved for the line that stands for a gap
 # the end of a tool's output gets one third of the output's space, because errors are at the end
 TAIL_DIVISOR = 3
-# the maximum characters of a record that ``read`` prints without an option
+# the maximum number of characters in a record that ``read`` prints without an option
 MAX_WHOLE_CHARACTERS = 20_000
 # the end of a shortened line, first without and then with the option that prints everything
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
 HINT_CHARACTERS = 3 * len(
     CUT_HINT
-)  # the minimum characters for the hint, so that the marker before it stays whole
+)  # the minimum number of characters for the hint, so that the marker before it stays whole
 # the characters by which a gap's line may exceed the widest one so far, because turn numbers grow
 GAP_TOLERANCE = 20
 

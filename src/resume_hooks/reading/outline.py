@@ -37,7 +37,7 @@ from resume_hooks.transcripts.tokens import tokens_after_trim
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 from resume_hooks.transcripts.turns import opens_turn
 
-MAX_FIRST_WORDS_CHARACTERS = 200  # the maximum characters of a prompt in an outline
+MAX_FIRST_WORDS_CHARACTERS = 200  # the maximum number of characters in a prompt in an outline
 # the number of characters of a prompt that are searched for its first words
 MAX_PROMPT_CHARACTERS = 4_000
 # the states of a turn: sent on resume; before a compaction; abandoned

@@ -55,9 +55,9 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-TARGET_CHARACTERS = 200  # the maximum characters of a call's subject
-# the maximum characters of further input that is omitted without a notice, such as a command's
-# description
+TARGET_CHARACTERS = 200  # the maximum number of characters in a call's subject
+# the maximum number of characters in further input that is omitted without a notice, such as a
+# command's description
 SLIGHT_CHARACTERS = 60
 # the kinds of records that occur only in plain exports
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})

@@ -28,7 +28,7 @@ from resume_hooks.transcripts.records import (
 )
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""The maximum bytes of an accompanying file that are searched."""
+"""The maximum number of bytes in an accompanying file that are searched."""
 
 _COMMAND = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
 """A call whose command may print a secret, as it appears in a line."""
@@ -38,11 +38,11 @@ _ANSWER = b'"tool_use_id"'
 _RESULT = compile_lazily(_ANSWER)
 
 _MAX_COMMAND_CHARACTERS = 200
-"""The maximum characters of a command. A longer command is a script, whose output is more than one
+"""The maximum number of characters in a command. A longer command is a script, whose output is more than one
 value."""
 
 _MAX_OUTPUT_CHARACTERS = 2_000
-"""The maximum characters of an output that are searched."""
+"""The maximum number of characters in an output that are searched."""
 
 _MAX_COMMANDS = 200
 """The maximum number of commands that wait for their outputs at the same time."""

@@ -193,7 +193,7 @@ COMMON_RECORDS = 500  # a word that occurs in this many records is too common to
 MAX_COMPARED_RECORDS = 500
 # up to this number of characters, the length of a record does not affect its score
 USUAL_CHARACTERS = 500
-# the maximum number of claims in a mark, and the maximum characters of each claim
+# the maximum number of claims in a mark, and the maximum number of characters in each claim
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REF = r"[\w/-]*:\d+"

@@ -50,10 +50,9 @@ longest side.
 The API refuses larger images (its guide to vision).
 """
 MAX_IMAGE_SIDE_PIXELS = 8_000
-MAX_DOCUMENT_CHARACTERS = (
-    32 * 1024 * 1024
-)  # the maximum characters of a document: the largest request of the API
-MAX_NOTE_WORD_CHARACTERS = 200  # the maximum characters of a foreign word in a note
+# the maximum number of characters in a document: the largest request of the API
+MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
+MAX_NOTE_WORD_CHARACTERS = 200  # the maximum number of characters in a foreign word in a note
 # the pattern that the API requires for ids and names of tools
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_READ_CHARACTERS = 20_000  # the maximum characters of a report that are read
+MAX_READ_CHARACTERS = 20_000  # the maximum number of characters in a report that are read
 # the number of characters at the start of a report that show what kind of report it is
 BEGINNING_CHARACTERS = 400
 MAX_FILES = 40  # the maximum number of files from one report

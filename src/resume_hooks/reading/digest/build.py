@@ -63,13 +63,14 @@ from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
 from resume_hooks.transcripts.transcript import pause_garbage_collection
 
-# the maximum bytes of ancestors that are read in addition to the session
+# the maximum number of bytes in ancestors that are read in addition to the session
 MAX_ANCESTOR_BYTES = 100_000_000
-# the maximum bytes of sub-agents that are read; the sub-agents that ended last are read first
+# the maximum number of bytes in sub-agents that are read; the sub-agents that ended last are read
+# first
 MAX_SUBAGENT_BYTES = 20_000_000
 
 MAX_READ_BYTES = 200_000_000
-"""The maximum bytes at the end of a session that are read, which takes a little more than a second.
+"""The maximum number of bytes at the end of a session that are read, which takes a little more than a second.
 
 The start of a larger session is also read.
 """

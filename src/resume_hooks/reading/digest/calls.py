@@ -27,10 +27,10 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, string
 
-# the maximum characters of a result; the middle of a longer result is cut out
+# the maximum number of characters in a result; the middle of a longer result is cut out
 MAX_RESULT_CHARACTERS = 1_500
-MAX_OUTPUT_CHARACTERS = 700  # the maximum characters of a successful command's output
-# the maximum characters of the output of an older check that passed
+MAX_OUTPUT_CHARACTERS = 700  # the maximum number of characters in a successful command's output
+# the maximum number of characters in the output of an older check that passed
 MAX_PASSED_CHECK_CHARACTERS = 160
 # an end of this many times its shown length is redacted, because a secret in it is shorter than
 # that
@@ -40,12 +40,13 @@ REDACTED_MULTIPLE = 4
 COLLECTED_MULTIPLE = 2
 # the fraction of the available space for the latest edits, which come before the latest other calls
 EDITS_FRACTION = 0.35
-# the maximum characters of a file that was read before the last request and is not related to that
-# request
+# the maximum number of characters in a file that was read before the last request and is not
+# related to that request
 MAX_OLD_RESULT_CHARACTERS = 300
-# the maximum characters of the parts of a diff that are related to the last request
+# the maximum number of characters in the parts of a diff that are related to the last request
 MAX_HUNKS_CHARACTERS = 4_000
-MAX_DIFF_CHARACTERS = 40_000  # the maximum characters of a diff that are searched for these parts
+# the maximum number of characters in a diff that are searched for these parts
+MAX_DIFF_CHARACTERS = 40_000
 MIN_REQUEST_WORDS = 3  # if the request has fewer words, the words of the last answer also count
 # the maximum number of searches that count as latest calls, and of passed checks that are shown
 # with their logs
@@ -53,12 +54,13 @@ MAX_LATEST_CALLS = 2
 # the fraction of the available space for earlier calls that are related to the last request
 RELATED_FRACTION = 0.35
 MAX_RARE_FRACTION = 0.25  # a word that occurs in a larger fraction of the calls is not significant
-# the maximum characters of the last request that are searched for words
+# the maximum number of characters in the last request that are searched for words
 MAX_REQUEST_CHARACTERS = 2_000
 MAX_CHANGES_PER_FILE = 2  # the maximum number of changes shown for each file; the latest are shown
-# the maximum characters of a tool's name, and of a call's input
+# the maximum number of characters in a tool's name, and of a call's input
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-MAX_SEARCHED_BYTES = 24_000_000  # the maximum bytes at the end of a file that are searched
+# the maximum number of bytes at the end of a file that are searched
+MAX_SEARCHED_BYTES = 24_000_000
 _MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
 _COMMIT_COMMAND = compile_lazily(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORT_LINE = compile_lazily(
@@ -72,7 +74,7 @@ _FAILURE_WORD = compile_lazily(
 
 _HUNK_HEADER = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# the maximum characters of the first row of an omitted part of a diff
+# the maximum number of characters in the first row of an omitted part of a diff
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _PROGRESS_ROWS = compile_lazily(

@@ -40,7 +40,8 @@ from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import REJECTION_BEGINNING, Record, copied_from, string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-MIN_PRESCAN_BYTES = 3_000  # the minimum bytes of a line for which a prescan is faster than parsing
+# the minimum number of bytes in a line for which a prescan is faster than parsing
+MIN_PRESCAN_BYTES = 3_000
 # the number of bytes at the start of a line that contain its envelope and the message's own keys
 MAX_ENVELOPE_BYTES = 2_000
 RELEVANT_ATTACHMENTS = frozenset(
@@ -144,7 +145,7 @@ def _make_prescan(
     )
 
 
-MAX_ANSWER_CHARACTERS = 8_000  # the maximum characters of a user's answers to questions
+MAX_ANSWER_CHARACTERS = 8_000  # the maximum number of characters in a user's answers to questions
 
 _WRITERS = records.WRITING_TOOLS | {"Update"}
 _FOLDER_INPUT = "workdir"  # the name of an agent's own input for a command's folder
@@ -168,7 +169,8 @@ _EMPTY_READ_PREFIX = "<system-reminder>Warning: the file exists but"
 
 _RECAP_SUBTYPE = "away_summary"
 _MAX_RECORDS_BEFORE_TEXT = 2  # the maximum number of records between a command and its loaded text
-_MIN_RULES_CHARACTERS = 400  # the minimum characters of a loaded text that counts as rules
+# the minimum number of characters in a loaded text that counts as rules
+_MIN_RULES_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The start of the result of a call that starts a background sub-agent."""
 

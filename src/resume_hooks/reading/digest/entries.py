@@ -28,7 +28,7 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_KIND
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
 
-MAX_NOTE_CHARACTERS = 200  # the maximum characters of a note on an entry
+MAX_NOTE_CHARACTERS = 200  # the maximum number of characters in a note on an entry
 DIGEST_VERSION = 2
 WORK_CONTINUED = "work on the last request went on after these last words"
 """The line in the section ``now`` that marks that the last words do not answer the last request
@@ -41,10 +41,10 @@ TURN_CUT_SHORT = "the turn before the last request was under way after these las
 # answer
 FORMER_VERSION = 1
 MAX_SEARCHED_LINES = 8  # the maximum number of a child's lines that are searched for its digest
-MAX_LINE_BYTES = 1_000_000  # the maximum bytes of the line with the digest
-# the maximum characters of an entry's text, larger than any that we write
+MAX_LINE_BYTES = 1_000_000  # the maximum number of bytes in the line with the digest
+# the maximum number of characters in an entry's text, larger than any that we write
 MAX_TEXT_CHARACTERS = 2_000
-# the maximum characters of a message in the talk, larger than any that we write
+# the maximum number of characters in a message in the talk, larger than any that we write
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_COUNT = 10**12  # the largest valid count
 _REFERENCE = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")

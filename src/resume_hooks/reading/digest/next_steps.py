@@ -15,11 +15,11 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_ROW_CHARACTERS = 420  # the maximum characters of a row
-# the maximum characters at the end of an answer that are searched for next steps
+MAX_ROW_CHARACTERS = 420  # the maximum number of characters in a row
+# the maximum number of characters at the end of an answer that are searched for next steps
 MAX_READ_CHARACTERS = 6_000
 MAX_STEPS = 3  # the maximum number of steps that are quoted from one answer
-MAX_HEAD_CHARACTERS = 80  # the maximum characters of a line that introduces steps
+MAX_HEAD_CHARACTERS = 80  # the maximum number of characters in a line that introduces steps
 MAX_EARLIER_ANSWERS = 3  # the number of answers before the last one that are searched for steps
 # the number of latest prompts that are searched for work that the user put off
 MAX_SEARCHED_PROMPTS = 12
@@ -69,7 +69,7 @@ _SETTLES = compile_lazily(
 )
 """The first words of a short request that only commits or publishes what was done."""
 
-MAX_SETTLING_CHARACTERS = 60  # the maximum characters of such a request
+MAX_SETTLING_CHARACTERS = 60  # the maximum number of characters in such a request
 
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:

@@ -43,11 +43,12 @@ STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 MAX_FOREIGN_COMMITS = 5  # the maximum number of commits of others that are named
 MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
-MAX_NAMES_CHARACTERS = 270  # the maximum characters of these names
+MAX_NAMES_CHARACTERS = 270  # the maximum number of characters in these names
 _DETACHED_BRANCH = "HEAD"  # the text that the client records if there is no branch
 MAX_RUNNING_TASKS = 3  # the maximum number of running sub-agents and commands that are named
 MAX_PLAN_CHARACTERS = 4_000  # the number of characters of a plan that are searched for its title
-MAX_ROW_CHARACTERS = 460  # the maximum characters of an unanswered call, or of a line of files
+# the maximum number of characters in an unanswered call, or of a line of files
+MAX_ROW_CHARACTERS = 460
 MAX_DOCUMENTS = 2  # the maximum number of named documents that should be read first
 _STATE_DOCUMENT = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"

@@ -49,7 +49,7 @@ DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-MIN_UNLIMITED_CHARACTERS = 1 << 40  # the minimum characters of the whole text
+MIN_UNLIMITED_CHARACTERS = 1 << 40  # the minimum number of characters in the whole text
 LISTS_FRACTION = 0.4  # the fraction of the space for the sections if the talk needs the rest
 # the maximum fractions of the available space for each of these parts
 LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (

@@ -17,10 +17,10 @@ from resume_hooks.reading.digest.statements import HEADING
 from resume_hooks.reading.digest.work import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_READ_CHARACTERS = 40_000  # the maximum characters of the instructions that are read
+MAX_READ_CHARACTERS = 40_000  # the maximum number of characters in the instructions that are read
 MAX_RULES, MAX_COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
-MAX_RULE_CHARACTERS = 400  # the maximum characters of a rule
-MAX_TALK_CHARACTERS = 20_000  # the maximum characters of the talk whose words count
+MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
+MAX_TALK_CHARACTERS = 20_000  # the maximum number of characters in the talk whose words count
 MAX_RUNS = 200  # the maximum number of commands whose words count
 MIN_SHARED_WORDS = 2  # the number of words shared with the work that are enough
 MIN_RULE_WORDS = 4  # the minimum number of words in a rule

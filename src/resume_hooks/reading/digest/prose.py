@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.client_insertions import replace_insertions
 
-# the maximum characters of a sentence; a longer sentence is shortened
+# the maximum number of characters in a sentence; a longer sentence is shortened
 MAX_SENTENCE_CHARACTERS = 320
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
@@ -52,9 +52,9 @@ _WORDLESS_ROW = compile_lazily(r"[\s|:-]*")  # the line under a table's head, an
 
 # the maximum number of sentences of a prompt that are considered for a title
 _MAX_TITLE_SENTENCES = 5
-# the maximum characters of a prompt that are considered for a title
+# the maximum number of characters in a prompt that are considered for a title
 _MAX_TITLE_SOURCE_CHARACTERS = 4_000
-# the minimum bytes of a title, because "hello" and "go on" do not describe the work
+# the minimum number of bytes in a title, because "hello" and "go on" do not describe the work
 _MIN_TITLE_BYTES = 5
 
 _BARE_COMMAND = compile_lazily(r"\s*/\S+\s*")

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from resume_hooks.reading.digest import prose
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_REPLY_CHARACTERS = 48  # the maximum characters of a short reply
+MAX_REPLY_CHARACTERS = 48  # the maximum number of characters in a short reply
 MAX_REPLY_WORDS = 7  # the maximum number of words of a short reply
-MAX_QUOTED_CHARACTERS = 200  # the maximum characters of the words that a reply refers to
+MAX_QUOTED_CHARACTERS = 200  # the maximum number of characters in the words that a reply refers to
 ANSWERED_MARK = "[in answer to: "
 """The start of the row that quotes the words that a reply refers to."""
 

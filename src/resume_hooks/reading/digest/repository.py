@@ -26,7 +26,7 @@ MAX_GIT_SECONDS = 0.3  # the seconds that git gets, from the start of the query
 NO_QUERY = "not asked"
 NO_ANSWER = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
-MAX_BRANCH_CHARACTERS = 80  # the maximum characters of a branch's name
+MAX_BRANCH_CHARACTERS = 80  # the maximum number of characters in a branch's name
 # the number of bytes at the end of a branch's log that are searched for the branch's earlier tips
 MAX_REFLOG_BYTES = 1 << 20
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# the maximum characters of a command that are parsed, not counting its here-documents
+# the maximum number of characters in a command that are parsed, not counting its here-documents
 MAX_COMMAND_CHARACTERS = 2_000
 # the number of commands whose results are cached, because a session often repeats a command
 MAX_CACHED_COMMANDS = 4_096

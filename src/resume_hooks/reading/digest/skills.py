@@ -20,7 +20,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # the maximum number of skills that are quoted, and of rules for each skill
 MAX_SKILLS, MAX_RULES = 2, 24
 MAX_SKILL_TURNS = 3  # the number of prompts for which the rules of a loaded skill are quoted
-# the maximum characters of a skill's text that are read, and the maximum characters of a rule
+# the maximum number of characters in a skill's text that are read, and the maximum number of
+# characters in a rule
 MAX_SKILL_CHARACTERS, MAX_RULE_CHARACTERS = 12_000, 400
 MIN_RULE_WORDS = 4  # the minimum number of words in a rule
 MIN_SIGNIFICANT_WORDS = 2  # the minimum number of significant words in a rule
@@ -45,7 +46,8 @@ _RULE = compile_lazily(
 ACTIVE_SKILL_NOTE = "at work: its steps"
 STEP_REACHED_NOTE = "at work: it reached the first of these steps"
 MAX_STEPS = 12  # the maximum number of a skill's steps that are listed
-MAX_STEPS_CHARACTERS = 40_000  # the maximum characters of a skill that are searched for its steps
+# the maximum number of characters in a skill that are searched for its steps
+MAX_STEPS_CHARACTERS = 40_000
 _STEP_HEADING = compile_lazily(
     r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
     r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",

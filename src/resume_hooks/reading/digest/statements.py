@@ -86,15 +86,15 @@ person."""
 
 
 MAX_SEARCHED_CHARACTERS = 25_000
-"""The maximum characters of the user's messages that are searched for demands, the latest first."""
+"""The maximum number of characters in the user's messages that are searched for demands, the latest first."""
 
-MAX_CHOICE_CHARACTERS = 160  # the maximum characters of an answer that counts as a choice
-MAX_ANSWER_CHARACTERS = 400  # the maximum characters of a question with the user's choice
+MAX_CHOICE_CHARACTERS = 160  # the maximum number of characters in an answer that counts as a choice
+MAX_ANSWER_CHARACTERS = 400  # the maximum number of characters in a question with the user's choice
 # a demand with fewer words is quoted with the sentence before it, which names its subject
 MIN_DEMAND_WORDS = 8
-MAX_SUBJECT_CHARACTERS = 120  # the maximum characters of a refused call's subject
+MAX_SUBJECT_CHARACTERS = 120  # the maximum number of characters in a refused call's subject
 
-# the maximum characters of a client's summary that are searched for the user's messages
+# the maximum number of characters in a client's summary that are searched for the user's messages
 MAX_SUMMARY_CHARACTERS = 60_000
 # the number of characters at the start of a message by which a quote of it in a summary is
 # recognized
@@ -106,7 +106,7 @@ _USER_MESSAGES_SECTION = compile_lazily(
 )
 _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
-# the maximum characters of the last request that are searched for words
+# the maximum number of characters in the last request that are searched for words
 MAX_REQUEST_CHARACTERS = 2_000
 _PREFERENCE = compile_lazily(
     r"""\bprefer(?:s|red|ence)?\b | \b(?:cap|limit|budget|deadline)\b.*\d | \bwithout\s+(?:my\s+)?explicit\b
@@ -192,7 +192,8 @@ _REVIEW_ROW = compile_lazily(
 )
 """The start of a row in a review: its severity, or the location in a file."""
 MIN_REVIEW_ROWS = 3  # a prompt with this many such rows is a pasted review
-# the maximum characters of a paragraph before or after a pasted review that may be the user's own
+# the maximum number of characters in a paragraph before or after a pasted review that may be the
+# user's own
 MAX_SURROUNDING_CHARACTERS = 200
 MIN_MARKUP_LINES = 5  # a prompt with this many lines of markup is a document
 

@@ -26,22 +26,25 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
 
 MAX_STORED_CHARACTERS = 120_000
-"""The maximum characters of talk that a child stores for its own children: about 30,000 tokens,
+"""The maximum number of characters in talk that a child stores for its own children: about 30,000 tokens,
 which is all talk in 99 of 100 sessions."""
 
 MAX_TYPED_CHARACTERS = 4_000  # a prompt with more characters does not count as typed by hand
 MAX_TEMPLATE_CHARACTERS = 300  # characters of a command's template that identify the command
-OPEN_TEMPLATE = 8_000  # the maximum characters of the template of a request without an answer
+# the maximum number of characters in the template of a request without an answer
+OPEN_TEMPLATE = 8_000
 # the number of characters that are shown at the start and at the end of a paste
 PASTE_ENDS_CHARACTERS = (900, 500)
-MAX_MESSAGE_CHARACTERS = 12_000  # the maximum characters of one message
-# the maximum characters of the assistant's words between two calls
+MAX_MESSAGE_CHARACTERS = 12_000  # the maximum number of characters in one message
+# the maximum number of characters in the assistant's words between two calls
 MAX_NARRATION_CHARACTERS = 1_500
-# the minimum characters of such words; shorter ones are useless for continuing: "All tests pass."
+# the minimum number of characters in such words; shorter ones are useless for continuing: "All
+# tests pass."
 MIN_NARRATION_CHARACTERS = 60
 ANNOUNCEMENT_MARK = "[...]"  # stands for sentences that only announce the next step
-MAX_REPORT_CHARACTERS = 4_000  # the maximum characters of a sub-agent's report that was answered
-MAX_SUMMARY_CHARACTERS = 16_000  # the maximum characters of a client's summary
+# the maximum number of characters in a sub-agent's report that was answered
+MAX_REPORT_CHARACTERS = 4_000
+MAX_SUMMARY_CHARACTERS = 16_000  # the maximum number of characters in a client's summary
 _CODE_BLOCK = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -354,7 +357,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
 
 
 def _template_room(quote: Quote, facts: LineageFacts) -> int:
-    """Return the maximum number of characters of the template around the words of a request."""
+    """Return the maximum number of characters in the template around the words of a request."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
         return OPEN_TEMPLATE
     return MAX_TEMPLATE_CHARACTERS
@@ -363,7 +366,7 @@ def _template_room(quote: Quote, facts: LineageFacts) -> int:
 def format_prompt(text: str, most_template: int = MAX_TEMPLATE_CHARACTERS) -> str:
     """Return a user's message as it is stored: every typed word, and pasted texts, which are marked.
 
-    ``most_template`` is the maximum number of characters of the template around a command's words.
+    ``most_template`` is the maximum number of characters in the template around a command's words.
     """
     redacted = redact_and_collect(text)
     template_match = prose.FILLED_IN.fullmatch(redacted)
@@ -522,7 +525,8 @@ def keep_ending(text: str, max_characters: int) -> str:
     return f"…{text[start + 1 :]}"
 
 
-# the minimum characters of a message's conclusion (if the message is that long), and the maximum
+# the minimum number of characters in a message's conclusion (if the message is that long), and the
+# maximum
 CONCLUSION_CHARACTERS = (800, 1_600)
 
 

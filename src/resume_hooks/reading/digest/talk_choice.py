@@ -18,9 +18,10 @@ MAX_RECENT_ANSWERS = 3  # the number of latest answers that are shown whole befo
 # one part in this many of the last words of turns, the latest, is shown whole; of the others only
 # the conclusions
 WHOLE_ANSWERS_DIVISOR = 3
-MAX_NARRATION_CHARACTERS = 600  # the maximum characters of words between two calls
+MAX_NARRATION_CHARACTERS = 600  # the maximum number of characters in words between two calls
 MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
-MAX_BEGINNING_CHARACTERS = 400  # the maximum characters of a request that does not fit whole
+# the maximum number of characters in a request that does not fit whole
+MAX_BEGINNING_CHARACTERS = 400
 CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
 SUMMARY_FRACTION = 0.15  # the fraction of the space for a summary if messages are omitted
 MIN_MESSAGE_CHARACTERS = 60  # if fewer characters are available, no further message is tried

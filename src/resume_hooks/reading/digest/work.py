@@ -37,7 +37,8 @@ from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-MAX_COMMAND_CHARACTERS = 320  # the maximum characters of a command that is worth running again
+# the maximum number of characters in a command that is worth running again
+MAX_COMMAND_CHARACTERS = 320
 MAX_COUNTED_RUNS = 5  # the minimum number of runs of a command that counts as frequent
 # the weight of a word from the last request, and the maximum number of words that count
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
@@ -45,12 +46,13 @@ MAX_COMMANDS_OF_PROGRAM = 3  # the maximum number of commands of one program tha
 # the number of commands after a failed command that are searched for its replacement
 MAX_COMMANDS_TO_REPLACEMENT = 12
 MAX_ERROR_TURNS = 3  # the number of prompts for which an error may still be relevant
-MAX_LINE_CHARACTERS = 160  # the maximum characters of a quoted line of output
-# the maximum characters of a failed command, which precedes its output
+MAX_LINE_CHARACTERS = 160  # the maximum number of characters in a quoted line of output
+# the maximum number of characters in a failed command, which precedes its output
 MAX_FAILED_COMMAND_CHARACTERS = 120
-MAX_TOOL_ERROR_CHARACTERS = 1_000  # the maximum characters of a tool's error that are read
-MAX_ERROR_ROWS = 3  # the maximum number of lines of a failed command's output that are quoted
-MAX_ERROR_CHARACTERS = 320  # the maximum characters of these lines
+# the maximum number of characters in a tool's error that are read
+MAX_TOOL_ERROR_CHARACTERS = 1_000
+MAX_ERROR_ROWS = 3  # the maximum number of lines in a failed command's output that are quoted
+MAX_ERROR_CHARACTERS = 320  # the maximum number of characters in these lines
 # the number of characters at each end of an output that are searched for an error message
 SEARCHED_END_CHARACTERS = 800
 
@@ -706,7 +708,7 @@ def _find_complaint(run: ShellRun) -> str:
     return ""
 
 
-# the maximum characters of a path; for a longer path only the end is shown
+# the maximum number of characters in a path; for a longer path only the end is shown
 MAX_PATH_CHARACTERS = 300
 LISTED_NOTE = "listed by git"  # the note on a file that only git lists as changed
 # the note on a file that only a sub-agent's report names as changed

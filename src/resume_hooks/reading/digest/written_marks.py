@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_PLAN_CHARACTERS = 200_000  # the maximum characters of a plan that are searched
+MAX_PLAN_CHARACTERS = 200_000  # the maximum number of characters in a plan that are searched
 PLAN_SUFFIXES = (".md", ".markdown")
 
 _TODO_COMMENT = compile_lazily(r"(?:#|//|/\*|--|<!--|;|\*)\s*((?:TODO|FIXME|XXX)\b.{4,})")
