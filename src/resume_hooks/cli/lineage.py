@@ -81,7 +81,7 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 
 
 def ancestor_line(row: Ancestor) -> str:
-    """Return a row as text: the title and how it was derived, then the id, dates, size and file."""
+    """Return a row as text: the title and how the session was derived, then the id, dates, size and file."""
     if row.status == MISSING_STATUS:
         file_text = f"\n   {row.session_file}" if row.session_file else ""
         return (

@@ -105,7 +105,7 @@ class Request:
         return shell_command(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
-        """Return the terms on which a verb creates a child within the time limit; ``command`` has no limit."""
+        """Return the terms for creating a child. Past the time limit, the error names ``command``, which has none."""
         from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
         limit_time = partial(time_limit, command or self.command)
@@ -139,7 +139,7 @@ def time_limit(
 ) -> Iterator[None]:
     """Raise TimeLimit if the block takes too long. The message suggests ``command`` as the alternative.
 
-    ``seconds`` (default: ``READING_SECONDS``) are processor time, so that a busy machine completes
+    ``seconds`` (default: ``READING_SECONDS``) is measured in processor time, so that a busy machine completes
     the same work as an idle one. The limit in real time is ``BUSY_SECONDS`` seconds longer.
     """
     max_seconds = READING_SECONDS if seconds is None else seconds

@@ -48,8 +48,7 @@ _MAX_KEYWORD_OFFSET = 96
 """The maximum number of bytes from the start of a token to its keyword."""
 
 _TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
-"""Characters that may continue a token directly, because newer tokens are longer than the rule
-expects."""
+"""Characters that may follow a match and still belong to the token: newer tokens can be longer."""
 
 
 def suspect_runs(raw: bytes) -> list[tuple[int, int]]:

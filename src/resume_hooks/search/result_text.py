@@ -69,7 +69,7 @@ def result_text(
     ]
     heading = f"resume-hooks search: {' · '.join(filter(None, heading_parts))}"
     if not result.hits:
-        return _cut_text("\n".join([heading, "", *_lines_without_hits(result)]), max_characters)
+        return _cut_text("\n".join([heading, "", *_format_no_hits(result)]), max_characters)
     hit_rows = []
     for session in _group_by_session(result.hits):
         for hit in session:
@@ -242,7 +242,7 @@ def advice_without_close_hit(result: SearchResult) -> str:
     return f"{NOTHING_CLOSE_ADVICE}{f', perhaps with {words}' if words else ''}"
 
 
-def _lines_without_hits(result: SearchResult) -> list[str]:
+def _format_no_hits(result: SearchResult) -> list[str]:
     if NO_SESSION in result.notes:
         return [f"{NO_SESSION}: --all looks in every project."]
     if any(query.terms for query in result.queries):

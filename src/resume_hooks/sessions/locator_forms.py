@@ -191,8 +191,8 @@ def filter_by_naming_lines(
 ) -> list[SessionFile]:
     """Return the sessions with a naming line at their ends that matches ``pattern``; the lines are in lower case.
 
-    Tags and pull requests are searched in the last 64 KB, where clients keep them, titles at both
-    ends. ``lines_by_path`` is a cache.
+    Search for tags and pull requests in the last 64 KB, where clients keep them, and for titles at
+    both ends. ``lines_by_path`` is a cache.
     """
     matches = []
     for session in sessions:
@@ -471,7 +471,7 @@ def is_address(words: str) -> bool:
 
 
 def has_one_form(words: str) -> bool:
-    """Check whether words can only be an id, a path, an address, latest, a tag, a title or a pull request."""
+    """Check whether words can only be an id, a path, an address, ``latest``, a tag, a title or a pull request."""
     lower_words = words.lower()
     has_prefix_or_suffix = (
         lower_words.endswith(TRANSCRIPT_SUFFIX)

@@ -71,7 +71,7 @@ def run_with_deadline(
         return False
     read_end, write_end = os.pipe()
     try:
-        pid = _fork_work(work, env)
+        pid = _run_in_fork(work, env)
     except OSError:
         os.close(read_end)
         return False
@@ -80,7 +80,7 @@ def run_with_deadline(
     return _wait_for_exit(pid, read_end, deadline)
 
 
-def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
+def _run_in_fork(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
         # Python 3.12 warns that a fork may hang in a process with threads; in this case the
         # deadline ends it.

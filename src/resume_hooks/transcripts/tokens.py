@@ -139,7 +139,7 @@ def _webp_size(head: bytes) -> ImageSize | None:
 
 
 def _jpeg_size(head: bytes) -> ImageSize | None:
-    """Read a JPEG's frame header by walking its segments, because a thumbnail inside has its own."""
+    """Read a JPEG's frame header by walking its segments, because a thumbnail has a header of its own."""
     offset = 2
     while offset + 9 <= len(head) and head[offset] == 0xFF:
         marker, length = head[offset + 1], int.from_bytes(head[offset + 2 : offset + 4])

@@ -48,7 +48,7 @@ def rewrite_archived(
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
         settled_session, counter = (
             trash.measure_deleted(archived_now),
-            _ChangeCounter(change_line, change_text),
+            _CountingChange(change_line, change_text),
         )
         with PackWriter(
             settled_session.folder, commit.choose_pack_name(settled_session.folder, settled_session)
@@ -88,7 +88,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
     )
 
 
-class _ChangeCounter:
+class _CountingChange:
     """A change that counts the lines that it changes."""
 
     def __init__(

@@ -304,7 +304,7 @@ def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> L
     return LiveHistory(path, turns_by_id, frozenset(turns_by_id) | frozenset(positions))
 
 
-def find_branches_off_live(
+def find_branches_off_live_chain(
     transcript: Transcript, records_before: Mapping[str, str]
 ) -> list[Branch]:
     """Return the branches off the live history that have a turn, each with its longest end, in file order."""
@@ -384,7 +384,7 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
         return
     last_message = messages[-1]
     has_newer = False
-    for branch in find_branches_off_live(transcript, records_before_compactions(transcript)):
+    for branch in find_branches_off_live_chain(transcript, records_before_compactions(transcript)):
         if branch.fork:
             fork_text = f"forks at record {branch.fork.number}"
         else:

@@ -328,7 +328,7 @@ FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
-    """Yield the defects in the order of messages; ``session_id`` is the id in the file's name, or None."""
+    """Yield the defects in how messages are ordered; ``session_id`` is the id in the file's name, or None."""
     chain = transcript.chain
     spoken_messages = [node for node in chain if node.is_message]
     if not spoken_messages:

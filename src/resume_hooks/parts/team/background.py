@@ -92,7 +92,7 @@ def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
-    """Return a sentence for each other agent with the number of its sessions that cannot be pushed."""
+    """For every agent but Claude Code, return a sentence with the number of sessions that cannot be pushed."""
     is_added: dict[str, bool] = {}
     counts_by_agent = {}
     for agent in list_other_agents(where):

@@ -12,7 +12,7 @@ from functools import lru_cache
 from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_SCRIPT_CHARACTERS = 60_000  # characters of a script that are searched
+MAX_SCRIPT_CHARACTERS = 60_000  # the number of characters of a script that are searched
 _STATEMENT = compile_lazily(
     r"^[ \t]*(?P<name>\w{1,60})[ \t]*=[ \t]*(?P<value>[^\n]{1,400})$|"
     r"^[ \t]*for[ \t]+(?P<each>\w{1,60})[ \t]+in[ \t]*[\[(](?P<values>[^\])]{1,4000})[\])][ \t]*:|"

@@ -263,7 +263,7 @@ def _needle(word: str) -> bytes:
 def _words_with_letters(
     text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
 ) -> set[bytes]:
-    """Return the words of a text that contain a letter of a kind."""
+    """Return a text's words that contain a letter of the given kind."""
     # ten times as fast as searching the ASCII text as well
     non_ascii = text.translate(None, _ASCII_BYTES)
     letter_patterns = []

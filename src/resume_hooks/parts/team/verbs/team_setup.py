@@ -155,7 +155,7 @@ def member(options: MemberOptions) -> None:
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
         text += (
-            _format_open_transaction(held_sessions)
+            _describe_unfinished_transaction(held_sessions)
             if held_sessions and held_sessions.session_count
             else ""
         )
@@ -169,7 +169,7 @@ class _LockedSessions(NamedTuple):
     login: str
 
 
-def _format_open_transaction(held_sessions: _LockedSessions) -> str:
+def _describe_unfinished_transaction(held_sessions: _LockedSessions) -> str:
     return (
         f"\nAn open transaction holds {format_count(held_sessions.session_count, 'session')}: end it, and do the "
         f"same for '{held_sessions.login}'."
