@@ -331,7 +331,7 @@ def test_a_todo_list_that_the_work_passed_says_so(config_home: ConfigHome) -> No
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
     assert notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
     talk.runs("make test")
-    checked = f"in_progress, list last changed before checks that passed, :{talk.at}"
+    checked = f"in_progress, list last changed before the checks that passed at :{talk.at}"
     assert notes(talk.fails("make lint").digest(config_home), "todos") == {"test it": checked}
     talk.runs("git commit -am x", "[main 1234567] x\n")
     assert notes(talk.digest(config_home), "todos") == {

@@ -448,7 +448,7 @@ def list_todos(
         return
     later_events = []
     if last_check is not None and last_check.order > list_order:
-        later_events.append(f"before checks that passed, :{last_check.number}")
+        later_events.append(f"before the checks that passed at :{last_check.number}")
     if last_commit_order > list_order:
         later_events.append("before the last commit")
     for text, status, place, updated_at in todos:
