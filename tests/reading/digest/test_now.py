@@ -32,9 +32,10 @@ def test_the_repository_as_it_is() -> None:
     state = RepositoryState(
         "branch main, 3 uncommitted",
         "/home/user",
-        frozenset({"proj/b.py", "other", "proj/c.py"}),
+        frozenset({"proj/b.py", "other", "proj/c.py", "proj/d.py"}),
         staged_paths=frozenset({"proj/c.py"}),
         untracked_paths=frozenset({"other"}),
+        conflicting_paths=frozenset({"proj/d.py"}),
     )
     seen = collect_session_git([], "main", {})
     rows = [
@@ -51,6 +52,7 @@ def test_the_repository_as_it_is() -> None:
     ]
     assert rows == [
         "git: branch main, 3 uncommitted",
+        "in conflict, to be resolved: d.py",
         "staged for the next commit: c.py",
         "not committed: b.py",
         "not tracked by git: /home/user/other",

@@ -93,6 +93,21 @@ def test_what_is_not_committed(repo: Path) -> None:
     assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
 
 
+def test_files_in_conflict(repo: Path) -> None:
+    """Of a merge that stopped; they are not staged."""
+    git(repo, "switch", "-qc", "other")
+    (repo / "a").write_text("2\n")
+    git(repo, "commit", "-qam", "two")
+    git(repo, "switch", "-q", "main")
+    (repo / "a").write_text("3\n")
+    git(repo, "commit", "-qam", "three")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repo, "merge", "other")
+    state = patiently(repo)
+    assert state.conflicting_paths == state.dirty_paths == {"a"}
+    assert state.staged_paths == frozenset()
+
+
 @pytest.mark.parametrize(
     "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
 )

@@ -41,6 +41,7 @@ PULL_REQUEST_LABEL = "pull request of this branch"
 ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
+CONFLICTS_LABEL = "in conflict, to be resolved"
 MAX_FOREIGN_COMMITS = 5  # the maximum number of commits of others that are named
 MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
 MAX_NAMES_CHARACTERS = 270  # the maximum number of characters in these names
@@ -504,16 +505,23 @@ def _format_unanswered(facts: LineageFacts, prompt_order: int) -> str:
 
 
 def _list_uncommitted(repository: RepositoryState, paths: SessionPaths) -> Iterator[DigestEntry]:
-    """Yield the files with uncommitted changes, relative to the session's folder."""
+    """Yield the files in conflict and the other uncommitted files, relative to the session's folder."""
+    if repository.conflicting_paths:
+        conflicts: list[str] = []
+        for name in sorted(repository.conflicting_paths):
+            path = posixpath.join(repository.root, name)
+            conflicts.append(quote_name(plain_line(paths.relative_path(path))))
+        row = f"{CONFLICTS_LABEL}: {_join_first_names(conflicts)}"
+        yield make_entry(row, "", max_characters=MAX_ROW_CHARACTERS)
     names: dict[str, str] = {}
-    for name in repository.dirty_paths:
+    for name in repository.dirty_paths - repository.conflicting_paths:
         shown_name = plain_line(paths.relative_path(posixpath.join(repository.root, name)))
         names[quote_name(shown_name)] = name
     staged = {shown_name for shown_name, name in names.items() if name in repository.staged_paths}
     untracked = {
         shown_name for shown_name, name in names.items() if name in repository.untracked_paths
     }
-    return _list_open_files(sorted(names), staged, untracked)
+    yield from _list_open_files(sorted(names), staged, untracked)
 
 
 def _find_state_documents(

@@ -50,7 +50,8 @@ class RepositoryState(NamedTuple):
     """The present state of a repository: a ``line`` for the user, and its facts.
 
     ``dirty_paths`` has the paths with uncommitted changes, including new files, relative to ``root``;
-    ``staged_paths`` and ``untracked_paths`` are subsets. ``branch`` is ``""`` if no branch is checked out.
+    ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets. ``branch`` is ``""`` if
+    no branch is checked out.
     ``ahead`` and ``behind`` count commits compared with the upstream's remote-tracking branch, or
     are 0 if there is no upstream. ``is_rewritten`` means that the upstream's tip was once this
     branch's tip and is no longer its ancestor, so a push must be forced.
@@ -65,6 +66,7 @@ class RepositoryState(NamedTuple):
     is_rewritten: bool = False
     staged_paths: frozenset[str] = frozenset()
     untracked_paths: frozenset[str] = frozenset()
+    conflicting_paths: frozenset[str] = frozenset()
 
 
 class _GitStatus(NamedTuple):
@@ -75,6 +77,7 @@ class _GitStatus(NamedTuple):
     dirty_paths: frozenset[str]
     staged_paths: frozenset[str]
     untracked_paths: frozenset[str]
+    conflicting_paths: frozenset[str]
 
 
 class GitQuery:
@@ -160,6 +163,7 @@ class GitQuery:
             is_rewritten,
             parsed.staged_paths,
             parsed.untracked_paths,
+            parsed.conflicting_paths,
         )
         return state._replace(line=_format_state(state, (count or b"").strip()))
 
@@ -170,6 +174,7 @@ def _parse_status(status: bytes) -> _GitStatus:
     dirty: set[str] = set()
     staged: set[str] = set()
     untracked: set[str] = set()
+    conflicting: set[str] = set()
     rows = iter(status.split(b"\0"))
     for row in rows:
         if row.startswith(b"# branch.ab "):
@@ -179,11 +184,20 @@ def _parse_status(status: bytes) -> _GitStatus:
             dirty.add(path)
             if row[:2] == b"? ":
                 untracked.add(path)
+            elif row[:2] == b"u ":
+                conflicting.add(path)
             elif row[:2] in _TRACKED_PREFIXES and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
                 next(rows, None)  # the file's former name
-    return _GitStatus(ahead, behind, frozenset(dirty), frozenset(staged), frozenset(untracked))
+    return _GitStatus(
+        ahead,
+        behind,
+        frozenset(dirty),
+        frozenset(staged),
+        frozenset(untracked),
+        frozenset(conflicting),
+    )
 
 
 def _was_branch_tip(reflog: str, commit: bytes) -> bool:
