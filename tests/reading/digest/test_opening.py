@@ -799,12 +799,18 @@ def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHom
     assert shown.count("20 passed\n") < 20
 
 
-def test_a_file_that_was_written_anew_is_not_shown_as_it_was(config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("tool", ["Write", "Edit"])
+def test_a_file_that_was_written_anew_is_not_shown_as_it_was(
+    config_home: ConfigHome, tool: str
+) -> None:
     """Neither the script that wrote a stub, nor what a command read of it."""
     stub = "python - <<'PY'\nfrom pathlib import Path\n(Path('docs/a.md')).write_text('stub')\nPY"
     talk = Talk().prompt("go").runs(stub, "OK").runs("sed -n '1,9p' docs/a.md", "stub")
     talk.runs("sed -n '1,9p' docs/b.md", "other")
-    talk.calls("Write", {"file_path": "/home/user/proj/docs/a.md", "content": "all of it"})
+    given = {"content": "all of it"}
+    if tool == "Edit":
+        given = {"old_string": "stub", "new_string": "all of it\n" * 20}
+    talk.calls(tool, {"file_path": "/home/user/proj/docs/a.md", **given})
     talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt("on")
     shown = _latest_texts(talk, config_home)
     assert not any("stub" in text for text in shown)

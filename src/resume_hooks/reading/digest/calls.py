@@ -320,6 +320,7 @@ class _LaterCalls:
     def __init__(self) -> None:
         self._edit_counts: Counter[str] = Counter()
         self._whole_files: set[str] = set()
+        self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
         self._is_repeated = False
         self._is_committed = False
@@ -368,11 +369,13 @@ class _LaterCalls:
             self._whole_files.add(path)
         if tool in records.WRITING_TOOLS:
             self._edit_counts[path] += 1
+            edit_length = len(string(inputs, "new_string"))
+            self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
             is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
             return (is_latest or self._is_committed) and _changes_more_than_imports(inputs)
         if tool in records.READING_TOOLS and path in self._edit_counts:
             return False
-        if tool == "Bash" and self._is_outdated(string(inputs, "command")):
+        if tool == "Bash" and self._is_outdated(string(inputs, "command"), answer):
             return False
         key = tool, _repetition_key(tool, inputs)
         self._is_repeated = False
@@ -384,8 +387,11 @@ class _LaterCalls:
             return not is_repeated
         return not is_repeated or answer.is_error or _FAILURE_WORD.search(answer.text) is not None
 
-    def _is_outdated(self, command: str) -> bool:
-        """Check whether a command only reads or writes files that later calls wrote anew."""
+    def _is_outdated(self, command: str, answer: _Answer) -> bool:
+        """Check whether a command only reads or writes files that later calls wrote anew.
+
+        An edit that writes more than the whole call shows counts, too: the call shows a stub.
+        """
         parts = shell.parse_simple_commands(command)
         paths = [path for path, _ in shell.find_changed_paths(parts)]
         paths += find_files_written_by_scripts(command)
@@ -395,7 +401,11 @@ class _LaterCalls:
                     return False
                 operands = shell.select_operands(words[1:])
                 paths += [word for word in operands if _FILE_NAME.search(word)]
-        return bool(paths) and all(_is_among(path, self._whole_files) for path in paths)
+        rewritten_files = set(self._whole_files)
+        for path, characters in self._longest_edits.items():
+            if characters > len(command) + len(answer.text):
+                rewritten_files.add(path)
+        return bool(paths) and all(_is_among(path, rewritten_files) for path in paths)
 
     def latest_call_key(self, block: Record) -> _CallKey:
         """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
