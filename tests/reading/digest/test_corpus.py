@@ -29,7 +29,7 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     if section in {"changed", "read"}:
         return [text.rstrip("…").rpartition("/")[2]]
     if section in {"failures", "errors"} and text.startswith("`"):
-        return [re.split(r"…?` (?:exit|failed)", text[1:])[0].rstrip("…")]
+        return [re.split(r"…?` (?:exit|failed)", text[1:])[0].strip("… ")]
     if section == "refusals" and text.startswith("refused by "):
         return [text.rstrip("…").rpartition(": ")[2][-30:]] if "the user said:" in said else []
     if section == "answers":
@@ -67,6 +67,8 @@ def _claimed_of_now(text: str) -> list[str]:
     )
     if not colon or head.startswith(ours):
         return []
+    if head == "commits that no git command of the session made":
+        return named.partition(";")[0].split(", ")
     if head == "the session ends before this call was answered":
         return [named.partition(" ")[2][:60]]
     if head in {"read this first", "a document about the work, part of which may be done"}:
