@@ -10,5 +10,5 @@ from resume_hooks.storage import append_carryover
 @pytest.fixture(autouse=True)
 def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting for others who may still write to a file that is replaced."""
-    for name in ("OPEN_GRACE", "QUIET_TIME", "PARTIAL_LINE_WAIT"):
+    for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS", "PARTIAL_LINE_SECONDS"):
         monkeypatch.setattr(append_carryover, name, 0.0)
