@@ -102,8 +102,10 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     """Return the whole lineage as (file, derivation type), newest first; the first session is last."""
-    rows = Family(Where()).lineage(os.path.abspath(session_file))
-    return [(_ancestor_file(row), row.derivation_type) for row in reversed(rows)]
+    ancestors = Family(Where()).lineage(os.path.abspath(session_file))
+    return [
+        (_get_ancestor_file(ancestor), ancestor.derivation_type) for ancestor in reversed(ancestors)
+    ]
 
 
 def rollover(
@@ -198,24 +200,25 @@ def search_sessions(
     words = [query] if isinstance(query, str) else list(query)
     if not any(word.strip() for word in words):
         raise UsageError("No words to search for")
-    here = os.getcwd()
+    current_folder = os.getcwd()
     if everywhere:
         scope = Scope()
     elif lineage is not None:
-        scope = lineage_scope(os.fspath(lineage), here, Where())
+        scope = lineage_scope(os.fspath(lineage), current_folder, Where())
     elif session is not None:
-        scope = session_scope(os.fspath(session), here, Where())
+        scope = session_scope(os.fspath(session), current_folder, Where())
     else:
-        scope = project_scope_of_folder(os.path.join(here, project or "."), Where())
-    rows = []
+        scope = project_scope_of_folder(os.path.join(current_folder, project or "."), Where())
+    hits = []
     for hit in search_index(words, scope, Where(), other_wordings=wordings, max_hits=limit).hits:
-        values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
-        rows.append(
+        fields_of_hit = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
+        hits.append(
             SearchHit(
-                **values | {name: Path(values[name]) for name in ("session_file", "file", "folder")}
+                **fields_of_hit
+                | {name: Path(fields_of_hit[name]) for name in ("session_file", "file", "folder")}
             )
         )
-    return rows
+    return hits
 
 
 def _require_path(session_file: str | Path) -> str:
@@ -225,29 +228,29 @@ def _require_path(session_file: str | Path) -> str:
     return path
 
 
-def _build_nodes(rows: list[Ancestor]) -> list[SessionNode]:
+def _build_nodes(ancestors: list[Ancestor]) -> list[SessionNode]:
     nodes: list[SessionNode] = []
-    for row in rows:
-        if row.derivation_type in {"trimmed", "continued"}:
-            derivation_type = row.derivation_type
+    for ancestor in ancestors:
+        if ancestor.derivation_type in {"trimmed", "continued"}:
+            derivation_type = ancestor.derivation_type
         else:
             derivation_type = None
         parent = nodes[-1] if nodes else None
         nodes.append(
             SessionNode(
-                _ancestor_file(row),
-                row.session_id,
+                _get_ancestor_file(ancestor),
+                ancestor.session_id,
                 derivation_type,
-                _optional_path(row.exported_file),
+                _optional_path(ancestor.exported_file),
                 parent,
             )
         )
     return nodes
 
 
-def _ancestor_file(row: Ancestor) -> Path:
+def _get_ancestor_file(ancestor: Ancestor) -> Path:
     """Return an ancestor's file, or its file name if its path is unknown."""
-    return Path(row.session_file or f"{row.session_id}.jsonl")
+    return Path(ancestor.session_file or f"{ancestor.session_id}.jsonl")
 
 
 def _optional_path(text: str | None) -> Path | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from resume_hooks.cli.verbs.search import SearchOptions
     from resume_hooks.cli.verbs.sessions import LineageOptions, SessionsOptions
     from resume_hooks.derive.agents import ForeignWriter, Writer
-    from resume_hooks.derive.child.receipt import FilesBeside, Receipt
+    from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
     from resume_hooks.derive.fresh_child import FreshPlan
     from resume_hooks.derive.model.port import HeadlessModel
     from resume_hooks.derive.outcome import Outcome
@@ -113,7 +113,7 @@ def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
 @declare_question
 def files_beside_handoff(
     decided: FreshPlan, where: Where, options: Any, /
-) -> Callable[[Receipt | None], FilesBeside]:
+) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files beside a handoff into the user's project. Called before any file is made.
 
     ``options`` are the verb's, or None for a trigger. Called with the child's receipt, the returned

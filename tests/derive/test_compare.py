@@ -29,7 +29,7 @@ from resume_hooks.derive.compare import (
     recommend_strategy,
 )
 from resume_hooks.derive.fresh_child import Contents
-from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY_CHARACTERS, PART_BYTES
+from resume_hooks.derive.summary import MAX_PART_BYTES, MAX_PARTS, MAX_SUMMARY_CHARACTERS
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
@@ -202,9 +202,7 @@ def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:
     assert found[COMPACT].after == 42_000
     assert found[GO_ON].after == 42_000
     # A summary reads what was said before it, too.
-    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(
-        compact.glance.size / 4
-    )
+    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(compact.ends.size / 4)
 
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
@@ -289,7 +287,7 @@ def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
     assert (found.context.percent, found.context.limit) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
-        context_notice.band_reply(SESSION, found.glance.path, 110_300)["window"]
+        context_notice.band_reply(SESSION, found.ends.path, 110_300)["window"]
         == found.context.limit
     )
     assert found.context.compacts_at_once
@@ -324,7 +322,7 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
 def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
     """The figures that this module has for itself are those of the package that it does not load."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
-    assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == PART_BYTES * MAX_PARTS
+    assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 
 
 def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:

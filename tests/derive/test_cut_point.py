@@ -57,7 +57,7 @@ def scanned(folder: Path, records: list[Record]) -> Transcript:
 def kept(found: Cut | None) -> str:
     """The records that stay, and whether the place moved."""
     assert found is not None
-    mark = {1: " >", -1: " <", 0: ""}[found.moved]
+    mark = {1: " >", -1: " <", 0: ""}[found.direction]
     return " ".join(node.uuid for node in found.nodes) + mark
 
 
@@ -121,7 +121,7 @@ def test_what_is_said_of_it(tmp_path: Path) -> None:
     transcript = scanned(tmp_path, talk())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
-    assert (found.last.number, found.turn, found.asked) == (4, 1, "record c1")
+    assert (found.last.number, found.turn, found.requested_position) == (4, 1, "record c1")
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
     back = cut_conversation(transcript, at(15))
     assert back is not None
@@ -361,7 +361,7 @@ def test_any_cut_parts_nothing(
         row = linearize_chain(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped_calls.values()) & answered
-        if found.moved >= 0 and not isinstance(truncator, CutBeforeInstant):
+        if found.direction >= 0 and not isinstance(truncator, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(truncator, CutBeforeInstant):
             assert all(node.number < place for node in found.nodes)

@@ -20,7 +20,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.cut_point import CutAtRecord, CutAtTurn, CutBeforeCompaction, CutSelector
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToFork, UsageError, WriteFailed
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, project_key
@@ -188,7 +188,9 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
     made = forked(forked(trimmed.file).file)
-    assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
+    assert [
+        node.uuid for node in scan_trimmed_session(locate.session_file(made.file)).trimmed_nodes
+    ] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
     assert record["original_session_id"] == SESSION
     assert record["message"]["content"][0]["content"].startswith(

@@ -424,7 +424,7 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
     decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
-    with pytest.raises(WriteFailed, match=decided.draft.setting.session_id):
+    with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):
         write_child(decided, config_home.where)
     assert read_links(config_home.where) == []
 

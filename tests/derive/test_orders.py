@@ -24,7 +24,7 @@ from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -175,7 +175,7 @@ class Client:
 
     def untrim(self) -> None:
         """All back, where something is gone."""
-        decided = untrim.plan_untrim(read_trimmed(session_file(str(self.path))), self.where)
+        decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
         if not decided.is_idle:
             self.go_on_in(write_child(decided, self.where).file)
 
@@ -275,6 +275,6 @@ def test_an_untrim_names_what_the_trim_in_place_said_is_left(tmp_path: Path) -> 
     remark = "resume-hooks: 90,000 tokens before, about 61,234 now."
     client.add(system("informational", content=remark, **client.place()))
     session = session_file(str(client.path))
-    decided = untrim.plan_untrim(read_trimmed(session), client.where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session), client.where)
     assert (decided.sizes.before, decided.sizes.after) == (61_234, 90_000)
     assert plan.scan_session(session).context.tokens == 61_234

@@ -52,7 +52,9 @@ def noticed(text: str) -> Record:
 
 def found(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """The file and the line of an original of a record that stands in the project's folder unless elsewhere."""
-    entry = Originals(home.where).of(record, file or str(home.project() / f"{CHILD}.jsonl"))
+    entry = Originals(home.where).find_original(
+        record, file or str(home.project() / f"{CHILD}.jsonl")
+    )
     return f"{entry.file}:{entry.number}" if entry else None
 
 
@@ -267,7 +269,7 @@ def test_look_up(config_home: ConfigHome, parent: str) -> None:
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
-        assert (looked_up.asked.reference, looked_up.original.session_id) == (
+        assert (looked_up.requested_line.reference, looked_up.original.session_id) == (
             f"{CHILD}:{number}",
             file,
         )
@@ -290,7 +292,7 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
     for number, path in ((0, backup), (1, later)):
         assert look_up_original(
             Reference(PARENT[:8], number), "/", config_home.where
-        ).asked.file == str(path)
+        ).requested_line.file == str(path)
     with pytest.raises(SessionNotFound):
         look_up_original(Reference(PARENT[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):

@@ -10,12 +10,12 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import planned_receipt, write_child
+from resume_hooks.derive.child.write import make_planned_receipt, write_child
 from resume_hooks.derive.originals import CONTENT_FIELDS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, format_totals
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import (
     CheckFailed,
     NotATranscript,
@@ -108,7 +108,9 @@ def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
-    decided = untrim.plan_untrim(read_trimmed(session_file(path)), home.where, numbers, **how)
+    decided = untrim.plan_untrim(
+        scan_trimmed_session(session_file(path)), home.where, numbers, **how
+    )
     return write_child(decided, home.where)
 
 
@@ -174,7 +176,8 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
     assert len(decided.choices) == 8
     assert format_totals(decided)[-1].endswith(" in 7 records")
     back = untrim.plan_untrim(
-        read_trimmed(session_file(write_child(decided, config_home.where).file)), config_home.where
+        scan_trimmed_session(session_file(write_child(decided, config_home.where).file)),
+        config_home.where,
     )
     assert back.facts == ["7 of 7 trimmed records are back"]
 
@@ -272,8 +275,8 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
-    decided = untrim.plan_untrim(read_trimmed(session_file(parent)), config_home.where)
-    shown = planned_receipt(decided)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(parent)), config_home.where)
+    shown = make_planned_receipt(decided)
     assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
     assert shown.tokens_before == shown.tokens_after
 
@@ -292,13 +295,13 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     receipt = untrimmed(third, config_home)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
     os.unlink(second)
-    reading = read_trimmed(session_file(third))
+    reading = scan_trimmed_session(session_file(third))
     decided = untrim.plan_untrim(reading, config_home.where)
     originals = [row.original for row in decided.restored if isinstance(row, untrim.Restoration)]
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
     assert lost == {
-        node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
+        node.number for node in reading.trimmed_nodes if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
     }
 
 
@@ -337,7 +340,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
         for r in bulky()
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
-    decided = untrim.plan_untrim(read_trimmed(session_file(child)), config_home.where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     assert [row.why for row in decided.missing] == [f"{SESSION}:3 contains something else"]
 
 
@@ -423,7 +426,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     One that differs is not kept.
     """
     child = trimmed(parent, config_home)
-    decided = untrim.plan_untrim(read_trimmed(session_file(child)), config_home.where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
         create_session(

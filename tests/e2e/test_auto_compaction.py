@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import untrim
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
@@ -82,7 +82,7 @@ def test_the_turn_goes_on_without_a_summary(
     tui.wait_idle()
     assert summaries(tui) == []
     tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
-    decided = untrim.plan_untrim(read_trimmed(session_file(str(parent))), tui.home.where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
     assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]
     assert_valid(request)

@@ -14,7 +14,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import make_outline
@@ -192,7 +192,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert "Facts about this session" not in json.dumps(live)
     assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
-    undoing = untrim.plan_untrim(read_trimmed(locate.session_file(str(parent))), where)
+    undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.after - size) < size // 20
     whole = write_child(undoing, where)
     modern.api.clear()

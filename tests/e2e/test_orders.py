@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.engine import search_index
@@ -167,7 +167,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     for name, entries in build_digest(session_file(str(session)), where).sections.items():
         said_there = Counter(entry.text for entry in entries)
         assert all(said_there[text] <= 1 for text in typed), (steps, name)
-    decided = untrim.plan_untrim(read_trimmed(session_file(str(session))), where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(session))), where)
     whole = session.stem if decided.is_idle else write_child(decided, where).session_id
     api.clear()
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)

@@ -12,7 +12,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
@@ -38,7 +38,7 @@ def test_everything_comes_back(
         plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
     )
     child = locate.session_file(write_child(decided, home.where).file)
-    whole = write_child(untrim.plan_untrim(read_trimmed(child), home.where), home.where)
+    whole = write_child(untrim.plan_untrim(scan_trimmed_session(child), home.where), home.where)
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

@@ -54,7 +54,7 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
         if not found.more:
             return lines
         before = find_referenced_line(
-            parse_reference(f"{SESSION}:{found.passages[0].word}"), entries
+            parse_reference(f"{SESSION}:{found.passages[0].record_name}"), entries
         )
 
 
@@ -129,7 +129,7 @@ def test_the_call_of_a_result(tmp_path: Path) -> None:
 
 def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looked for within reach, not through the whole file: what lies beyond is shown without its name."""
-    monkeypatch.setattr("resume_hooks.reading.render.MAX_BACK_BYTES", 1_000)
+    monkeypatch.setattr("resume_hooks.reading.render.MAX_CALL_SEARCH_BYTES", 1_000)
     between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
     asking = tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"})
     for count, speaker in ((1, "result of Bash ls"), (3, "result")):
@@ -183,7 +183,7 @@ def test_growth_changes_no_page(
             found = read_page(
                 now,
                 NAMES,
-                find_referenced_line(parse_reference(found.passages[0].word, SESSION), now),
+                find_referenced_line(parse_reference(found.passages[0].record_name, SESSION), now),
                 limit,
             )
             seen = [one.entry.offset for one in found.passages] + seen
@@ -198,12 +198,14 @@ def test_a_rewrite_between_pages(tmp_path: Path) -> None:
     path.write_bytes(b"a longer line\n" + path.read_bytes())
     now = RecordLines(str(path), SESSION)
     (only,) = read_page(
-        now, NAMES, find_referenced_line(parse_reference(second.word, SESSION), now), 2
+        now, NAMES, find_referenced_line(parse_reference(second.record_name, SESSION), now), 2
     ).passages
     assert only.uuid == session_id(5)
     write_session(tmp_path, SESSION, WRITTEN[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
-        find_referenced_line(parse_reference(second.word, SESSION), RecordLines(str(path), SESSION))
+        find_referenced_line(
+            parse_reference(second.record_name, SESSION), RecordLines(str(path), SESSION)
+        )
     with pytest.raises(UsageError, match="begins at byte"):
         find_referenced_line(parse_reference("@7", SESSION), RecordLines(str(path), SESSION))
 

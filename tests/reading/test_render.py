@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.render import record_text, render_at
+from resume_hooks.reading.render import record_text, render_line
 from resume_hooks.sessions.record_references import RecordLines
 from tests.builders import (
     SESSION,
@@ -143,7 +143,7 @@ def test_the_tool_of_a_result(tmp_path: Path) -> None:
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, records), SESSION)
     asked, one, both, stray = (
-        render_at(record, entry)
+        render_line(record, entry)
         for n, record in enumerate(records)
         if (entry := entries.line_at(n)) is not None
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import planned_receipt, write_child
+from resume_hooks.derive.child.write import make_planned_receipt, write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
@@ -97,7 +97,7 @@ def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None
     """No note where nothing was left out."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     decided = agents.plan_fresh(session_file(str(path)), config_home.where)
-    assert planned_receipt(decided).warnings == ()
+    assert make_planned_receipt(decided).warnings == ()
 
 
 def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> None:

@@ -61,7 +61,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
         raise UsageError(
             "--start can't start a session outside of its project's folder", "Leave --start out."
         )
-    refuse_start_without_client(options, child.setting.cwd, child.agent)
+    refuse_start_without_client(options, child.attributes.cwd, child.agent)
 
 
 def caller_of_options(options: VerbOptions) -> Caller:

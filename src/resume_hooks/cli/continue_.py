@@ -166,7 +166,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
             "up; a fork keeps them apart."
         )
     recommended_way = comparison.advice.strategy if comparison.advice else ""
-    ends = comparison.glance
+    ends = comparison.ends
     is_fork_smaller = ends.size > CLIENT_READ_BYTES and is_live_part_within(
         ends.path, CLIENT_READ_BYTES
     )
@@ -196,7 +196,7 @@ def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str
     else:
         full_text = ""
     if is_fork_smaller:
-        fork_text = f"; the client reads only 50 MB of its {format_bytes(comparison.glance.size)}"
+        fork_text = f"; the client reads only 50 MB of its {format_bytes(comparison.ends.size)}"
     else:
         fork_text = ""
     return {

@@ -84,7 +84,7 @@ def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
         facts.append(
             (
                 "cut",
-                f"{fork_plan.cut.asked}; the last record kept is {fork_plan.cut.last.number}{turn_text}",
+                f"{fork_plan.cut.requested_position}; the last record kept is {fork_plan.cut.last.number}{turn_text}",
             )
         )
     if fork_plan.relocation is not None:

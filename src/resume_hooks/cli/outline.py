@@ -24,7 +24,7 @@ def show_outline(options: OutlineOptions) -> None:
         requested_turns = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with scan_progress(session.path, quiet=options.as_json) as observers:
-        session_outline = make_outline(session, watching=observers)
+        session_outline = make_outline(session, observers=observers)
     if requested_turns:
         turn_range = requested_turns.numbers_among(session_outline.turn_count)
     else:

@@ -25,18 +25,18 @@ from resume_hooks.reading.char_budget import (
     fit_pieces,
     indent_text,
 )
-from resume_hooks.reading.outline import first_output_line, format_span
+from resume_hooks.reading.outline import format_first_output_line, format_span
 from resume_hooks.reading.passages import (
     Passage,
     PassageFile,
     ShellCall,
     TurnReader,
-    command_for_whole_record,
+    format_read_command,
     make_passage,
     read_around,
     read_page,
 )
-from resume_hooks.reading.render import Rendering, render_at
+from resume_hooks.reading.render import Rendering, render_line
 from resume_hooks.sessions.agents.registry import agent_name_of_path, row_of_agent
 from resume_hooks.sessions.agents.registry import original_path as place_of_original
 from resume_hooks.sessions.locate import is_subagent_locator, resolve_transcript
@@ -233,7 +233,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         "hasMore": page.more,
         "size": entries.size,
     }
-    first_reference = names.reference(page.passages[0].word) if rows else ""
+    first_reference = names.reference(page.passages[0].record_name) if rows else ""
     if page.more:
         earlier_text = f"earlier: {shell_command(f'read {names.quoted_name} --page --before {first_reference}')}"
     else:
@@ -266,7 +266,7 @@ def _print_with_neighbours(
     looked_up: OriginalRecord, records_before: int, options: ReadOptions
 ) -> None:
     """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
-    requested_record, record = looked_up.asked, parse_record(looked_up.original)
+    requested_record, record = looked_up.requested_line, parse_record(looked_up.original)
     session = SessionFile(
         requested_record.session_id,
         requested_record.file,
@@ -282,7 +282,7 @@ def _print_with_neighbours(
         records_before,
         options.after or 0,
     )
-    rendering = render_at(record, looked_up.original)
+    rendering = render_line(record, looked_up.original)
     middle_passage = make_passage(
         record,
         requested_record,
@@ -294,7 +294,7 @@ def _print_with_neighbours(
     else:
         original_text = ""
     middle_passage = middle_passage._replace(
-        shown=rendering,
+        rendering=rendering,
         text=rendering.text,
         voice=True,
         speaker=f"{middle_passage.speaker}{original_text}",
@@ -377,7 +377,7 @@ def passages_text(
         )
 
     return fit_pieces(
-        first_output_line("read", heading), text_pieces, max_characters, gap_between_runs
+        format_first_output_line("read", heading), text_pieces, max_characters, gap_between_runs
     )
 
 
@@ -387,7 +387,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
     size = sum(passage.characters for passage in run)
     end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
     description = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
-    command = command_for_whole_record(reference, run[0].characters)
+    command = format_read_command(reference, run[0].characters)
     return TextPiece(
         f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
         "",
@@ -455,7 +455,7 @@ def passage_rows(
             WithFields(
                 passage,
                 {
-                    "reference": f"{names.full}:{passage.word}",
+                    "reference": f"{names.full}:{passage.record_name}",
                     "calls": [],
                     "text": passage.text[:max_length],
                 },
@@ -479,7 +479,7 @@ def commands_text(
         command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
         return f"… {format_count(last_index - first_index + 1, 'command')} left out: {command}"
 
-    return fit_both_ends(first_output_line("read", heading), lines, max_characters, gap)
+    return fit_both_ends(format_first_output_line("read", heading), lines, max_characters, gap)
 
 
 def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
@@ -517,7 +517,7 @@ LOST_ORIGINAL_NOTICE = "part of this record was trimmed before, and that origina
 def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
     max_characters, first_character = options.max_chars, options.skip
     record = parse_record(looked_up.original)
-    rendering = render_at(record, looked_up.original)
+    rendering = render_line(record, looked_up.original)
     text_length, end = (
         len(rendering.text),
         find_page_end(rendering.text, first_character, max_characters),
@@ -536,7 +536,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
         else:
             size_option = f" --max-chars {max_characters}"
         next_command = shell_command(
-            f"read {shorten_reference(looked_up.asked.reference)} --skip {end}{size_option}"
+            f"read {shorten_reference(looked_up.requested_line.reference)} --skip {end}{size_option}"
         )
         next_page_text = "" if is_last_page else f"the next page: {next_command}; "
         notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
@@ -580,7 +580,7 @@ def _record_data(
         "role": rendering.role,
         "timestamp": string(record, "timestamp"),
         "tool": rendering.tool,
-        "truncated": looked_up.asked != original,
+        "truncated": looked_up.requested_line != original,
         "characters": len(rendering.text),
         "text": text,
     }
@@ -600,14 +600,14 @@ def _record_text(
         " ".join(dict.fromkeys(word for word in (rendering.role, rendering.kind) if word)),
         format_minute(data["timestamp"]),
         f"{rendering.tool} {rendering.target}".strip(),
-        f"original of {shorten_reference(looked_up.asked.reference)}"
-        if looked_up.asked != original
+        f"original of {shorten_reference(looked_up.requested_line.reference)}"
+        if looked_up.requested_line != original
         else "",
     )
     heading = " · ".join(
         collapse_line(plain_line(fact), MAX_TITLE_CHARACTERS) for fact in facts if fact
     )
-    marker_line = first_output_line("read", shorten_reference(original.reference))
+    marker_line = format_first_output_line("read", shorten_reference(original.reference))
     return "\n".join(
         [
             marker_line,

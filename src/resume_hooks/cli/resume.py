@@ -174,7 +174,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
             raise _make_no_child_error()
         return
     comparison = compare.compare_strategies(
-        session, Where(), clock.now(), limit=compare.SHELL_LIVE_BYTES
+        session, Where(), clock.now(), limit=compare.MAX_SHELL_LIVE_BYTES
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = loss.command_to_continue(session) if loss else start.command
@@ -202,7 +202,7 @@ def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
             (
                 "go on",
                 (
-                    f"/resume {comparison.session_id}   in {agent_of_path(comparison.glance.path, Where()).label}"
+                    f"/resume {comparison.session_id}   in {agent_of_path(comparison.ends.path, Where()).label}"
                 ),
             ),
             *(
@@ -217,9 +217,9 @@ def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
 def _comparison_card(comparison: compare.Comparison, *, with_table: bool) -> str:
     facts = facts_table(
         [
-            ("title", comparison.glance.title),
+            ("title", comparison.ends.title),
             ("id", comparison.session_id),
-            ("size", resume_card.format_size_and_branch(comparison.glance)),
+            ("size", resume_card.format_size_and_branch(comparison.ends)),
             ("context", resume_card.format_context(comparison.context)),
         ]
     )

@@ -56,7 +56,7 @@ class Writer(Protocol):
     The methods raise the same errors as the verbs that call them.
     """
 
-    def draft(
+    def draft_child(
         self,
         session: SessionFile,
         ends: HeadTail,
@@ -67,10 +67,10 @@ class Writer(Protocol):
     ) -> Draft:
         """Return a draft of a child in the agent's folders, for a session with these ``ends``."""
 
-    def opening_body(self, opening: FreshOpening) -> Body:
+    def make_opening_body(self, opening: FreshOpening) -> Body:
         """Return the body of a child that starts with ``opening``."""
 
-    def conversation(
+    def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
     ) -> Body:
         """Return the body of a child that contains an introduction and a conversation as text.
@@ -78,7 +78,7 @@ class Writer(Protocol):
         ``head`` holds our fields for the child's first line.
         """
 
-    def fork(
+    def plan_fork(
         self,
         session: SessionFile,
         cut: CutSelector | None,
@@ -90,10 +90,10 @@ class Writer(Protocol):
         Only the writer for Claude Code accepts ``home``.
         """
 
-    def scanned(self, session: SessionFile) -> Trimmable:
+    def scan_for_trim(self, session: SessionFile) -> Trimmable:
         """Read one of this agent's sessions for a trim."""
 
-    def untrim(
+    def plan_untrim(
         self,
         reading: TrimmedSession,
         numbers: Collection[int] | None,
@@ -110,13 +110,13 @@ class ForeignWriter(Writer, Protocol):
     It adds methods for the verbs that rewrite Claude Code's records directly.
     """
 
-    def repair(self, session: SessionFile) -> ChildPlan:
+    def plan_repair(self, session: SessionFile) -> ChildPlan:
         """Plan a child with every readable record of one of this agent's sessions.
 
         The agent can resume it.
         """
 
-    def cleaned(
+    def plan_cleaned_copy(
         self,
         session: SessionFile,
         clean_line: Callable[[bytes], bytes],
@@ -125,7 +125,7 @@ class ForeignWriter(Writer, Protocol):
     ) -> ChildPlan:
         """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
 
-    def rewound(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+    def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
         """Plan a child with the records up to the last of ``record_ids``, followed by the opening."""
 
 
@@ -151,13 +151,13 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     ends, writer = parent.ends, _load_child_writer(parent, to, where)
     step = check_step(ends, next_step)
     if child is None:
-        child = writer.draft(parent, ends, kind, output_dir, about=step)
-    notes = [_note_on_parent_agent(child, where)]
+        child = writer.draft_child(parent, ends, kind, output_dir, about=step)
+    notes = [_describe_parent_agent(child, where)]
     if parent.agent == CLAUDE_NAME and not child.subagent and not contents.new_task:
         notes.append(find_plan_note(ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
     opening = make_opening(parent, ends, child, step, contents, where, note)
-    return plan_fresh_opening(opening, writer.opening_body(opening))
+    return plan_fresh_opening(opening, writer.make_opening_body(opening))
 
 
 def plan_fork(
@@ -184,7 +184,7 @@ def plan_fork(
         )
     writer = load_writer(target_agent, where)
     if source_agent == target_agent:
-        return writer.fork(session, cut, home, output_dir)
+        return writer.plan_fork(session, cut, home, output_dir)
     if cut is not None:
         raise UsageError(
             "A fork can't have both a cut and another agent",
@@ -195,7 +195,7 @@ def plan_fork(
         raise NothingToFork("There is nothing to fork: this session has no conversation")
     draft = draft_child(session, "fork", where, output_dir, to=to)
     introduction = (
-        f"{draft.block}\n\n{_note_on_parent_agent(draft, where)} The conversation follows as text, "
+        f"{draft.block}\n\n{_describe_parent_agent(draft, where)} The conversation follows as text, "
         "without its thinking."
     )
     tokens_before = session.context.tokens
@@ -204,8 +204,8 @@ def plan_fork(
         (len(introduction) + sum(len(message.text) for message in messages))
         / tokens.CHARACTERS_PER_TOKEN
     )
-    head = draft.head(ChildSize(tokens_after, tokens.CHARACTERS_PER_TOKEN))
-    body = writer.conversation(draft, head, introduction, messages)
+    head = draft.make_first_line(ChildSize(tokens_after, tokens.CHARACTERS_PER_TOKEN))
+    body = writer.make_conversation_body(draft, head, introduction, messages)
     return forking.ForkPlan(draft=draft, body=body, sizes=Sizes(tokens_before, tokens_after))
 
 
@@ -228,11 +228,11 @@ def plan_trim(
 def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
     """Read a session for a trim, as in ``trim.plan.scan_session``."""
     require_complete(session)
-    return load_writer(session.agent, where).scanned(session)
+    return load_writer(session.agent, where).scan_for_trim(session)
 
 
 def plan_untrim(
-    reading: TrimmedSession,
+    trimmed_session: TrimmedSession,
     where: Where,
     numbers: Collection[int] | None = None,
     *,
@@ -240,8 +240,8 @@ def plan_untrim(
     output_dir: str | None = None,
 ) -> UntrimPlan:
     """Plan an untrimmed child, as in ``untrim.plan_untrim``."""
-    writer = _load_child_writer(reading.session, "", where)
-    return writer.untrim(reading, numbers, strict=strict, output_dir=output_dir)
+    writer = _load_child_writer(trimmed_session.session, "", where)
+    return writer.plan_untrim(trimmed_session, numbers, strict=strict, output_dir=output_dir)
 
 
 def draft_child(
@@ -249,10 +249,10 @@ def draft_child(
 ) -> Draft:
     """Return a draft of a child for the agent ``to``, by default the parent's agent."""
     writer = _load_child_writer(parent, to, where)
-    return writer.draft(parent, Session.of(parent, where).ends, kind, output_dir)
+    return writer.draft_child(parent, Session.of(parent, where).ends, kind, output_dir)
 
 
-def _note_on_parent_agent(draft: Draft, where: Where) -> str:
+def _describe_parent_agent(draft: Draft, where: Where) -> str:
     """Return a note that names the parent's agent, or ``""`` if the child has the same agent."""
     subagent_note = ""
     if draft.subagent:

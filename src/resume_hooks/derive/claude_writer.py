@@ -29,7 +29,7 @@ class ClaudeWriter:
     def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where
 
-    def draft(
+    def draft_child(
         self,
         session: SessionFile,
         ends: HeadTail,
@@ -41,11 +41,11 @@ class ClaudeWriter:
         """Return a draft of a child in the project folder of its parent's home."""
         return make_draft(session, ends, kind, self._where, output_dir, about=about)
 
-    def opening_body(self, opening: FreshOpening) -> Body:
+    def make_opening_body(self, opening: FreshOpening) -> Body:
         """Return the lines of a child that starts with an opening."""
         return opening_lines_of_child(opening)
 
-    def conversation(
+    def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
     ) -> Body:
         """Return the lines of a child with a conversation as text."""
@@ -53,7 +53,7 @@ class ClaudeWriter:
 
         return make_conversation_lines(draft, head, introduction, messages)
 
-    def fork(
+    def plan_fork(
         self,
         session: SessionFile,
         cut: CutSelector | None,
@@ -65,13 +65,13 @@ class ClaudeWriter:
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
-    def scanned(self, session: SessionFile) -> Trimmable:
+    def scan_for_trim(self, session: SessionFile) -> Trimmable:
         """Read the session for a trim."""
         from resume_hooks.derive.trim import plan
 
         return plan.scan_session(session)
 
-    def untrim(
+    def plan_untrim(
         self,
         reading: TrimmedSession,
         numbers: Collection[int] | None,

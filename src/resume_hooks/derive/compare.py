@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # the cost of a token read from the cache, relative to an uncached input token
 CACHE_READ_RATE = 0.1
-WRITE_RATES = {
+CACHE_WRITE_RATES = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
 }  # the cost of a token written to the cache, by the cache's lifetime in seconds
@@ -78,8 +78,8 @@ def rates_for_lifetime(lifetime: int) -> Rates:
 
     0 means that there is no cache, so every token costs the same.
     """
-    if lifetime in WRITE_RATES:
-        return Rates(CACHE_READ_RATE, WRITE_RATES[lifetime])
+    if lifetime in CACHE_WRITE_RATES:
+        return Rates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
     return Rates(1.0, 1.0)
 
 
@@ -122,14 +122,14 @@ def break_even_turns(
     return max(1, ceil((floor(extra_first_cost / saved_per_request) + 2) / traffic.requests))
 
 
-SHELL_LIVE_BYTES = (
+MAX_SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
 )  # the maximum live bytes for a user who waits in a shell: about a million tokens
 MIN_COUNTED_TURNS = 3  # the minimum number of counted turns to estimate a typical turn
 MIN_PROMPTS_LEFT = 3  # if fewer prompts than this are left, the advice is to act
 NEARLY_FULL_PERCENT = 80  # if this percentage of the window is used, the advice is to act
 # a trimmed session that uses less than this percentage of the window has enough space
-ROOMY_PERCENT = 50
+MAX_ROOMY_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
 """The reason for advice in a session that still has enough space: the next prompt sends everything
 uncached."""
@@ -208,7 +208,7 @@ class Comparison(NamedTuple):
     """
 
     session_id: str
-    glance: HeadTail
+    ends: HeadTail
     folder: str
     context: ContextSize
     traffic: RecentRequests
@@ -237,16 +237,16 @@ class Comparison(NamedTuple):
 class _Measurements(NamedTuple):
     """The figures of a session: its context, its requests, the tokens that every session starts with, a trim estimate.
 
-    ``fresh`` is the context after a handoff, ``summary_reads`` the number of tokens that a model
+    ``fresh_tokens`` is the context after a handoff, ``summary_input_tokens`` the number of tokens that a model
     reads to summarize the session.
     """
 
     context: ContextSize
-    seen: RecentRequests
+    traffic: RecentRequests
     base: FirstRequest
-    trimmed: _TrimEstimate | None
-    fresh: int
-    summary_reads: int
+    trim_estimate: _TrimEstimate | None
+    fresh_tokens: int
+    summary_input_tokens: int
 
 
 class _TrimEstimate(NamedTuple):
@@ -266,7 +266,7 @@ def compare_strategies(
     """
     now_ms = clock.to_milliseconds(at) or 0
     session = Session.of(session, where)
-    glance = session.head_tail
+    ends = session.head_tail
     if limit == MAX_QUICK_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
@@ -274,21 +274,21 @@ def compare_strategies(
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
-    base = traffic.read_session_base(glance, where)
+    base = traffic.read_session_base(ends, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
-    is_planned = glance.size <= limit
-    if is_planned:
+    has_handoff_plan = ends.size <= limit
+    if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         fresh_tokens = handoff_plan.sizes.after if handoff_plan else base.tokens
         # An uncounted context is the conversation alone.
-        conversation = context.tokens - (base.tokens if context.measured else 0)
-        sizes = compute_dial(handoff_plan, conversation) if handoff_plan else ()
+        conversation_tokens = context.tokens - (base.tokens if context.measured else 0)
+        dial_sizes = compute_dial(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = tokens_for_size("", where)
         fresh_tokens = fixed_tokens + default_tokens
-        sizes = unmeasured_dial(fixed_tokens, default_tokens)
+        dial_sizes = unmeasured_dial(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation, including everything before a compaction.
     is_uncompacted = trim_estimate is not None and not (
@@ -297,8 +297,8 @@ def compare_strategies(
     if is_uncompacted:
         summary_input = context.tokens - base.tokens
     else:
-        summary_input = round(glance.size / CHARACTERS_PER_TOKEN)
-    measured = _Measurements(
+        summary_input = round(ends.size / CHARACTERS_PER_TOKEN)
+    measurements = _Measurements(
         context,
         traffic_so_far,
         base,
@@ -306,9 +306,11 @@ def compare_strategies(
         fresh_tokens,
         min(summary_input, SUMMARY_INPUT_TOKENS),
     )
-    estimates = _estimate_strategies(measured, warm=warm)
-    if glance.is_blank:
-        estimates = tuple(each for each in estimates if each.name not in FRESH_STRATEGIES)
+    estimates = _estimate_strategies(measurements, warm=warm)
+    if ends.is_blank:
+        estimates = tuple(
+            estimate for estimate in estimates if estimate.name not in FRESH_STRATEGIES
+        )
     chosen_advice = advice_for_context(
         context, trim_estimate.after if trim_estimate else None, remaining_prompts
     )
@@ -321,17 +323,17 @@ def compare_strategies(
         chosen_advice = _advice_for_cold_cache(context, estimates)
     return Comparison(
         session_id=session.session_id,
-        glance=glance,
-        folder=home_folder(glance, where),
+        ends=ends,
+        folder=home_folder(ends, where),
         context=context,
         traffic=traffic_so_far,
         base=base,
         age=traffic_so_far.seconds_since(now_ms),
         warm=warm,
         estimates=estimates,
-        dial=_estimate_sizes(() if glance.is_blank else sizes, measured),
+        dial=_estimate_sizes(() if ends.is_blank else dial_sizes, measurements),
         trim_estimated=trim_estimated,
-        planned=is_planned,
+        planned=has_handoff_plan,
         prompts_left=remaining_prompts,
         advice=chosen_advice,
     )
@@ -383,14 +385,16 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     """
     if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
         return None
-    count = max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.growth
-    if count < 10:
-        step = 1
-    elif count < 100:
-        step = 5
+    remaining_turns = (
+        max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.growth
+    )
+    if remaining_turns < 10:
+        rounding_step = 1
+    elif remaining_turns < 100:
+        rounding_step = 5
     else:
-        step = 50
-    return count // step * step
+        rounding_step = 50
+    return remaining_turns // rounding_step * rounding_step
 
 
 def advice_for_context(
@@ -431,7 +435,7 @@ def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) 
 
 
 def _choose_strategy(trimmed_context: ContextSize | None) -> Advice:
-    if trimmed_context is not None and trimmed_context.max_percent <= ROOMY_PERCENT:
+    if trimmed_context is not None and trimmed_context.max_percent <= MAX_ROOMY_PERCENT:
         return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
@@ -486,10 +490,10 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
 def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
     """Return every strategy. A warm cache contains the tokens that every session starts with."""
-    context, seen, base, trimmed, fresh, summary_reads = measurements
-    rates = rates_for_lifetime(seen.lifetime)
+    context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
+    rates = rates_for_lifetime(recent_requests.lifetime)
     if warm:
-        cached_tokens = min(context.tokens, max(seen.cached, base.shared))
+        cached_tokens = min(context.tokens, max(recent_requests.cached, base.shared))
     else:
         cached_tokens = 0
 
@@ -501,14 +505,23 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
-    tokens_kept, summary_tokens = _estimate_compaction(trimmed.chain if trimmed else [], base)
+    tokens_kept, summary_tokens = _estimate_compaction(
+        trim_estimate.chain if trim_estimate else [], base
+    )
     compacted_tokens = min(base.tokens + tokens_kept, context.tokens)
     return [
         baseline,
-        *([fresh_strategy(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),
-        fresh_strategy(HANDOFF, fresh),
+        *(
+            [fresh_strategy(TRIM, trim_estimate.after.tokens)]
+            if trim_estimate and trim_estimate.after
+            else []
+        ),
+        fresh_strategy(HANDOFF, fresh_tokens),
         fresh_strategy(
-            ROLLOVER, fresh + ROLLOVER_SUMMARY_TOKENS, summary_reads, ROLLOVER_SUMMARY_TOKENS
+            ROLLOVER,
+            fresh_tokens + ROLLOVER_SUMMARY_TOKENS,
+            summary_input_tokens,
+            ROLLOVER_SUMMARY_TOKENS,
         ),
         # The request for the summary has just cached the tokens that every session starts with.
         Strategy(
@@ -546,14 +559,19 @@ def _estimate_sizes(
     sizes: tuple[DialSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
     """Return the cost of each size. The last entry is the whole session, which a fork continues."""
-    cached_tokens, rates = measurements.base.shared, rates_for_lifetime(measurements.seen.lifetime)
+    cached_tokens, rates = (
+        measurements.base.shared,
+        rates_for_lifetime(measurements.traffic.lifetime),
+    )
     if sizes:
         whole_session = [DialSize(WHOLE_SESSION, measurements.context.tokens, 0)]
     else:
         whole_session = []
 
-    def size_cost(size: DialSize, held: int) -> int:
-        return round(first_request_cost(_new_session_strategy(size.size, size.after, held), rates))
+    def size_cost(size: DialSize, cached_tokens: int) -> int:
+        return round(
+            first_request_cost(_new_session_strategy(size.size, size.after, cached_tokens), rates)
+        )
 
     return tuple(
         SizeEstimate(size, size_cost(size, cached_tokens), size_cost(size, 0))
@@ -575,14 +593,16 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
 
 
 def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
-    traffic_so_far = measurements.seen
+    traffic_so_far = measurements.traffic
     rates = rates_for_lifetime(traffic_so_far.lifetime)
-    when_warm = _list_strategies(measurements, warm=True)
-    when_cold = _list_strategies(measurements, warm=False)
-    strategies = when_warm if warm else when_cold
+    warm_strategies = _list_strategies(measurements, warm=True)
+    cold_strategies = _list_strategies(measurements, warm=False)
+    strategies = warm_strategies if warm else cold_strategies
     baseline = strategies[0]
     estimates: list[Estimate] = []
-    for strategy, if_warm, if_cold in zip(strategies, when_warm, when_cold, strict=True):
+    for strategy, warm_strategy, cold_strategy in zip(
+        strategies, warm_strategies, cold_strategies, strict=True
+    ):
         pays_after = None
         if strategy is not baseline:
             pays_after = break_even_turns(strategy, baseline, traffic_so_far, rates)
@@ -593,8 +613,8 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
                 uncached=strategy.separate_tokens + strategy.uncached,
                 next_turn=round(turns_cost(strategy, 1, traffic_so_far, rates)),
                 pays_after=pays_after,
-                warm=round(first_request_cost(if_warm, rates)),
-                cold=round(first_request_cost(if_cold, rates)),
+                warm=round(first_request_cost(warm_strategy, rates)),
+                cold=round(first_request_cost(cold_strategy, rates)),
             )
         )
     return tuple(estimates)

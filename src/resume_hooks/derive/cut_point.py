@@ -37,15 +37,15 @@ EARLIEST_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``whole`` is true, the results of its calls are kept too; otherwise the cut moves back.
-    ``remark`` is a note for the user on how the record was chosen. ``then`` ignores the records
+    If ``keeps_results`` is true, the results of its calls are kept too; otherwise the cut moves back.
+    ``remark`` is a note for the user on how the record was chosen. ``ignores_preserved_records`` ignores the records
     that a later compaction preserved.
     """
 
     node: Node
-    whole: bool = True
+    keeps_results: bool = True
     remark: str = ""
-    then: bool = False
+    ignores_preserved_records: bool = False
 
 
 class CutSelector(Protocol):
@@ -68,14 +68,14 @@ class Cut(NamedTuple):
     ``last`` is the last message among them, and ``turn`` is its turn.
 
     Turns are counted as in ``outline``. ``turn`` is None if only the end of the file was read.
-    ``moved`` is -1 if the cut is before the requested position, 1 if it is after it, else 0.
+    ``direction`` is -1 if the cut is before the requested position, 1 if it is after it, else 0.
     """
 
-    asked: str
+    requested_position: str
     nodes: tuple[Node, ...]
     last: Node
     turn: int | None
-    moved: int
+    direction: int
     remarks: tuple[str, ...]
 
 
@@ -113,23 +113,29 @@ class CutAtRecord(NamedTuple):
         return CutTarget(_require_talk_node(matching_nodes, self.description))
 
     def _find_line(
-        self, transcript: Transcript, place: int, end: int, place_of: Callable[[Node], int]
+        self,
+        transcript: Transcript,
+        line_position: int,
+        end_position: int,
+        position_of: Callable[[Node], int],
     ) -> CutTarget | None:
         """Return the last message up to a line.
 
-        ``end`` is the end of the file. Like the positions of nodes, the line is a number or an
+        ``end_position`` is the end of the file. Like the positions of nodes, the line is a number or an
         offset.
         """
-        if place >= end:
-            lines = f"lines 0 to {transcript.line_count - 1}"
-            return _refuse_missing_record(transcript, f"No {self.description}, it has {lines}")
+        if line_position >= end_position:
+            valid_lines = f"lines 0 to {transcript.line_count - 1}"
+            return _refuse_missing_record(
+                transcript, f"No {self.description}, it has {valid_lines}"
+            )
         earlier_nodes = []
         for node in transcript.nodes:
-            if place_of(node) <= place:
+            if position_of(node) <= line_position:
                 earlier_nodes.append(node)
-        if earlier_nodes and place_of(earlier_nodes[-1]) == place:
+        if earlier_nodes and position_of(earlier_nodes[-1]) == line_position:
             return CutTarget(_require_talk_node(earlier_nodes[-1:], self.description))
-        last_node = _last_talk_node(earlier_nodes)
+        last_node = _find_last_talk_node(earlier_nodes)
         if last_node is None:
             return _refuse_missing_record(transcript, f"Nothing was said up to {self.description}")
         remark = (
@@ -150,17 +156,17 @@ class CutAtMessage(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the answer, from the live chain if possible."""
-        parts = []
+        answer_nodes = []
         for node in transcript.chain:
             if node.message_id == self.message_id:
-                parts.append(node)
-        if not parts and transcript.whole:
-            parts = []
+                answer_nodes.append(node)
+        if not answer_nodes and transcript.whole:
+            answer_nodes = []
             for node in transcript.nodes:
                 if node.message_id == self.message_id:
-                    parts.append(node)
-        if parts and self.message_id:
-            return CutTarget(_require_talk_node(parts, self.description))
+                    answer_nodes.append(node)
+        if answer_nodes and self.message_id:
+            return CutTarget(_require_talk_node(answer_nodes, self.description))
         return _refuse_missing_record(transcript, f"No {self.description}")
 
 
@@ -189,23 +195,23 @@ class CutBeforeInstant(NamedTuple):
         if last_node is None and not transcript.whole:
             return None
         if last_node is None:
-            last_node = _last_talk_node(
+            last_node = _find_last_talk_node(
                 node
                 for node in transcript.nodes
                 if node.time_ms is not None and node.time_ms < end_ms
             )
         if last_node is None:
-            first_ms = next(
+            start_line = next(
                 (node.time_ms for node in transcript.nodes if node.is_message and node.time_ms),
                 None,
             )
             hint = (
-                f"The first message is from {clock.format_minute(clock.from_milliseconds(first_ms))} UTC. "
-                if first_ms
+                f"The first message is from {clock.format_minute(clock.from_milliseconds(start_line))} UTC. "
+                if start_line
                 else ""
             )
             raise UsageError(f"Nothing was said {self.description}", f"{hint}{EARLIEST_CUT_ADVICE}")
-        return CutTarget(last_node, whole=False)
+        return CutTarget(last_node, keeps_results=False)
 
 
 class CutAtTurn(NamedTuple):
@@ -237,14 +243,14 @@ class CutAtTurn(NamedTuple):
                 else "It has no turns."
             )
             raise UsageError(f"No turn {self.number} in this session", valid_turns)
-        first_ms = prompts[number - 1].number
+        start_line = prompts[number - 1].number
         end_ms = prompts[number].number if number < len(prompts) else transcript.line_count
         live_nodes = []
         for node in linearize_chain(transcript.chain).nodes:
-            if first_ms <= node.number < end_ms:
+            if start_line <= node.number < end_ms:
                 live_nodes.append(node)
         turn_nodes = live_nodes or [
-            node for node in transcript.nodes if first_ms <= node.number < end_ms
+            node for node in transcript.nodes if start_line <= node.number < end_ms
         ]
         return CutTarget(_require_talk_node(turn_nodes, self.description))
 
@@ -261,17 +267,21 @@ class CutBeforeCompaction:
         """Return the last message before the compaction at the start of the live chain."""
         if not transcript.whole:
             return None
-        line = next((node.number for node in reversed(transcript.chain) if node.is_boundary), 0)
-        last_node = _last_talk_node(node for node in transcript.nodes if node.number < line)
+        boundary_line = next(
+            (node.number for node in reversed(transcript.chain) if node.is_boundary), 0
+        )
+        last_node = _find_last_talk_node(
+            node for node in transcript.nodes if node.number < boundary_line
+        )
         if last_node is None:
-            was_abandoned = not line and any(node.is_boundary for node in transcript.nodes)
+            was_abandoned = not boundary_line and any(node.is_boundary for node in transcript.nodes)
             raise UsageError(
                 "The client left the compaction of this session on an abandoned branch"
                 if was_abandoned
                 else "This session was never compacted",
                 "There is nothing to undo. outline shows its contents.",
             )
-        return CutTarget(last_node, then=True)
+        return CutTarget(last_node, ignores_preserved_records=True)
 
 
 def parse_cut(text: str) -> CutSelector | Reference:
@@ -283,10 +293,10 @@ def parse_cut(text: str) -> CutSelector | Reference:
 
 def parse_record_cut(text: str) -> CutSelector:
     """Parse a line number, a uuid or a message id. Raises UsageError for anything else."""
-    wanted = text.strip()
-    if wanted.startswith("msg_"):
-        return CutAtMessage(wanted)
-    return CutAtRecord(parse_reference(wanted, "").record)
+    stripped_text = text.strip()
+    if stripped_text.startswith("msg_"):
+        return CutAtMessage(stripped_text)
+    return CutAtRecord(parse_reference(stripped_text, "").record)
 
 
 def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | None:
@@ -297,43 +307,46 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     target = selector.find(transcript)
     if target is None:
         return None
-    row, branch_remark = _conversation_with_target(transcript, target)
-    if row is None:
+    conversation, branch_remark = _find_conversation_with_target(transcript, target)
+    if conversation is None:
         return None
-    position = _count_through(row, target.node.uuid)
-    end = smallest_valid_count(row, position) if target.whole else 0
-    if not end:
-        end = largest_valid_count(row, position)
-    kept_nodes = row.nodes[:end]
+    target_count = _count_through(conversation, target.node.uuid)
+    kept_count = smallest_valid_count(conversation, target_count) if target.keeps_results else 0
+    if not kept_count:
+        kept_count = largest_valid_count(conversation, target_count)
+    kept_nodes = conversation.nodes[:kept_count]
     messages = [node for node in kept_nodes if node.is_message]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
             f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
-    last = messages[-1]
-    moved, split_remark = 0, ""
-    if any(node.is_message for node in row.nodes[min(position, end) : max(position, end)]):
-        if end > position:
-            moved, word = 1, "forward"
+    last_message = messages[-1]
+    direction, split_remark = 0, ""
+    if any(
+        node.is_message
+        for node in conversation.nodes[
+            min(target_count, kept_count) : max(target_count, kept_count)
+        ]
+    ):
+        if kept_count > target_count:
+            direction, direction_word = 1, "forward"
         else:
-            moved, word = -1, "back"
-        split_remark = (
-            f"The cut moved {word} to record {last.number}, so that no tool call is split."
-        )
+            direction, direction_word = -1, "back"
+        split_remark = f"The cut moved {direction_word} to record {last_message.number}, so that no tool call is split."
     remarks = tuple(filter(None, (target.remark, branch_remark, split_remark)))
-    turn = _turn_number(transcript, last)
-    return Cut(selector.description, kept_nodes, last, turn, moved, remarks)
+    turn = _find_turn_number(transcript, last_message)
+    return Cut(selector.description, kept_nodes, last_message, turn, direction, remarks)
 
 
-def _count_through(row: LinearChain, uuid: str) -> int:
+def _count_through(conversation: LinearChain, uuid: str) -> int:
     """Return the number of records up to the one with an id, or 0 if there is none."""
-    for number, node in enumerate(row.nodes, 1):
+    for number, node in enumerate(conversation.nodes, 1):
         if node.uuid == uuid:
             return number
     return 0
 
 
-def _turn_number(transcript: Transcript, last: Node) -> int | None:
+def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
     """Return the number of the turn that contains a record, or None if only the end of the file was read."""
     if not transcript.whole:
         return None
@@ -341,36 +354,37 @@ def _turn_number(transcript: Transcript, last: Node) -> int | None:
     return sum(node.prompt and not node.copied for node in earlier_nodes)
 
 
-def _refuse_missing_record(transcript: Transcript, what: str) -> CutTarget | None:
+def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
     """Return None if only the end of the file was read. Otherwise raise UsageError."""
     if not transcript.whole:
         return None
     raise UsageError(
-        f"{what} in {transcript.path}", "It may belong to another session. See outline and read."
+        f"{description} in {transcript.path}",
+        "It may belong to another session. See outline and read.",
     )
 
 
-def _conversation_with_target(
+def _find_conversation_with_target(
     transcript: Transcript, target: CutTarget
 ) -> tuple[LinearChain | None, str]:
     """Return the conversation that contains the target record, with a remark if it is not the live conversation."""
     node = target.node
-    if target.then:
+    if target.ignores_preserved_records:
         return linearize_chain(build_chain_to(transcript.nodes, node, transcript.size)), ""
-    if any(other.uuid == node.uuid for other in transcript.chain):
+    if any(live_node.uuid == node.uuid for live_node in transcript.chain):
         return linearize_chain(transcript.chain), ""
     if not transcript.whole:
         return None, ""
     chain = build_chain_to(transcript.nodes, node, transcript.size)
-    live = transcript.chain
-    if live and live[0].is_boundary and node.number < live[0].number:
+    live_chain = transcript.chain
+    if live_chain and live_chain[0].is_boundary and node.number < live_chain[0].number:
         return linearize_chain(
             chain
         ), "The cut is before a compaction: the fork has the conversation from then."
     return linearize_chain(chain), "The cut is on an abandoned branch: the fork has that branch."
 
 
-def _last_talk_node(nodes: Iterable[Node]) -> Node | None:
+def _find_last_talk_node(nodes: Iterable[Node]) -> Node | None:
     return max(
         (node for node in nodes if _is_talk(node)), key=lambda node: node.number, default=None
     )
@@ -384,11 +398,11 @@ def _require_talk_node(nodes: Sequence[Node], description: str) -> Node:
     node = next((node for node in reversed(nodes) if _is_talk(node)), None)
     if node is None:
         if nodes and nodes[-1].sidechain:
-            why = "is a sub-agent's"
+            problem = "is a sub-agent's"
         else:
-            why = "is not part of the conversation"
+            problem = "is not part of the conversation"
         raise UsageError(
-            f"{description.capitalize()} {why}: nothing can be cut there",
+            f"{description.capitalize()} {problem}: nothing can be cut there",
             "Name a message; outline and read show them.",
         )
     return node

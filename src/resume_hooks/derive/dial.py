@@ -43,10 +43,10 @@ class DialSize(NamedTuple):
     is_lists: bool = False
 
 
-def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
+def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, ...]:
     """Return every size, measured on the plan of a handoff of the default size.
 
-    ``conversation`` is the number of tokens of the session's conversation.
+    ``conversation_tokens`` is the number of tokens of the session's conversation.
     """
     # A long session has no digest, so these modules are not needed for it.
     from resume_hooks.reading.digest.entries import Digest
@@ -63,11 +63,11 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     for tokens in _list_sizes(default_tokens):
         opening_lengths[tokens] = len(format_opening(digest, characters_for_tokens(tokens)).text)
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
-    digest_length = len(plan.carried.text)
+    digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill their space, the opening contains all of them, and a larger size adds
     # none.
-    conversation_length = round(conversation * CHARACTERS_PER_TOKEN)
+    conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
     ] + _characters_for_calls(default_tokens, opening_lengths[default_tokens]):
@@ -76,30 +76,32 @@ def compute_dial(plan: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
         all_calls = conversation_length
     sizes = []
     for tokens, length in opening_lengths.items():
-        calls = min(
+        call_characters = min(
             _characters_for_calls(tokens, length), all_calls, max(0, conversation_length - length)
         )
-        calls = calls if calls >= MIN_CALLS_CHARACTERS else 0
+        call_characters = call_characters if call_characters >= MIN_CALLS_CHARACTERS else 0
         if tokens == default_tokens:
-            after = default_after
+            tokens_after = default_after
         else:
-            after = round(fixed_tokens + (length + calls) / CHARACTERS_PER_TOKEN)
+            tokens_after = round(fixed_tokens + (length + call_characters) / CHARACTERS_PER_TOKEN)
         # The calls are counted at the default size only. A larger size contains at least those
         # calls.
         if tokens > default_tokens:
-            after = max(after, default_after)
+            tokens_after = max(tokens_after, default_after)
         elif tokens < default_tokens:
-            after = min(after, default_after)
+            tokens_after = min(tokens_after, default_after)
         missing_length = unlimited_length - length
-        cut = missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
+        cut_tokens = (
+            missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
+        )
         sizes.append(
             DialSize(
                 size=format_size(tokens),
-                after=after,
-                cut=cut,
+                after=tokens_after,
+                cut=cut_tokens,
                 whole=unlimited_length // TOKEN_CHARACTERS,
-                has_calls=not cut and calls > 0,
-                is_lists=cut > 0 and tokens <= MAX_LIST_TOKENS,
+                has_calls=not cut_tokens and call_characters > 0,
+                is_lists=cut_tokens > 0 and tokens <= MAX_LIST_TOKENS,
             )
         )
     return tuple(sizes)
@@ -110,8 +112,8 @@ def _characters_for_calls(tokens: int, length: int) -> int:
     # imported late for the same reason as in dial_of
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
 
-    room = characters_for_tokens(tokens)
-    return min(room - length, round(room * CALLS_FRACTION))
+    available_characters = characters_for_tokens(tokens)
+    return min(available_characters - length, round(available_characters * CALLS_FRACTION))
 
 
 def unmeasured_dial(fixed_tokens: int, default_tokens: int) -> tuple[DialSize, ...]:

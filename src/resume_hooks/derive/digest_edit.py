@@ -29,20 +29,20 @@ def digest_from_editor(text: str) -> str:
     reader of the child expects that heading after the first blank line.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
-    first = next(
+    first_index = next(
         (index for index, row in enumerate(rows) if row and not row.startswith("#")), len(rows)
     )
     used_rows = []
-    for row in rows[first:]:
+    for row in rows[first_index:]:
         if row:
             used_rows.append(remove_block_markers(row))
-    edited = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
-    if len(edited) > MAX_EDITED_CHARACTERS:
+    edited_digest = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
+    if len(edited_digest) > MAX_EDITED_CHARACTERS:
         raise UsageError(
             (
-                f"The text has {len(edited):,} characters, more than {MAX_EDITED_CHARACTERS:,}, so no "
+                f"The text has {len(edited_digest):,} characters, more than {MAX_EDITED_CHARACTERS:,}, so no "
                 "session was made"
             ),
             "Move the long part into a file and name the file.",
         )
-    return edited
+    return edited_digest

@@ -85,7 +85,7 @@ class ForkPlan(ChildPlan):
             return (
                 node is None
                 or node.uuid not in uuids
-                or record.get("forkedFrom") == _source_mark(parent_id, node.uuid)
+                or record.get("forkedFrom") == _make_source_mark(parent_id, node.uuid)
             )
 
         return [
@@ -137,7 +137,7 @@ def plan_fork(
             "There is nothing to fork: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
-    move = _relocation_for(parent, home, where)
+    move = _plan_relocation_to(parent, home, where)
     child = make_draft(
         session,
         parent.ends,
@@ -147,34 +147,36 @@ def plan_fork(
         home=move.new if move else "",
     )
     lineage = child.block if move else lineage_if_needed(child, kept_transcript)
-    if move and move.roots and move.new not in move.roots:
+    if move and move.old_home_names and move.new not in move.old_home_names:
         lineage += f"\n{describe_move(move.old, move.new)}"
     tokens_before, snapshots = (
         parent.context.tokens,
         select_snapshots(kept_transcript, parent.survey),
     )
-    tokens_after = parent.tokens_sent(kept_transcript.chain, where) if cut_result else tokens_before
+    tokens_after = (
+        parent.count_sent_tokens(kept_transcript.chain, where) if cut_result else tokens_before
+    )
     return ForkPlan(
         draft=child,
         body=plan_chain_rewrite(
             child,
             kept_transcript,
             parent.survey,
-            head=child.head(parent.size(tokens_after)),
+            head=child.make_first_line(parent.make_child_size(tokens_after)),
             lineage=lineage,
-            books=[
+            bookkeeping_lines=[
                 *copy_shortened_result_lines(kept_transcript, parent.survey, child.session_id),
                 *copy_lines_after_chain(
                     kept_transcript, parent.survey, parent.ends, child.session_id, move
                 ),
             ],
-            mark=_SourceMarker(child.parent.session_id, move),
-            thoughts=frozenset(parent.read_back.thoughts),
+            mark_line=_SourceMarker(child.parent.session_id, move),
+            allowed_thinking=frozenset(parent.read_back.thoughts),
         ),
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(
             *(cut_result.remarks if cut_result else ()),
-            *(_note_on_snapshots(move) if move and snapshots else []),
+            *(_list_snapshot_notes(move) if move and snapshots else []),
         ),
         cut=cut_result,
         relocation=move,
@@ -184,23 +186,23 @@ def plan_fork(
 class _SourceMarker:
     """Adds the source to each record of the parent, and changes the record's folder if the session moves."""
 
-    def __init__(self, parent_id: str, moving: Relocation | None) -> None:
+    def __init__(self, parent_id: str, relocation: Relocation | None) -> None:
         self._parent_id = parent_id
-        self._moving = moving
+        self._relocation = relocation
 
     def __call__(self, body: bytes, node: Node) -> bytes:
         """Return the marked line of ``node``.
 
         ``forkedFrom`` has the form that the official SDK writes.
         """
-        if self._moving is not None:
-            body = self._moving.line(
+        if self._relocation is not None:
+            body = self._relocation.move_line(
                 body, first=node.is_boundary
             )  # if there is no boundary, our lineage comes first
-        return add_field(body, "forkedFrom", _source_mark(self._parent_id, node.uuid))
+        return add_field(body, "forkedFrom", _make_source_mark(self._parent_id, node.uuid))
 
 
-def _source_mark(parent_id: str, uuid: str) -> dict[str, str]:
+def _make_source_mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
@@ -223,24 +225,28 @@ def scan_and_cut(
     return parent, cut
 
 
-def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
+def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
     """Return the move to ``home``, or None if the session is already there."""
     if home is None:
         return None
     new_home = canonical_path(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
-    current, seen = home_folder(parent.ends, where), parent.ends.folders
-    old_home = current if current in seen or not seen else seen[0]
-    at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
+    current_home, recorded_folders = home_folder(parent.ends, where), parent.ends.folders
+    old_home = (
+        current_home
+        if current_home in recorded_folders or not recorded_folders
+        else recorded_folders[0]
+    )
+    is_at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
         new_home, where
     )
-    if at_home and canonical_path(old_home) == new_home:
+    if is_at_home and canonical_path(old_home) == new_home:
         return None
     return plan_relocation(old_home, new_home)
 
 
-def _note_on_snapshots(move: Relocation) -> list[str]:
+def _list_snapshot_notes(move: Relocation) -> list[str]:
     if move.moves_files:
         return [
             f"Its file backups now apply to the files below {move.new}: rewind-files restores them there."
@@ -284,7 +290,7 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
             role = records.ASSISTANT
         else:
             role = records.USER
-        texts = (_block_text(block, tool_names, reference) for block in records.blocks(record))
+        texts = (_format_block(block, tool_names, reference) for block in records.blocks(record))
         text = "\n\n".join(filter(None, texts))
         if not text.strip():
             continue
@@ -304,7 +310,7 @@ def make_conversation_lines(
 
     The screen does not show ``introduction``.
     """
-    setting, last_id = child.setting, str(uuid.uuid4())
+    setting, last_id = child.attributes, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last_id, introduction)]
     for message in messages:
         setting = setting._replace(at=clock.add_millisecond(setting.at))
@@ -314,7 +320,7 @@ def make_conversation_lines(
     return FreshLines(tuple(bodies))
 
 
-def _block_text(block: Record, tool_names: dict[str, str], reference: str) -> str:
+def _format_block(block: Record, tool_names: dict[str, str], reference: str) -> str:
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
@@ -327,11 +333,11 @@ def _block_text(block: Record, tool_names: dict[str, str], reference: str) -> st
         )
     if kind == records.RESULT:
         content = block.get("content")
-        parts = []
+        result_texts = []
         for part in records.objects(content):
-            parts.append(string(part, "text") or f"[{string(part, 'type')}]")
+            result_texts.append(string(part, "text") or f"[{string(part, 'type')}]")
         result = _shorten_text(
-            content if isinstance(content, str) else "\n".join(parts),
+            content if isinstance(content, str) else "\n".join(result_texts),
             MAX_RESULT_CHARACTERS,
             reference,
         )
@@ -341,7 +347,7 @@ def _block_text(block: Record, tool_names: dict[str, str], reference: str) -> st
     return ""
 
 
-def _shorten_text(text: str, limit: int, reference: str) -> str:
-    if len(text) <= limit:
+def _shorten_text(text: str, max_characters: int, reference: str) -> str:
+    if len(text) <= max_characters:
         return text
-    return f"{text[:limit]}… ({len(text):,} characters, whole: {reference})"
+    return f"{text[:max_characters]}… ({len(text):,} characters, whole: {reference})"

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from resume_hooks import questions, seam
 from resume_hooks.derive.child.bookkeeping import copy_bookkeeping_lines
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.receipt import FilesBeside, Receipt
+from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
@@ -76,7 +76,7 @@ EMPTY_OPENING = DigestOpening("")
 class FreshOpening(NamedTuple):
     """The opening of a fresh child: ``text`` for its model, ``card`` for its screen, ``head`` as its first line.
 
-    ``carried`` is the digest in ``text``. It is empty if the user edited the digest.
+    ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
     """
 
     child: Draft
@@ -86,7 +86,7 @@ class FreshOpening(NamedTuple):
     ends: HeadTail
     sizes: Sizes
     contents: Contents = NO_CONTENTS
-    carried: DigestOpening = EMPTY_OPENING
+    digest_opening: DigestOpening = EMPTY_OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class FreshLines(Body):
 class FreshPlan(ChildPlan):
     """The plan of a fresh child.
 
-    ``opening`` is the first text for the child's model, and ``carried`` the digest in that text.
+    ``opening`` is the first text for the child's model, and ``digest_opening`` the digest in that text.
     """
 
     opening: str
     contents: Contents = NO_CONTENTS
-    carried: DigestOpening = EMPTY_OPENING
+    digest_opening: DigestOpening = EMPTY_OPENING
 
     @property
     def keeps_tasks(self) -> bool:
@@ -141,16 +141,18 @@ def make_opening(
     """Return the opening of a child of ``parent``: the lineage, a ``note``, the contents, the next step."""
     contents = _redact_digest(contents, child)
     if contents.edited:
-        carried = EMPTY_OPENING
+        digest_opening = EMPTY_OPENING
     else:
-        carried = fit_digest(contents, child, parent)
+        digest_opening = fit_digest(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
     if contents.new_task:
         step = task_step(next_step)
     else:
         step = next_step
-    text = opening_text(child.block, step, summary=summary, digest=contents.edited or carried.text)
-    card, _ = redact(_fresh_card(child, next_step, contents, carried))
+    text = opening_text(
+        child.block, step, summary=summary, digest=contents.edited or digest_opening.text
+    )
+    card, _ = redact(_format_card(child, next_step, contents, digest_opening))
     tokens_before = parent.context.tokens
     base_tokens = min(read_session_base(ends, where).tokens, tokens_before)
     sizes = Sizes(
@@ -160,14 +162,16 @@ def make_opening(
         sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.large_window(parent.file, tokens_before)
     )
     opening_tokens = contents.tokens if contents.digest else 0
-    head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
-    return FreshOpening(child, head, text, card, ends, sizes, contents, carried)
+    head = child.make_first_line(
+        size, summary=bool(contents.summary), opening_tokens=opening_tokens
+    )
+    return FreshOpening(child, head, text, card, ends, sizes, contents, digest_opening)
 
 
 def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     """Return the lines of a child with this opening."""
     child, digest = opening.child, opening.contents.digest
-    prompt_line, answer_line = opening_lines(child.setting, opening.text, opening.card)
+    prompt_line, answer_line = opening_lines(child.attributes, opening.text, opening.card)
     lines = [opening.head, prompt_line]
     if digest:
         lines.append(entries.format_digest_record(digest))
@@ -186,7 +190,7 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
         remarks=warn_of_secrets(child.block, contents),
         opening=opening.text,
         contents=contents,
-        carried=opening.carried,
+        digest_opening=opening.digest_opening,
     )
 
 
@@ -204,17 +208,17 @@ def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestO
     """
     if contents.digest is None:
         return EMPTY_OPENING
-    room = characters_for_tokens(contents.tokens) - len(contents.summary)
+    available_characters = characters_for_tokens(contents.tokens) - len(contents.summary)
     # A new task does not need the latest calls of the old task.
     if contents.new_task:
-        calls = None
+        omitted_calls = None
     else:
-        calls = partial(collect_latest_calls, parent, contents.digest)
+        omitted_calls = partial(collect_latest_calls, parent, contents.digest)
     whole_reference = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(
         contents.digest,
-        room,
-        collect_calls=calls,
+        available_characters,
+        collect_calls=omitted_calls,
         record_ref=whole_reference,
         read_command=child.command("read"),
     )
@@ -231,9 +235,9 @@ def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     count = count_placeholders([*texts, contents.summary, block])
     if not count:
         return ()
-    were, them = ("was", "it") if count == 1 else ("were", "them")
+    be_form, pronoun = ("was", "it") if count == 1 else ("were", "them")
     return (
-        f"{format_count(count, 'secret')} {were} left out; the parent's records still have {them}",
+        f"{format_count(count, 'secret')} {be_form} left out; the parent's records still have {pronoun}",
     )
 
 
@@ -252,10 +256,12 @@ def check_step(ends: HeadTail, next_step: str) -> str:
     return replace_surrogates(next_step.strip())
 
 
-def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: DigestOpening) -> str:
+def _format_card(
+    child: Draft, next_step: str, contents: Contents, digest_opening: DigestOpening
+) -> str:
     """Return the card of a fresh child: its source, its next step and its contents."""
     parent, count = child.ancestors[-1], len(child.ancestors)
-    place = f", session {count} of its lineage" if count > 1 else ""
+    lineage_position = f", session {count} of its lineage" if count > 1 else ""
     if child.kind == "handoff":
         verb = "Handed off from"
     else:
@@ -266,32 +272,34 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
         subagent = ""
     # The client shows Markdown. If a title was cut, a backtick in it would open a code span.
     title = remove_block_markers(plain_line(parent.title)).replace("`", "'")
-    lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){place}."]
+    lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
         lines.append(
             f"**{'New task' if contents.new_task else 'Next step'}:** "
             f"{collapse_line(plain_text(next_step), 300)}"
         )
-    loaded = ", ".join(_describe_contents(contents, carried)) or "nothing"
-    lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
+    loaded_contents = ", ".join(_describe_contents(contents, digest_opening)) or "nothing"
+    lines.append(
+        f"Loaded: {loaded_contents}. All that was said can be searched and read on demand."
+    )
     return "\n\n".join(lines)
 
 
-def _describe_contents(contents: Contents, carried: DigestOpening) -> list[str]:
+def _describe_contents(contents: Contents, digest_opening: DigestOpening) -> list[str]:
     """Return phrases that name the parts of the earlier conversation in a fresh child's opening."""
-    loaded = ["a summary by a model"] if contents.summary else []
+    phrases = ["a summary by a model"] if contents.summary else []
     if contents.edited:
-        return [*loaded, "the edited digest"]
+        return [*phrases, "the edited digest"]
     if contents.new_task:
         return ["lists of files, commands and failures, not the talk"]
     if contents.digest:
-        if carried.omitted_count:
-            left_out = f" ({carried.omitted_count:,} left out)"
+        if digest_opening.omitted_count:
+            omission_note = f" ({digest_opening.omitted_count:,} left out)"
         else:
-            left_out = ""
-        loaded.append(f"{format_count(carried.message_count, 'message')}{left_out}")
-        loaded.append("lists of files, commands and failures")
-    return loaded
+            omission_note = ""
+        phrases.append(f"{format_count(digest_opening.message_count, 'message')}{omission_note}")
+        phrases.append("lists of files, commands and failures")
+    return phrases
 
 
 def read_opening(path: str) -> object:
@@ -313,8 +321,8 @@ def read_opening(path: str) -> object:
 
 def make_file_writer(
     plan: FreshPlan, where: Where, options: object = None
-) -> Callable[[Receipt | None], FilesBeside]:
+) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return the answer to ``questions.files_beside_handoff``, or a function that writes nothing."""
     for files_beside_handoff in seam.answers(questions.files_beside_handoff):
         return files_beside_handoff(plan, where, options)
-    return lambda _: FilesBeside()
+    return lambda _: AccompanyingFiles()

@@ -40,7 +40,7 @@ MAX_CHAIN_RECORDS = 100
 # the fields that a trim may have changed
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
 # the number of characters at the end of a text that are searched for a notice
-NOTICE_CHARACTERS = 5_000
+MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
@@ -57,13 +57,13 @@ _BACKUP = re.compile(
 
 
 class OriginalRecord(NamedTuple):
-    """The record that was ``asked`` for, and its ``original``.
+    """The record that was ``requested_line`` for, and its ``original``.
 
     A record that was not trimmed is its own original. If the source of a trim is gone, the original
     is itself a trimmed record.
     """
 
-    asked: RecordLine
+    requested_line: RecordLine
     original: RecordLine
 
 
@@ -73,9 +73,9 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     Raises UsageError for an unknown record, and SessionNotFound for a missing original.
     """
     originals = Originals(where)
-    requested_line = _referenced_line(reference, originals, cwd, where)
+    requested_line = _find_referenced_line(reference, originals, cwd, where)
     record = requested_line.parse_record()
-    original = originals.of(record, requested_line.file) if record else None
+    original = originals.find_original(record, requested_line.file) if record else None
     if original is None and record and is_marked(record):
         raise SessionNotFound(
             f"The original of {requested_line.reference} is gone: {originals.describe_place(record)}",
@@ -84,7 +84,7 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     return OriginalRecord(requested_line, original or requested_line)
 
 
-def _referenced_line(
+def _find_referenced_line(
     reference: Reference, originals: Originals, cwd: str, where: Where
 ) -> RecordLine:
     """Return the referenced record.
@@ -96,12 +96,12 @@ def _referenced_line(
     except SessionNotFound:
         prefix = reference.session.lower()
         if len(prefix) >= MIN_PREFIX_CHARACTERS:
-            backed_up = originals.backed_up_ids(prefix)
+            backed_up = originals.find_backed_up_ids(prefix)
         else:
             backed_up = []
         if len(backed_up) != 1:
             raise
-        for path in originals.backups(backed_up[0]):
+        for path in originals.list_backups(backed_up[0]):
             with contextlib.suppress(UsageError):  # a later backup may contain more lines
                 return find_numbered_line(reference, RecordLines(path, backed_up[0]))
         raise
@@ -118,9 +118,9 @@ class Originals:
         self._candidates: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
         self._named: dict[str, RecordLines] = {}
 
-    def of(self, record: Record, file: str) -> RecordLine | None:
+    def find_original(self, record: Record, file: str) -> RecordLine | None:
         """Return the original of a trimmed ``record`` in ``file``, or None if it no longer exists."""
-        return self._follow(record, file, set())
+        return self._follow_references(record, file, set())
 
     def original_of_line(self, session: str, number: int) -> RecordLine:
         """Return the original of the record in line ``number`` of a session.
@@ -137,7 +137,7 @@ class Originals:
         record = requested_line.parse_record() if requested_line else None
         if requested_line is None or record is None:
             raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
-        return self.of(record, requested_line.file) or requested_line
+        return self.find_original(record, requested_line.file) or requested_line
 
     def describe_place(self, record: Record) -> str:
         """Return a sentence on how to restore the original, with the location that the trimmed record states."""
@@ -152,36 +152,38 @@ class Originals:
             restore_hint = ""
         return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{restore_hint}"
 
-    def backups(self, session_id: str) -> list[str]:
+    def list_backups(self, session_id: str) -> list[str]:
         """Return the backups of a session from in-place trims, in our state folder, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
         try:
-            with os.scandir(folder) as rows:
+            with os.scandir(folder) as entries:
                 files = []
-                for row in rows:
-                    if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False):
-                        files.append(row)
-                return sorted(row.path for row in files)  # the names start with the time
+                for entry in entries:
+                    if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                        files.append(entry)
+                return sorted(entry.path for entry in files)  # the names start with the time
         except OSError:
             return []
 
-    def backed_up_ids(self, prefix: str) -> list[str]:
+    def find_backed_up_ids(self, prefix: str) -> list[str]:
         """Return the session ids that start with ``prefix`` and have backups."""
         try:
             names = os.listdir(backup_folder("", self._where))
         except OSError:
             return []
-        return sorted(name for name in names if name.startswith(prefix) and self.backups(name))
+        return sorted(name for name in names if name.startswith(prefix) and self.list_backups(name))
 
-    def _follow(self, record: Record, file: str, seen: set[tuple[str, int]]) -> RecordLine | None:
-        for entry, named_record in self._candidate_records(record, file):
-            if (entry.file, entry.number) in seen or len(seen) == MAX_CHAIN_RECORDS:
+    def _follow_references(
+        self, record: Record, file: str, visited_lines: set[tuple[str, int]]
+    ) -> RecordLine | None:
+        for line, named_record in self._candidate_records(record, file):
+            if (line.file, line.number) in visited_lines or len(visited_lines) == MAX_CHAIN_RECORDS:
                 continue
-            seen.add((entry.file, entry.number))
+            visited_lines.add((line.file, line.number))
             # If the chain of trims ends here, this record is the best copy.
-            return self._follow(named_record, entry.file, seen) or entry
+            return self._follow_references(named_record, line.file, visited_lines) or line
         return None
 
     def _candidate_records(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
@@ -227,7 +229,7 @@ class Originals:
             folder,
         )
         session_id = next((name for name in names if name and is_session_id(name)), "")
-        backups = self.backups(session_id)
+        backups = self.list_backups(session_id)
         if origin.file in backups or self._is_safe_to_open(origin.file, trimmed_folder):
             yield origin.file, session_id or origin.session_id
         if not session_id:
@@ -312,11 +314,11 @@ def restore_record(record: Record, original: Record) -> Record | None:
         if key != "usage":
             restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
-        removed_pairs = call_result_pairs(original) - call_result_pairs(record)
+        removed_pairs = list_call_result_pairs(original) - list_call_result_pairs(record)
         restored_message["content"] = [
             block
             for block in restored_message["content"]
-            if not (isinstance(block, dict) and _call_result_pair(block) in removed_pairs)
+            if not (isinstance(block, dict) and _get_call_result_pair(block) in removed_pairs)
         ]
     if "usage" in message(record):
         restored_message["usage"] = message(record)["usage"]
@@ -335,7 +337,7 @@ def find_origins(record: Record) -> list[Origin]:
         if origin:
             return [origin]
         return []
-    text_ends = (text[-NOTICE_CHARACTERS:] for text in _record_texts(record))
+    text_ends = (text[-MAX_NOTICE_SEARCH_CHARACTERS:] for text in _list_record_texts(record))
     notices = (
         _NOTICE.search(end)
         for end in text_ends
@@ -348,7 +350,7 @@ def find_origins(record: Record) -> list[Origin]:
     return list(dict.fromkeys(origin for origin in origins if origin.record >= 0))
 
 
-def _record_texts(record: Record) -> Iterator[str]:
+def _list_record_texts(record: Record) -> Iterator[str]:
     for block in records.blocks(record):
         yield string(block, "text")
         for value in records.mapping(block, "input").values():
@@ -358,12 +360,12 @@ def _record_texts(record: Record) -> Iterator[str]:
             yield string(part, "text")
 
 
-def call_result_pairs(record: Record) -> set[tuple[str, str]]:
+def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
     """Return the calls and results in a record, by kind and id."""
-    return {pair for block in records.blocks(record) if (pair := _call_result_pair(block))}
+    return {pair for block in records.blocks(record) if (pair := _get_call_result_pair(block))}
 
 
-def _call_result_pair(block: Record) -> tuple[str, str] | None:
+def _get_call_result_pair(block: Record) -> tuple[str, str] | None:
     kind = string(block, "type")
     if kind in {records.CALL, records.RESULT}:
         return (kind, records.call_id(block))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from resume_hooks.derive.child.receipt import FilesBeside
+from resume_hooks.derive.child.receipt import AccompanyingFiles
 from resume_hooks.system.copy_result import CopyResult
 
 if TYPE_CHECKING:  # a search does not import these modules
@@ -37,7 +37,7 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
     facts: tuple[str, ...] = ()
     remark: str = ""
     next_step: str = ""
-    files: FilesBeside = FilesBeside()
+    files: AccompanyingFiles = AccompanyingFiles()
     summary: SummaryOutcome | None = None
 
 
@@ -51,7 +51,7 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
     receipt: Receipt
     plan: Plan_co
     why: ResumeHooksError | None = None
-    files: FilesBeside = FilesBeside()
+    files: AccompanyingFiles = AccompanyingFiles()
 
 
 class Question(NamedTuple):
@@ -77,7 +77,7 @@ class Report(NamedTuple):
     more: tuple[str, ...] = ()
 
 
-class Waiting(NamedTuple):
+class PendingAnswer(NamedTuple):
     """An answer that takes longer than a prompt may wait. ``shown`` is the text to show until the answer is ready.
 
     ``prompt`` is a request for the session's own model, or ``""``.
@@ -88,7 +88,7 @@ class Waiting(NamedTuple):
 
 
 AnyOpenedSession = OpenedSession["ChildPlan | None"]
-Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Report | Waiting
+Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Report | PendingAnswer
 
 
 def report_on_text(text: str) -> Report:
@@ -99,7 +99,7 @@ def report_on_text(text: str) -> Report:
     return Report(lambda _: text)
 
 
-def first_line_in_new_session(receipt: Receipt) -> str:
+def format_first_line(receipt: Receipt) -> str:
     """Return the first line for a new session that the client opened by itself.
 
     It is needed because the new session looks like the old one.

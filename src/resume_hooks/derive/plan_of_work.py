@@ -20,7 +20,7 @@ _SLUG = re.compile(r"[a-z0-9-]{1,200}")
 # the maximum number of ancestors that are searched; a fresh child has no plan of its own until it
 # enters plan mode
 MAX_ANCESTORS = 5
-_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its first line
+_MAX_HEAD_BYTES = 4096  # the number of bytes of a plan that are searched for its first line
 
 
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
@@ -28,24 +28,26 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
     ``ancestors`` start with the oldest.
     """
-    if note := plan_note(ends, where):
+    if note := format_plan_note(ends, where):
         return note
     paths = []
-    for row in reversed(ancestors):
-        if row.session_file != ends.path:
-            paths.append(row.session_file)
+    for ancestor in reversed(ancestors):
+        if ancestor.session_file != ends.path:
+            paths.append(ancestor.session_file)
     existing_paths = [path for path in paths if os.path.isfile(path)][:MAX_ANCESTORS]
-    return next((note for path in existing_paths if (note := plan_note(HeadTail(path), where))), "")
+    return next(
+        (note for path in existing_paths if (note := format_plan_note(HeadTail(path), where))), ""
+    )
 
 
-def plan_note(ends: HeadTail, where: Where) -> str:
+def format_plan_note(ends: HeadTail, where: Where) -> str:
     """Return a line with the file and the title of a session's plan, or ``""`` if the session has no plan."""
     if not _SLUG.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")
     try:
         with open_regular(path, follow=False) as stream:
-            head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
+            head = stream.read(_MAX_HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")

@@ -27,7 +27,7 @@ from resume_hooks.derive.child.existing import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.derive.model import forked
-from resume_hooks.derive.model.port import ModelCalls, Spent
+from resume_hooks.derive.model.port import CallCosts, ModelCalls
 from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.errors import (
     HeadlessFailed,
@@ -68,7 +68,7 @@ from resume_hooks.transcripts.records import mapping
 
 # the maximum UTF-8 bytes of a part: 60,000 to 120,000 tokens, which fit a model's context together
 # with the answer
-PART_BYTES = 240_000
+MAX_PART_BYTES = 240_000
 # the maximum number of parts; each part needs one call, and one more call joins the answers
 MAX_PARTS = 3
 # a text up to this many times the size of a part stays one part, because a second call costs more
@@ -113,7 +113,7 @@ class SummaryMaterial(NamedTuple):
         return len(self.parts) + (len(self.parts) > 1)
 
 
-def material_for_digest(session_id: str) -> SummaryMaterial:
+def make_digest_material(session_id: str) -> SummaryMaterial:
     """Return material that contains only the digest, for a model that already has the session in its context."""
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
@@ -129,47 +129,57 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
     Raises SessionNotFound if the session is unreadable.
     """
-    reading, names = TurnReader(session), names_of_transcript(session, where)
-    shown_records = list(_read_shown_records(reading, names))
+    reader, names = TurnReader(session), names_of_transcript(session, where)
+    shown_records = list(_read_shown_records(reader, names))
     characters = sum(len(record.piece.body) for record in shown_records)
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
-    room = (
-        PART_BYTES * characters // size if size else PART_BYTES
+    max_characters = (
+        MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
     )  # a character of several bytes takes about one token
     return SummaryMaterial(
         session.session_id,
         len(shown_records),
-        tuple(_make_part(records, room) for records in _split_records(shown_records, room)),
+        tuple(
+            _make_part(records, max_characters)
+            for records in _split_records(shown_records, max_characters)
+        ),
     )
 
 
-def _read_shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
+def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
     """Yield the records individually, so only one long output is in memory at a time."""
-    for row in reading.rows:
-        for passage in reading.passages_of_rows([row], names):
+    for row in reader.rows:
+        for passage in reader.passages_of_rows([row], names):
             if not passage.added:
-                room = MAX_MESSAGE_CHARACTERS if passage.voice else MAX_OUTPUT_CHARACTERS
-                piece = passage.piece(names, room, with_turn=True)
+                max_characters = MAX_MESSAGE_CHARACTERS if passage.voice else MAX_OUTPUT_CHARACTERS
+                piece = passage.piece(names, max_characters, with_turn=True)
                 yield _ShownRecord(
-                    row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0)
+                    row.number,
+                    row.turn,
+                    piece._replace(body=cut_piece(piece, max_characters), missing=0),
                 )
 
 
-def _split_records(records: Sequence[_ShownRecord], room: int) -> list[Sequence[_ShownRecord]]:
+def _split_records(
+    records: Sequence[_ShownRecord], max_characters: int
+) -> list[Sequence[_ShownRecord]]:
     """Split the records into parts. The last part contains as many of the latest records as fit.
 
     The older records form parts of equal length.
     """
-    if sum(record.piece.length for record in records) <= MAX_ONE_PART_RATIO * room:
+    if sum(record.piece.length for record in records) <= MAX_ONE_PART_RATIO * max_characters:
         if records:
             return [records]
         return []
-    start, remaining_room = len(records), room - len(MATERIAL_HEADING) - 1
-    while start and (remaining_room := remaining_room - records[start - 1].piece.length) > 0:
+    start, remaining_characters = len(records), max_characters - len(MATERIAL_HEADING) - 1
+    while (
+        start
+        and (remaining_characters := remaining_characters - records[start - 1].piece.length) > 0
+    ):
         start -= 1
     older_records, latest_records = records[:start], records[start:]
     total = sum(record.piece.length for record in older_records)
-    count = min(MAX_PARTS - 1, -(-total // room))
+    count = min(MAX_PARTS - 1, -(-total // max_characters))
     parts: list[list[_ShownRecord]] = [[] for _ in range(count)]
     length_before = 0
     for record in older_records:
@@ -178,13 +188,15 @@ def _split_records(records: Sequence[_ShownRecord], room: int) -> list[Sequence[
     return [part for part in (*parts, latest_records) if part]
 
 
-def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
+def _make_part(records: Sequence[_ShownRecord], max_characters: int) -> SummaryPart:
 
     def gap_line(first: int, last: int) -> str:
         count = format_count(last - first + 1, "record")
         return f"… {count} of turns {records[first].turn} to {records[last].turn} left out"
 
-    text = fit_pieces(MATERIAL_HEADING, [record.piece for record in records], room, gap_line)
+    text = fit_pieces(
+        MATERIAL_HEADING, [record.piece for record in records], max_characters, gap_line
+    )
     lines = set(text.split("\n"))
     return SummaryPart(
         text, frozenset(record.number for record in records if record.piece.head in lines)
@@ -193,7 +205,7 @@ def _make_part(records: Sequence[_ShownRecord], room: int) -> SummaryPart:
 
 MAX_LINE_CHARACTERS = 400  # the maximum number of characters in a line from a model
 MAX_POINTS = 12  # the maximum number of points in a section
-MAX_RECORDS = 4  # the maximum number of references for a point
+MAX_POINT_REFERENCES = 4  # the maximum number of references for a point
 # the maximum number of characters in a summary in a child: about 2,000 tokens
 MAX_SUMMARY_CHARACTERS = 8_000
 
@@ -318,12 +330,13 @@ def format_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Ite
 def _format_point(point: Point, session_id: str, shown: frozenset[int]) -> str:
     text = _clean_line(point.text, MAX_LINE_CHARACTERS)
     named_numbers = (
-        _parse_record_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS]
+        _parse_record_number(record, session_id)
+        for record in point.records[: 4 * MAX_POINT_REFERENCES]
     )
     numbers = list(dict.fromkeys(number for number in named_numbers if number in shown))
-    refs = ", ".join(f":{number}" for number in numbers[:MAX_RECORDS])
-    if text and refs:
-        return f"{text} ({refs})"
+    references = ", ".join(f":{number}" for number in numbers[:MAX_POINT_REFERENCES])
+    if text and references:
+        return f"{text} ({references})"
     return text
 
 
@@ -336,16 +349,18 @@ def _parse_record_number(record: int | str, session_id: str) -> int:
     return -1
 
 
-def _clean_line(text: str, limit: int) -> str:
-    return remove_block_markers(collapse_line(plain_line(text[: limit * 8]), limit))
+def _clean_line(text: str, max_characters: int) -> str:
+    return remove_block_markers(
+        collapse_line(plain_line(text[: max_characters * 8]), max_characters)
+    )
 
 
-def _select_fitting_rows(rows: Sequence[str], room: int) -> Iterator[str]:
+def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[str]:
     """Yield as many rows as fit, but no heading without a row after it."""
     kept_rows: list[str] = []
     for row in rows:
-        room -= len(row) + 1
-        if room < 0:
+        max_characters -= len(row) + 1
+        if max_characters < 0:
             break
         kept_rows.append(row)
     if kept_rows and kept_rows[-1].removesuffix(":") in _SECTION_LABELS.values():
@@ -367,17 +382,17 @@ def ask_for_summary(
     return answers[-1]
 
 
-def digest_for_prompt(digest: Digest) -> str:
+def format_digest_for_prompt(digest: Digest) -> str:
     """Return a digest as input for a model, with the messages that an opening of the default size contains."""
     return format_opening(digest, characters_for_tokens(DEFAULT_TOKENS)).text
 
 
-def conversation_prompt(digest: str, wish: str) -> str:
+def make_conversation_prompt(digest: str, wish: str) -> str:
     """Return the prompt for a model that has the whole session in its context.
 
     The model answers with a ``Summary``.
     """
-    return forked.forked_prompt(_task_text(CONVERSATION_INTRODUCTION, wish), digest, Summary)
+    return forked.make_forked_prompt(_format_task(CONVERSATION_INTRODUCTION, wish), digest, Summary)
 
 
 def _prepare_calls(
@@ -386,22 +401,27 @@ def _prepare_calls(
     parts = material.parts
     for number, part in enumerate(parts, 1):
         if len(parts) > 1:
-            place = PART_INTRODUCTION.format(number=number, count=len(parts))
+            position_text = PART_INTRODUCTION.format(number=number, count=len(parts))
         else:
-            place = ""
+            position_text = ""
         yield (
-            _task_text(place, wish),
+            _format_task(position_text, wish),
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
         notes = format_notes(answers, material.session_id, material.numbers)
-        yield _task_text(NOTES_INTRODUCTION.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
+        yield (
+            _format_task(NOTES_INTRODUCTION.format(count=len(parts)), wish),
+            f"{notes}\n\n{digest}",
+        )
 
 
-def _task_text(place: str, wish: str) -> str:
+def _format_task(position_text: str, wish: str) -> str:
     wish_text = f"{WISH_INTRODUCTION}\n{wish.strip()}" if wish.strip() else ""
     return "\n\n".join(
-        part for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), place, wish_text) if part
+        part
+        for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), position_text, wish_text)
+        if part
     )
 
 
@@ -412,21 +432,21 @@ MAX_WISH_CHARACTERS = 4_000  # the maximum number of characters in the user's re
 class SummaryRollover:
     """A planned child with a digest, and the user's ``wish`` for its summary.
 
-    ``standing`` is the child of an earlier attempt.
+    ``existing_child`` is the child of an earlier attempt.
     """
 
     parent: SessionFile
     digest: Digest
     plan: FreshPlan
     wish: str
-    standing: Receipt | None = None
+    existing_child: Receipt | None = None
 
 
 class SummaryOutcome(NamedTuple):
     """The result of a rollover: the ``checked`` summary, or the reason for the ``failure``."""
 
     receipt: Receipt
-    spent: Spent
+    spent: CallCosts
     failure: str = ""
     checked: CheckedSummary | None = None
 
@@ -437,7 +457,7 @@ def plan_rollover(
     *,
     wish: str = "",
     output_dir: str | None = None,
-    standing: Receipt | None = None,
+    existing_child: Receipt | None = None,
 ) -> SummaryRollover:
     """Plan the child with the digest. Nothing is written, and no model is called.
 
@@ -450,10 +470,10 @@ def plan_rollover(
         )
     digest = build_digest(parent, where)
     child = agents.draft_child(parent, "rollover", where, output_dir)
-    if standing is not None:
-        child = replace_id_and_path(child, standing.session_id, standing.file)
+    if existing_child is not None:
+        child = replace_id_and_path(child, existing_child.session_id, existing_child.file)
     plan = agents.plan_fresh(parent, where, contents=_make_contents(digest, where), child=child)
-    return SummaryRollover(parent, digest, plan, wish.strip(), standing)
+    return SummaryRollover(parent, digest, plan, wish.strip(), existing_child)
 
 
 def _make_contents(digest: Digest, where: Where, text: str = "") -> Contents:
@@ -479,40 +499,42 @@ def write_rollover(rollover: SummaryRollover, where: Where) -> Receipt:
 
     WriteFailed and CheckFailed leave no files behind.
     """
-    return rollover.standing or writing.write_child(rollover.plan, where)
+    return rollover.existing_child or writing.write_child(rollover.plan, where)
 
 
 def add_summary(
     rollover: SummaryRollover,
-    written: Receipt,
+    receipt_before: Receipt,
     calls: ModelCalls,
     where: Where,
-    given: SummaryMaterial | None = None,
+    material: SummaryMaterial | None = None,
 ) -> SummaryOutcome:
-    """Call a model, and add its summary to the child that was ``written``.
+    """Call a model, and add its summary to the child that was ``receipt_before``.
 
-    The model reads the digest and the material ``given``, by default the whole session. Errors are
+    The model reads the digest and the material ``material``, by default the whole session. Errors are
     returned in the outcome. After an error the child has only the digest.
     """
     try:
         # These are the child's bytes before the user continues it.
-        old_bytes = b"".join(writing.child_lines(rollover.plan, written.title))
-        if rollover.standing is not None:
-            with open(written.file, "rb") as stream:
+        old_bytes = b"".join(writing.list_child_lines(rollover.plan, receipt_before.title))
+        if rollover.existing_child is not None:
+            with open(receipt_before.file, "rb") as stream:
                 old_bytes = stream.read()
         summary = _ask_and_check(
-            rollover, calls, given or read_summary_material(rollover.parent, where), where
+            rollover, calls, material or read_summary_material(rollover.parent, where), where
         )
         contents = _make_contents(rollover.digest, where, summary.text)
         plan = agents.plan_fresh(
             rollover.parent, where, contents=contents, child=rollover.plan.draft
         )
-        receipt = _replace_child(plan, old_bytes, written.title, where)
+        receipt = _replace_child(plan, old_bytes, receipt_before.title, where)
     except ResumeHooksError as error:
-        return SummaryOutcome(written, calls.spent, error.message)
+        return SummaryOutcome(receipt_before, calls.spent, error.message)
     except OSError as error:
-        return SummaryOutcome(written, calls.spent, f"{error.filename}: {error.strerror}")
-    return SummaryOutcome(receipt._replace(warnings=written.warnings), calls.spent, checked=summary)
+        return SummaryOutcome(receipt_before, calls.spent, f"{error.filename}: {error.strerror}")
+    return SummaryOutcome(
+        receipt._replace(warnings=receipt_before.warnings), calls.spent, checked=summary
+    )
 
 
 def describe_failure(failure: str) -> str:
@@ -524,10 +546,13 @@ def _ask_and_check(
     rollover: SummaryRollover, calls: ModelCalls, material: SummaryMaterial, where: Where
 ) -> CheckedSummary:
     session_id = rollover.parent.session_id
-    summary = ask_for_summary(calls, material, digest_for_prompt(rollover.digest), rollover.wish)
-    known_numbers = material.numbers | _record_numbers_in_digest(rollover.digest, session_id)
+    summary = ask_for_summary(
+        calls, material, format_digest_for_prompt(rollover.digest), rollover.wish
+    )
+    known_numbers = material.numbers | _list_record_numbers_in_digest(rollover.digest, session_id)
     checked_summary = check_summary(
-        "\n".join(format_rows(summary, session_id, known_numbers)), _quotable_texts(rollover, where)
+        "\n".join(format_rows(summary, session_id, known_numbers)),
+        _list_quotable_texts(rollover, where),
     )
     text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.wish)
     if not text:
@@ -535,24 +560,27 @@ def _ask_and_check(
     return checked_summary._replace(text=redact(text)[0])
 
 
-def _quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the texts that a summary may quote and their references: request, digest, the lineage's records."""
     # A client's own summary also comes from a model, so it is not evidence.
-    quoted = tuple(
+    quotable_messages = tuple(
         message for message in rollover.digest.talk if message.kind is not MessageKind.SUMMARY
     )
-    yield "", f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quoted))}"
+    yield (
+        "",
+        f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quotable_messages))}",
+    )
     parent = Session.of(rollover.parent, where)
-    room = MAX_ANCESTOR_BYTES
-    for row in parent.lineage[-2::-1]:
-        room -= row.size
-        if room >= 0 and (path := parent.family.transcript_path(row)) is not None:
+    remaining_bytes = MAX_ANCESTOR_BYTES
+    for ancestor in parent.lineage[-2::-1]:
+        remaining_bytes -= ancestor.size
+        if remaining_bytes >= 0 and (path := parent.family.transcript_path(ancestor)) is not None:
             with suppress(SessionNotFound):  # the session was deleted in the meantime
-                yield from read_texts(path, row.session_id[:SHORT_ID_CHARACTERS])
+                yield from read_texts(path, ancestor.session_id[:SHORT_ID_CHARACTERS])
     yield from read_texts(parent.file, "")
 
 
-def _record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:
+def _list_record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:
     parts = (ref.rpartition(":") for ref in digest_references(digest))
     return frozenset(
         int(number) for session, _, number in parts if session == session_id and number.isdigit()
@@ -568,7 +596,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
     passed_checks: list[Check] = []
 
     def check(temporary: str) -> None:
-        passed_checks.extend(writing.child_checks(plan, title, temporary))
+        passed_checks.extend(writing.check_child_file(plan, title, temporary))
         require_all_checks(passed_checks, path)
 
     with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
@@ -580,5 +608,5 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
                 "Run the command again.",
             )
         remove_links(path, where)
-        replace_session(path, original, copy, writing.child_lines(plan, title), check)
+        replace_session(path, original, copy, writing.list_child_lines(plan, title), check)
     return writing.make_receipt(plan, title, passed_checks)

@@ -26,9 +26,9 @@ from resume_hooks.derive.originals import (
     CONTENT_FIELDS,
     Originals,
     RestoreRecord,
-    call_result_pairs,
     find_origins,
     is_marked,
+    list_call_result_pairs,
 )
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
@@ -72,13 +72,13 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
     content = message(record).get("content")
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
-        for text in _block_texts(block) if isinstance(block, dict) else ():
+        for text in _list_block_texts(block) if isinstance(block, dict) else ():
             if match := _REFERENCE_AT_END.search(text[-300:]):
                 references[index] = match.group(1), int(match.group(2))
     return references
 
 
-def _block_texts(block: Record) -> Iterator[str]:
+def _list_block_texts(block: Record) -> Iterator[str]:
     kind = string(block, "type")
     if kind == records.RESULT:
         # A client joins the parts of a result into one text. A line in it may stand for a picture.
@@ -100,7 +100,10 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
     for index, reference in find_references(record).items():
         originals_by_block[index] = originals.original_of_line(*reference)
     for index, line in originals_by_block.items():
-        if _original_block(message(record)["content"][index], line.parse_record() or {}) is None:
+        if (
+            _find_original_block(message(record)["content"][index], line.parse_record() or {})
+            is None
+        ):
             raise SessionNotFound(f"{line.reference} contains something else")
     return originals_by_block
 
@@ -108,9 +111,11 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
 class RestoreBlocks:
     """An edit that restores a record's blocks, after the edit ``first``."""
 
-    def __init__(self, found: Mapping[int, RecordLine], first: Edit | None = None) -> None:
-        self._found = found
-        self._first = first
+    def __init__(
+        self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None
+    ) -> None:
+        self._originals_by_block = originals_by_block
+        self._first = first_edit
 
     def __call__(self, record: Record) -> Record | None:
         """Return the record with its blocks restored.
@@ -121,8 +126,8 @@ class RestoreBlocks:
         if edited is None:
             return None
         content = list(message(edited)["content"])
-        for index, line in self._found.items():
-            block = _original_block(content[index], line.parse_record() or {})
+        for index, line in self._originals_by_block.items():
+            block = _find_original_block(content[index], line.parse_record() or {})
             if block is None:
                 raise SessionNotFound(
                     f"{line.file} changed while it was read", "Run the command again."
@@ -131,7 +136,7 @@ class RestoreBlocks:
         return mend_record(replace_content(edited, content))
 
 
-def _original_block(block: Record, original: Record) -> Record | None:
+def _find_original_block(block: Record, original: Record) -> Record | None:
     kind, call = string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
         if records.kind(original) == records.ASSISTANT:
@@ -153,11 +158,11 @@ def _original_block(block: Record, original: Record) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSession:
-    """The result of one scan. ``trimmed`` are the trimmed records of the live chain.
+    """The result of one scan. ``trimmed_nodes`` are the trimmed records of the live chain.
 
-    If the running client trimmed in place, the chain is the one without these trims. ``undone`` is
-    the number of these trims, ``back`` the number of characters that return, and ``whole_tokens``
-    the resulting context (0 if no trim is undone). ``earlier`` is the number of trimmed records
+    If the running client trimmed in place, the chain is the one without these trims. ``undone_trim_count`` is
+    the number of these trims, ``restored_characters`` the number of characters that return, and ``whole_tokens``
+    the resulting context (0 if no trim is undone). ``earlier_record_count`` is the number of trimmed records
     before the compaction.
     """
 
@@ -167,16 +172,16 @@ class TrimmedSession:
     survey: WriteObserver
     context: ContextSize
     scale: TokenScale
-    trimmed: tuple[Node, ...]
-    undone: int = 0
-    back: int = 0
+    trimmed_nodes: tuple[Node, ...]
+    undone_trim_count: int = 0
+    restored_characters: int = 0
     whole_tokens: int = 0
-    earlier: int = 0
+    earlier_record_count: int = 0
 
     @property
-    def nothing(self) -> NothingToTrim:
+    def nothing_error(self) -> NothingToTrim:
         """The error for a session in which no content can be restored."""
-        if not self.earlier:
+        if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")
         fork = (
             f"resume-hooks fork {self.session.session_id[:SHORT_ID_CHARACTERS]} --before-compaction"
@@ -187,7 +192,7 @@ class TrimmedSession:
         )
 
 
-def read_trimmed(session: SessionFile) -> TrimmedSession:
+def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session for trimmed records."""
     pieces, survey, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
@@ -200,7 +205,14 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
         compaction_number = live_chain[0].number if live_chain and live_chain[0].is_boundary else 0
         trimmed_earlier = sum(number < compaction_number for number in collector.numbers)
         return TrimmedSession(
-            session, transcript, pieces, survey, context, scale, trimmed, earlier=trimmed_earlier
+            session,
+            transcript,
+            pieces,
+            survey,
+            context,
+            scale,
+            trimmed,
+            earlier_record_count=trimmed_earlier,
         )
     # Later counts of the client are measured on the trimmed context.
     context_before, scale = loaded_session.measure_chain(chain_before, pieces)
@@ -215,7 +227,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
         scale,
         trimmed,
         undone,
-        back=characters_without_trims - sum(node.characters for node in live_chain),
+        restored_characters=characters_without_trims - sum(node.characters for node in live_chain),
         whole_tokens=context_before.tokens + round(added_characters / scale.ratio),
     )
 
@@ -227,12 +239,16 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     trim_count = 0
     messages = [node for node in transcript.nodes if node.is_message and not node.sidechain]
     while chain and chain[0].is_boundary and any(node.copied for node in chain):
-        number = chain[0].number
-        last_before = next((node for node in reversed(messages) if node.number < number), None)
+        start_number = chain[0].number
+        last_before = next(
+            (node for node in reversed(messages) if node.number < start_number), None
+        )
         if last_before is None:
             break
-        uncopied = (node for node in chain[1:] if not node.copied)
-        own_nodes = dropwhile(lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied)
+        uncopied_nodes = (node for node in chain[1:] if not node.copied)
+        own_nodes = dropwhile(
+            lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied_nodes
+        )
         chain, later_nodes, trim_count = (
             build_chain_to(transcript.nodes, last_before),
             [*own_nodes, *later_nodes],
@@ -327,30 +343,30 @@ def plan_untrim(
     Raises UsageError if a record in ``numbers`` is not trimmed. Raises SessionNotFound if no
     original exists or, with ``strict``, if an original is missing.
     """
-    requested = select_trimmed_nodes(trimmed_session, numbers)
-    restored, missing = _find_restorations(trimmed_session, requested, Originals(where))
-    if missing and (strict or not restored):
-        if restored:
+    requested_nodes = select_trimmed_nodes(trimmed_session, numbers)
+    restorations, missing = _find_restorations(trimmed_session, requested_nodes, Originals(where))
+    if missing and (strict or not restorations):
+        if restorations:
             strict_hint = " Without --strict the rest is restored."
         else:
             strict_hint = ""
         raise SessionNotFound(
-            describe_loss(missing, len(requested)), f"Nothing was written.{strict_hint}"
+            describe_loss(missing, len(requested_nodes)), f"Nothing was written.{strict_hint}"
         )
     session, transcript = trimmed_session.session, trimmed_session.transcript
     ends = HeadTail(session.file)
     child = make_draft(session, ends, KIND, where, output_dir)
-    is_complete = len(restored) == len(trimmed_session.trimmed)
+    is_complete = len(restorations) == len(trimmed_session.trimmed_nodes)
     context_before, context_after = _estimate_sizes(
-        trimmed_session, restored, is_complete=is_complete
+        trimmed_session, restorations, is_complete=is_complete
     )
     thoughts = set()
     for piece in trimmed_session.pieces.pieces:
         if piece.kind == THINKING_PIECE:
             thoughts.add(piece.digest)
     edits: dict[int, Edit] = {}
-    for row in restored:
-        edits[row.node.number] = row.edit
+    for restoration in restorations:
+        edits[restoration.node.number] = restoration.edit
     if (
         is_complete
         and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None
@@ -359,51 +375,58 @@ def plan_untrim(
         edits.setdefault(legend.number, _remove_legend)
     size = ChildSize(
         context_after.tokens,
-        round(_characters_per_token(trimmed_session, context_after), 2),
+        round(_estimate_characters_per_token(trimmed_session, context_after), 2),
         tokens.large_window(session.file, context_before.tokens),
     )
     body = plan_chain_rewrite(
         child,
         transcript,
         trimmed_session.survey,
-        head=child.head(size),
+        head=child.make_first_line(size),
         lineage=child.block if is_complete else f"{child.block}\n{LEGEND}",
         edits=edits,
-        books=copy_lines_after_chain(transcript, trimmed_session.survey, ends, child.session_id),
+        bookkeeping_lines=copy_lines_after_chain(
+            transcript, trimmed_session.survey, ends, child.session_id
+        ),
         shrunk=True,
-        thoughts=frozenset(thoughts.union(*(row.thoughts for row in restored))),
+        allowed_thinking=frozenset(
+            thoughts.union(*(restoration.thoughts for restoration in restorations))
+        ),
     )
     digests = {}
-    for row in restored:
-        record = body.edited(row.node, transcript.read_record(row.node))
+    for restoration in restorations:
+        record = body.edit_record(restoration.node, transcript.read_record(restoration.node))
         if record is not None:
-            digests[row.node.uuid] = _contents_digest(record)
+            digests[restoration.node.uuid] = _compute_contents_digest(record)
     return UntrimPlan(
         draft=child,
         body=body,
         sizes=Sizes(context_before.tokens, context_after.tokens),
         remarks=tuple(list_losses(missing)),
-        restored=restored,
+        restored=restorations,
         missing=missing,
-        trimmed=len(trimmed_session.trimmed),
+        trimmed=len(trimmed_session.trimmed_nodes),
         after=context_after,
-        characters=trimmed_session.back + sum(row.characters for row in restored),
+        characters=trimmed_session.restored_characters
+        + sum(restoration.characters for restoration in restorations),
         digests=digests,
-        undone=trimmed_session.undone,
+        undone=trimmed_session.undone_trim_count,
     )
 
 
 class _ContentsWatcher:
-    def __init__(self, wanted: Mapping[str, bytes]) -> None:
-        self._wanted = wanted
+    def __init__(self, expected_digests: Mapping[str, bytes]) -> None:
+        self._expected_digests = expected_digests
         self._found: dict[str, bytes] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        if node is not None and node.uuid in self._wanted:
-            self._found[node.uuid] = _contents_digest(record)
+        if node is not None and node.uuid in self._expected_digests:
+            self._found[node.uuid] = _compute_contents_digest(record)
 
     def checks(self) -> list[Check]:
-        return [Check("restored contents equal the originals", self._found == self._wanted)]
+        return [
+            Check("restored contents equal the originals", self._found == self._expected_digests)
+        ]
 
 
 def select_trimmed_nodes(
@@ -413,24 +436,24 @@ def select_trimmed_nodes(
 
     Raises UsageError if a record in ``numbers`` is not trimmed.
     """
-    trimmed = {node.number for node in trimmed_session.trimmed}
-    unknown_numbers = sorted(set(numbers or ()) - trimmed)
+    trimmed_numbers = {node.number for node in trimmed_session.trimmed_nodes}
+    unknown_numbers = sorted(set(numbers or ()) - trimmed_numbers)
     if unknown_numbers:
         listed_numbers = ", ".join(
-            str(node.number) for node in trimmed_session.trimmed[:MAX_LISTED_RECORDS]
+            str(node.number) for node in trimmed_session.trimmed_nodes[:MAX_LISTED_RECORDS]
         )
-        if len(trimmed) > MAX_LISTED_RECORDS:
-            more_text = f" and {len(trimmed) - MAX_LISTED_RECORDS:,} more"
+        if len(trimmed_numbers) > MAX_LISTED_RECORDS:
+            more_text = f" and {len(trimmed_numbers) - MAX_LISTED_RECORDS:,} more"
         else:
             more_text = ""
         raise UsageError(
             f"Record {unknown_numbers[0]} of this session's conversation is not trimmed",
             f"The trimmed records are: {listed_numbers}{more_text}."
-            if trimmed
+            if trimmed_numbers
             else "No record of this session is trimmed.",
         )
     return tuple(
-        node for node in trimmed_session.trimmed if numbers is None or node.number in numbers
+        node for node in trimmed_session.trimmed_nodes if numbers is None or node.number in numbers
     )
 
 
@@ -450,7 +473,7 @@ def _find_restorations(
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.number, str(error)))
             continue
-        if restored_record is None or not call_result_pairs(record) <= call_result_pairs(
+        if restored_record is None or not list_call_result_pairs(record) <= list_call_result_pairs(
             restored_record
         ):
             missing.append(
@@ -478,7 +501,7 @@ def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordL
     if not (is_marked(record) or find_origins(record)):
         block_originals = find_block_originals(record, originals)
         return next(iter(block_originals.values())), RestoreBlocks(block_originals)
-    original = originals.of(record, file)
+    original = originals.find_original(record, file)
     if original is None:
         raise SessionNotFound(f"its original is gone: {originals.describe_place(record)}")
     edit = RestoreRecord(original)
@@ -512,7 +535,7 @@ def _measure_restoration(
     return Restoration(node, original, edit, characters, token_difference, thoughts)
 
 
-def _contents_digest(record: Record) -> bytes:
+def _compute_contents_digest(record: Record) -> bytes:
     fields = {}
     for key in CONTENT_FIELDS[1:]:
         if key in record:
@@ -528,7 +551,7 @@ def _estimate_sizes(
     """Return the context before and after. ``is_complete`` means that all trimmed records are restored."""
     restored_tokens = max(0, round(sum(row.tokens for row in restored)))
     context = trimmed_session.context
-    if trimmed_session.undone:
+    if trimmed_session.undone_trim_count:
         return context, context._replace(tokens=trimmed_session.whole_tokens + restored_tokens)
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (
@@ -538,18 +561,22 @@ def _estimate_sizes(
         and recorded_size.original > context.tokens
     ):
         return context, context._replace(tokens=recorded_size.original)
-    if context.measured and _counted_before_trim(trimmed_session):
+    if context.measured and _was_counted_before_trim(trimmed_session):
         return context._replace(tokens=max(0, context.tokens - restored_tokens)), context
     return context, context._replace(tokens=context.tokens + restored_tokens)
 
 
-def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
+def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the child's characters per token, from the savings of the undone trim.
 
     If the same pieces are trimmed again, this ratio gives the same savings.
     """
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
-    if recorded_size is None or trimmed_session.undone or after.tokens != recorded_size.original:
+    if (
+        recorded_size is None
+        or trimmed_session.undone_trim_count
+        or after.tokens != recorded_size.original
+    ):
         return trimmed_session.scale.ratio
     saved_tokens = recorded_size.original - recorded_size.tokens
     if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved:
@@ -558,7 +585,7 @@ def _characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -
     return min(max(recorded_size.saved / saved_tokens, lowest), highest)
 
 
-def _counted_before_trim(trimmed_session: TrimmedSession) -> bool:
+def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
     """Check whether the last answer was counted before the trim in place.
 
     If so, its count covers the whole context.

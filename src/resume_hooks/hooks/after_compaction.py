@@ -120,7 +120,7 @@ def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
 
 def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     ends = HeadTail(path)
-    secrets = find_secrets_in_ends(ends, spared=[row.session_id for row in rows])
+    secrets = find_secrets_in_ends(ends, spared_strings=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_block(
         rows[:-1], title=title, session_id=session_id, file=path, created=ends.created

@@ -332,7 +332,7 @@ def _range_to_rebuild(
     is_prompt = {node.uuid: node.prompt for node in scan.transcript.chain}
     turn_starts = []
     for index, message in enumerate(messages):
-        if message.stays and is_prompt.get(message.handle, True):
+        if message.is_user_message and is_prompt.get(message.handle, True):
             turn_starts.append(index)
     last_start = turn_starts[-1] if turn_starts else len(messages)
     end = len(messages) if is_between else last_start

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from resume_hooks.derive.child.write import planned_receipt, write_child
+from resume_hooks.derive.child.write import make_planned_receipt, write_child
 from resume_hooks.derive.outcome import (
     AnyOpenedSession,
     OpenedSession,
@@ -84,7 +84,7 @@ def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     else:
         loss_text = "Everything else is kept"
     refusal = f"The API refuses this session: {_describe_first_row([defect_text, *defects[1:]])}."
-    return f"{refusal}\nA repaired copy: {planned_receipt(repair_plan).sizes}.\n{loss_text}."
+    return f"{refusal}\nA repaired copy: {make_planned_receipt(repair_plan).sizes}.\n{loss_text}."
 
 
 def _describe_first_row(rows: Sequence[object]) -> str:

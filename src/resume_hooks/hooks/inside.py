@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, settings
-from resume_hooks.derive.outcome import OpenedSession, Outcome, Question, Report, Waiting
+from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Question, Report
 from resume_hooks.derive.trim.options import HERE
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
@@ -221,9 +221,9 @@ def _draw_instruction(
 ) -> dict[str, Any]:
     """Return the module's instruction for an outcome. Without a screen it is usually a text."""
     match outcome:
-        case Waiting(status, prompt=""):
+        case PendingAnswer(status, prompt=""):
             return {"wait": status}
-        case Waiting(status, model_prompt):
+        case PendingAnswer(status, model_prompt):
             return {"wait": status, "fork": model_prompt}
         case Question(question_text, _, has_in_place) if has_screen:
             offers_in_place = has_in_place and not compaction.reason_for_client_compaction(event)

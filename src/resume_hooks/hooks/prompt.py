@@ -165,7 +165,13 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
 
     If there is no outcome, raise the ResumeHooksError that gives the reason.
     """
-    from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Question, Report, Waiting
+    from resume_hooks.derive.outcome import (
+        NothingWritten,
+        OpenedSession,
+        PendingAnswer,
+        Question,
+        Report,
+    )
 
     match outcome:
         case OpenedSession(receipt=receipt, plan=plan, done=action, facts=facts):
@@ -179,7 +185,7 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
             return text(copy_text(to_copy))
         case Question(_, card):
             return card
-        case Waiting(status):
+        case PendingAnswer(status):
             return status
         case NothingWritten():
             if outcome.why is not None:

@@ -109,7 +109,7 @@ class Request:
         from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
         limit_time = partial(time_limit, command or self.command)
-        return Caller(self.where, reuses=True, time_limit=limit_time)
+        return Caller(self.where, reuses_child=True, time_limit=limit_time)
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:

@@ -105,7 +105,7 @@ def resume_card(
     lines = [
         describe_comparison(comparison, trigger.name),
         *([] if trigger.sign == BARE else [f"session {copied.sentence(comparison.session_id)}"]),
-        f"  {context_part}{collapse_line(comparison.glance.title, MAX_LINE_COLUMNS - len(context_part))}",
+        f"  {context_part}{collapse_line(comparison.ends.title, MAX_LINE_COLUMNS - len(context_part))}",
         *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name)),
         *(f"  {line}" for line in (build_ways_table(comparison) if with_table else [])),
     ]

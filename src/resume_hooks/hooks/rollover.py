@@ -23,13 +23,13 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
 from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.model.port import Model, ModelCalls
-from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome, Waiting
+from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome, PendingAnswer
 from resume_hooks.derive.summary import (
     SummaryOutcome,
     SummaryRollover,
-    conversation_prompt,
-    digest_for_prompt,
-    material_for_digest,
+    format_digest_for_prompt,
+    make_conversation_prompt,
+    make_digest_material,
 )
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.hooks import hook_state
@@ -62,25 +62,27 @@ def answer(request: Request) -> Outcome:
     """Roll the session over. Raise ResumeHooksError if no child was created."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
-        return Waiting(WAITING_STATUS)
+        return PendingAnswer(WAITING_STATUS)
     deadline = time.monotonic() + MAX_CARD_SECONDS
     parent, own_model = request.session, ForkedModel(request.own_model_report or {})
-    if not own_model.asked:
+    if not own_model.was_asked:
         with time_limit(request.command, PLANNING_SECONDS):
             existing_rollover = _find_existing_rollover(parent, request)
         if existing_rollover is not None:
             return existing_rollover
-    cached_tokens = 0 if own_model.asked else own_model.cached(parent.path)
+    cached_tokens = 0 if own_model.was_asked else own_model.count_cached_tokens(parent.path)
     costs: list[str] = []
 
-    def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome | Waiting:
+    def ask_for_summary(
+        rollover_plan: SummaryRollover, child: Receipt
+    ) -> SummaryOutcome | PendingAnswer:
         writer = os.getppid() if cached_tokens else os.getpid()
         _store_rollover_note(request, child, [UNFINISHED_FACT], writer=writer)
         if cached_tokens:
-            prompt = conversation_prompt(
-                digest_for_prompt(rollover_plan.digest), rollover_plan.wish
+            prompt = make_conversation_prompt(
+                format_digest_for_prompt(rollover_plan.digest), rollover_plan.wish
             )
-            return Waiting(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
+            return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:
             offer_clear(child)  # if Esc kills this process, /clear still opens the child
         max_seconds = min(MODEL_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic())
@@ -105,7 +107,7 @@ def answer(request: Request) -> Outcome:
         hook_state.consume_note(_rollover_note_name(request))
     else:
         _store_rollover_note(request, outcome.receipt, facts)
-    if own_model.asked or outcome.summary.failure:
+    if own_model.was_asked or outcome.summary.failure:
         remark = "; ".join(fact.removesuffix(".") for fact in facts)
     else:
         remark = ""
@@ -120,10 +122,10 @@ def _find_unfinished_child(
     If the session's own model was asked, return the child only if that model wrote its summary.
     """
     note = hook_state.read_note(_rollover_note_name(request))
-    if not own_model.asked and "writer" in note and not _is_writing_interrupted(note):
+    if not own_model.was_asked and "writer" in note and not _is_writing_interrupted(note):
         return None  # another process is writing the child's summary
     child = summary.find_unfinished_rollover(parent, request.where)
-    if child and (not own_model.asked or child.session_id == note.get("child")):
+    if child and (not own_model.was_asked or child.session_id == note.get("child")):
         return child
     return None
 
@@ -146,24 +148,24 @@ def _write_summary(
         return ModelCalls(model, seconds, lambda _number, _count: None)
 
     facts = []
-    if own_model.asked:
+    if own_model.was_asked:
         outcome = summary.add_summary(
             rollover_plan,
             child,
             model_calls(own_model),
             where,
-            material_for_digest(rollover_plan.parent.session_id),
+            make_digest_material(rollover_plan.parent.session_id),
         )
-        if own_model.late or outcome.spent.model:
-            return outcome, [f"it took {own_model.words}"] if own_model.words else []
-        cost_text = f", and took {own_model.words}" if own_model.words else ""
+        if own_model.is_late or outcome.spent.model:
+            return outcome, [f"it took {own_model.usage_text}"] if own_model.usage_text else []
+        cost_text = f", and took {own_model.usage_text}" if own_model.usage_text else ""
         facts.append(
             f"this session's own model gave no usable answer{cost_text}: {outcome.failure}"
         )
     usual_model = choose_model(rollover_plan.parent, where)
     outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
     if outcome.spent.words:
-        if own_model.asked:
+        if own_model.was_asked:
             model_name = outcome.spent.model or usual_model.name
         else:
             model_name = "it"

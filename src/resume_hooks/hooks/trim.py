@@ -22,7 +22,7 @@ from resume_hooks.derive.outcome import (
     OpenedSession,
     Outcome,
     Question,
-    first_line_in_new_session,
+    format_first_line,
     report_on_text,
 )
 from resume_hooks.derive.trim import in_client
@@ -241,7 +241,7 @@ def _answer_without_question(
         with time_limit(request.command):
             existing_child = find_existing_trim(parent, question.child, request.where)
         if existing_child is not None:
-            remark = first_line_in_new_session(existing_child)
+            remark = format_first_line(existing_child)
             outcome = OpenedSession(existing_child, None, "already trimmed", remark=remark)
             return add_savings(outcome, question.options)
     if question is None or question.is_open:

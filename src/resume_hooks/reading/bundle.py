@@ -45,7 +45,7 @@ Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
 BUNDLE_VERSION = 2  # the format version that is written and read
 # every bundle starts with this prefix, and no other file does
-BUNDLE_OPENING = b'{"%s":' % BUNDLE_KEY.encode()
+BUNDLE_START = b'{"%s":' % BUNDLE_KEY.encode()
 FILES_ROW = b'],"files":['
 SUMS_ROW = b'],"sums":'
 END_ROW = b"]}"
@@ -73,9 +73,11 @@ class HomeFolders:
         homes = sorted(
             (home for home in home_paths if len(home) > len("/x/")), key=len, reverse=True
         )
-        paths = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
-        keys = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
-        home_patterns = [f"{pattern}(?![A-Za-z0-9_.])" for pattern in (*paths, *keys)]
+        path_patterns = (re.escape(home).replace(r"\\", r"\\{1,2}") for home in homes)
+        key_patterns = (f"(?<=/){re.escape(project_key(home))}" for home in homes)
+        home_patterns = [
+            f"{pattern}(?![A-Za-z0-9_.])" for pattern in (*path_patterns, *key_patterns)
+        ]
         self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
@@ -121,19 +123,19 @@ class BundleRedactor:
         self.folders += count
         return redacted
 
-    def names_secret(self, place: str) -> bool:
+    def names_secret(self, file_name: str) -> bool:
         """Check whether a file name contains a secret."""
-        return self._redactor.redact(place) != place
+        return self._redactor.redact(file_name) != file_name
 
-    def _count_secrets(self, found: tuple[Result, Sequence[Secret]]) -> Result:
-        self.kinds.update(secret.kind for secret in found[1])
-        return found[0]
+    def _count_secrets(self, result_and_secrets: tuple[Result, Sequence[Secret]]) -> Result:
+        self.kinds.update(secret.kind for secret in result_and_secrets[1])
+        return result_and_secrets[0]
 
 
 def export_bundle(
-    sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None
+    sessions: Sequence[SessionFile], where: Where, redactor: BundleRedactor | None
 ) -> Iterator[bytes]:
-    """Yield the bundle of sessions in chunks, oldest session first, redacted by ``hide``.
+    """Yield the bundle of sessions in chunks, oldest session first, redacted by ``redactor``.
 
     Raises SessionNotFound.
     """
@@ -141,14 +143,14 @@ def export_bundle(
         {
             "exported_at": clock.now(),
             "by": f"resume-hooks {__version__}",
-            "redacted": hide is not None,
+            "redacted": redactor is not None,
         }
     )
     family = Family(where)
     for number, session in enumerate(sessions, 1):
         head, seal = (
             b'{"session":%s,"records":['
-            % orjson.dumps(_make_head(session, family, hide, where)._asdict()),
+            % orjson.dumps(_make_head(session, family, redactor, where)._asdict()),
             Seal(),
         )
         seal.add_row(head)
@@ -160,9 +162,9 @@ def export_bundle(
                     body = normalize_json(line.body)
                     damaged += body is None
                     if body is None:
-                        body = make_stand_in(DAMAGED_KIND)
-                    elif hide:
-                        body = hide.redact_record(body)
+                        body = make_placeholder_record(DAMAGED_KIND)
+                    elif redactor:
+                        body = redactor.redact_record(body)
                     digest.update(body + b"\n")
                     seal.add_row(body)
                     yield (b",\n" if count else b"") + body
@@ -172,15 +174,15 @@ def export_bundle(
                 f"{session.path} can't be read: {error.strerror}", "Check the path."
             ) from error
         yield b"\n" + FILES_ROW
-        written = left_out = 0
+        written_files = left_out_count = 0
         for place, path in list_bundled_files(session):
-            row = _make_file_line(place, path, hide)
-            left_out += row is None
+            row = _make_file_line(place, path, redactor)
+            left_out_count += row is None
             if row is not None:
                 seal.add_row(row)
-                yield (b",\n" if written else b"\n") + row
-                written += 1
-        sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out))
+                yield (b",\n" if written_files else b"\n") + row
+                written_files += 1
+        sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out_count))
         yield b"\n%s%s}%s\n" % (
             SUMS_ROW,
             orjson.dumps(sums._asdict()),
@@ -190,10 +192,10 @@ def export_bundle(
 
 
 def _make_head(
-    session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where
+    session: SessionFile, family: Family, redactor: BundleRedactor | None, where: Where
 ) -> Head:
     ends, parent = HeadTail(session.path), family.find_parent(session.path)
-    redact: Callable[[str], str] = hide.redact_text if hide else str
+    redact: Callable[[str], str] = redactor.redact_text if redactor else str
     return Head(
         session_id=session.session_id,
         title=replace_surrogates(plain_line(ends.make_title(redact))),
@@ -225,10 +227,10 @@ def normalize_json(body: bytes) -> bytes | None:
 
 def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     """Return the files of a session's own folder that belong in the bundle, as pairs of relative name and path."""
-    outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
+    outputs_folder = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
     files = []
-    for name in _list_file_names(outputs):
-        files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)))
+    for name in _list_file_names(outputs_folder):
+        files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs_folder, name)))
     for agent in subagents_of(session.path):
         about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
@@ -247,9 +249,9 @@ def _list_file_names(folder: str) -> list[str]:
         return []
 
 
-def _make_file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes | None:
+def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
     """Return a file as a line of the bundle, if possible as text, or None to leave the file out."""
-    if replace_surrogates(place) != place or (hide and hide.names_secret(place)):
+    if replace_surrogates(place) != place or (redactor and redactor.names_secret(place)):
         return None
     try:
         content = read_regular(path, MAX_FILE_BYTES)
@@ -258,13 +260,15 @@ def _make_file_line(place: str, path: str, hide: BundleRedactor | None) -> bytes
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        if hide:
-            hide.pictures += 1
+        if redactor:
+            redactor.pictures += 1
         return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
-    if hide and path.endswith(".jsonl"):
-        text = "\n".join(hide.redact_record(line.encode()).decode() for line in text.split("\n"))
-    elif hide:
-        text = hide.redact_text(text)
+    if redactor and path.endswith(".jsonl"):
+        text = "\n".join(
+            redactor.redact_record(line.encode()).decode() for line in text.split("\n")
+        )
+    elif redactor:
+        text = redactor.redact_text(text)
     return orjson.dumps({"place": place, "text": text})
 
 
@@ -314,7 +318,7 @@ class Seal:
         return sums._replace(seal=self._digest.hexdigest())
 
 
-def make_stand_in(kind: str) -> bytes:
+def make_placeholder_record(kind: str) -> bytes:
     """Return a record that replaces an omitted line, without its line ending."""
     return orjson.dumps({"type": kind})
 

@@ -55,10 +55,10 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-TARGET_CHARACTERS = 200  # the maximum number of characters in a call's subject
+MAX_TARGET_CHARACTERS = 200  # the maximum number of characters in a call's subject
 # the maximum number of characters in further input that is omitted without a notice, such as a
 # command's description
-SLIGHT_CHARACTERS = 60
+MAX_SLIGHT_CHARACTERS = 60
 # the kinds of records that occur only in plain exports
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
@@ -83,7 +83,7 @@ class Passage(NamedTuple):
     turn: int
     uuid: str
     timestamp: str
-    shown: Rendering
+    rendering: Rendering
     speaker: str
     text: str
     voice: bool
@@ -91,7 +91,7 @@ class Passage(NamedTuple):
     added: bool
 
     @property
-    def word(self) -> str:
+    def record_name(self) -> str:
         """The record's name in its session: its line number, or its uuid and offset if lines were not counted.
 
         The uuid is still valid after the file was rewritten. The offset finds the record quickly,
@@ -106,7 +106,7 @@ class Passage(NamedTuple):
     @property
     def characters(self) -> int:
         """The number of characters of the whole text. ``text`` may be only a part of it."""
-        return len(self.shown.text)
+        return len(self.rendering.text)
 
     def piece(
         self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
@@ -119,14 +119,14 @@ class Passage(NamedTuple):
             turn = ""
         facts = [reference, format_minute(self.timestamp)[5:], turn, self.speaker]
         head = collapse_line(
-            plain_line(" · ".join(fact for fact in facts if fact)), TARGET_CHARACTERS + 120
+            plain_line(" · ".join(fact for fact in facts if fact)), MAX_TARGET_CHARACTERS + 120
         )
         text, missing = cut_middle(self.text, limit)
-        command = command_for_whole_record(reference, self.characters)
+        command = format_read_command(reference, self.characters)
         return TextPiece(head, indent_text(plain_text(text)), command, self.voice, missing)
 
 
-def command_for_whole_record(reference: str, characters: int = 0) -> str:
+def format_read_command(reference: str, characters: int = 0) -> str:
     """Return the command that prints a record. If ``characters`` requires it, add the option for long records."""
     return shell_command(
         f"read {reference}{' --max-chars 0' if characters > MAX_WHOLE_CHARACTERS else ''}"
@@ -176,15 +176,17 @@ def make_passage(
 ) -> Passage:
     """Return a record as a passage. ``calls`` are the calls whose results it may contain."""
     names, subagent = file
-    shown = render_record(record, calls)
-    prompt = opens_turn(record, subagent=subagent)
-    speaker = _describe_speaker(record, shown, prompt=prompt, subagent=subagent)
-    text = _format_brief_text(record, names.reference(entry.record_part), calls, len(shown.text))
-    aside = record.get("isSidechain") and not subagent
-    voice = prompt or (
+    rendering = render_record(record, calls)
+    is_prompt = opens_turn(record, subagent=subagent)
+    speaker = _describe_speaker(record, rendering, prompt=is_prompt, subagent=subagent)
+    text = _format_brief_text(
+        record, names.reference(entry.record_part), calls, len(rendering.text)
+    )
+    is_aside = record.get("isSidechain") and not subagent
+    is_message = is_prompt or (
         records.kind(record) == records.ASSISTANT
         and bool(records.text(record).strip())
-        and not aside
+        and not is_aside
     )
     uuid, time = string(record, "uuid"), string(record, "timestamp")
     return Passage(
@@ -192,28 +194,26 @@ def make_passage(
         turn,
         uuid,
         time,
-        shown,
+        rendering,
         speaker,
         text,
-        bool(voice),
+        bool(is_message),
         is_failure(record),
         is_added(record),
     )
 
 
-def _describe_speaker(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
-    kind = shown.kind
+def _describe_speaker(record: Record, rendering: Rendering, *, prompt: bool, subagent: bool) -> str:
+    kind = rendering.kind
     speaker = kind
     if kind == records.ATTACHMENT:
         speaker = f"attachment {attachment_kind(record)}".rstrip()
     elif kind == records.SYSTEM:
         speaker = f"system {string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.results(record):
-        state = "failed result" if failed_call_ids(record) else "result"
-        if shown.tool:
-            speaker = (
-                f"{state} of {shown.tool} {collapse_line(shown.target, TARGET_CHARACTERS)}".rstrip()
-            )
+        state = "failed result" if list_failed_call_ids(record) else "result"
+        if rendering.tool:
+            speaker = f"{state} of {rendering.tool} {collapse_line(rendering.target, MAX_TARGET_CHARACTERS)}".rstrip()
         else:
             speaker = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
@@ -228,7 +228,7 @@ def _describe_speaker(record: Record, shown: Rendering, *, prompt: bool, subagen
     return speaker
 
 
-def failed_call_ids(record: Record) -> list[str]:
+def list_failed_call_ids(record: Record) -> list[str]:
     """Return the ids of the calls whose error results are in a record.
 
     The id is ``""`` in a plain export.
@@ -238,16 +238,22 @@ def failed_call_ids(record: Record) -> list[str]:
             return [""]
         return []
     if records.kind(record) == records.USER:
-        answers = records.results(record)
+        result_blocks = records.results(record)
     else:
-        answers = []
-    return [records.call_id(block) for block in answers if records.is_error(block)]
+        result_blocks = []
+    return [records.call_id(block) for block in result_blocks if records.is_error(block)]
 
 
 def is_failure(record: Record) -> bool:
     """Check whether a record reports a failure of a tool or of the API."""
-    api = records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
-    return api or record.get("isApiErrorMessage") is True or bool(failed_call_ids(record))
+    is_api_error = (
+        records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
+    )
+    return (
+        is_api_error
+        or record.get("isApiErrorMessage") is True
+        or bool(list_failed_call_ids(record))
+    )
 
 
 def _format_brief_text(
@@ -258,7 +264,7 @@ def _format_brief_text(
     if is_added(record):
         return (
             f"[{format_count(characters, 'character')} that the client added: "
-            f"{command_for_whole_record(reference, characters)}]"
+            f"{format_read_command(reference, characters)}]"
         )
     if kind == records.ASSISTANT:
         own_calls = tool_calls_of_record(record)
@@ -267,24 +273,24 @@ def _format_brief_text(
         return "\n".join(blocks)
     text = record_text(record, calls)
     return remove_reminders(
-        text.removeprefix("[error]\n") if failed_call_ids(record) else text, reference
+        text.removeprefix("[error]\n") if list_failed_call_ids(record) else text, reference
     )
 
 
 def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: str) -> str:
     call = own_calls.get(string(block, "id"))
     subject = call.target if call else ""
-    shown = collapse_line(
-        plain_line(subject or fields_text(records.mapping(block, "input"))), TARGET_CHARACTERS
+    subject_line = collapse_line(
+        plain_line(subject or fields_text(records.mapping(block, "input"))), MAX_TARGET_CHARACTERS
     )
-    omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(shown)
-    if omitted > SLIGHT_CHARACTERS:
+    omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(subject_line)
+    if omitted > MAX_SLIGHT_CHARACTERS:
         omitted_note = (
-            f" (… {omitted:,} more characters of input: {command_for_whole_record(reference)})"
+            f" (… {omitted:,} more characters of input: {format_read_command(reference)})"
         )
     else:
         omitted_note = ""
-    return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + omitted_note
+    return f"→ {plain_line(string(block, 'name'))} {subject_line}".rstrip() + omitted_note
 
 
 def remove_reminders(text: str, reference: str = "") -> str:
@@ -293,20 +299,20 @@ def remove_reminders(text: str, reference: str = "") -> str:
     The text is searched only once.
     """
     parts = []
-    place = 0
-    while (start := text.find(_REMINDER, place)) >= 0:
+    offset = 0
+    while (start := text.find(_REMINDER, offset)) >= 0:
         end = text.find(_REMINDER_END, start)
         if end < 0:
             break
         end += len(_REMINDER_END)
-        parts.append(text[place:start])
+        parts.append(text[offset:start])
         if reference:
             parts.append(
                 f"[{end - start:,} characters of a reminder by the client: "
-                f"{command_for_whole_record(reference)}]"
+                f"{format_read_command(reference)}]"
             )
-        place = end
-    return "".join([*parts, text[place:]])
+        offset = end
+    return "".join([*parts, text[offset:]])
 
 
 class PassagePage(NamedTuple):
@@ -320,9 +326,9 @@ class PassagePage(NamedTuple):
 
 
 def read_page(
-    entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int
+    entries: RecordLines, names: TranscriptNames, before: RecordLine | None, max_records: int
 ) -> PassagePage:
-    """Return the last ``limit`` whole records with content before a line. If the line is None, start at the end.
+    """Return the last ``max_records`` whole records with content before a line. If the line is None, start at the end.
 
     Raises SessionNotFound.
     """
@@ -330,18 +336,19 @@ def read_page(
         end = entries.size if before is None else before.offset
         rows = list(
             _limit_rows(
-                _records_with_content(entries, read_lines_backwards(stream, end)), limit + 1
+                _records_with_content(entries, read_lines_backwards(stream, end)), max_records + 1
             )
         )
         return PassagePage(
-            _read_passages(rows[:limit][::-1], entries, names, stream), more=len(rows) > limit
+            _read_passages(rows[:max_records][::-1], entries, names, stream),
+            more=len(rows) > max_records,
         )
 
 
 def read_around(
-    entries: RecordLines, names: TranscriptNames, entry: RecordLine, before: int, after: int
+    entries: RecordLines, names: TranscriptNames, entry: RecordLine, max_before: int, max_after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """Return the ``before`` and ``after`` records with content around a line.
+    """Return the ``max_before`` and ``max_after`` records with content around a line.
 
     The client's additions do not count.
     """
@@ -350,18 +357,18 @@ def read_around(
         rows = _records_with_content(
             entries, (line._replace(number=number) for line, number in backwards)
         )
-        earlier = list(_limit_rows(rows, before, uncounted=is_added))[::-1]
+        earlier_rows = list(_limit_rows(rows, max_before, uncounted=is_added))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
-        later = list(
+        later_rows = list(
             _limit_rows(
                 _records_with_content(entries, read_lines(stream, end, entry.number + 1)),
-                after,
+                max_after,
                 uncounted=is_added,
             )
         )
-        return _read_passages(earlier, entries, names, stream), _read_passages(
-            later, entries, names, stream
+        return _read_passages(earlier_rows, entries, names, stream), _read_passages(
+            later_rows, entries, names, stream
         )
 
 
@@ -369,13 +376,13 @@ def _read_passages(
     rows: list[RecordWithLine], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
 ) -> list[Passage]:
     """Return records as passages. Their calls are searched for in these records and in the records before them."""
-    calls_here: dict[str, ToolCall] = {}
+    calls_in_rows: dict[str, ToolCall] = {}
     answered_ids: list[str] = []
     for _, record in rows:
-        calls_here |= tool_calls_of_record(record)
+        calls_in_rows |= tool_calls_of_record(record)
         answered_ids += records.answered_calls(record)
-    missing_ids = [call for call in answered_ids if call not in calls_here]
-    calls = calls_here | (
+    missing_ids = [call for call in answered_ids if call not in calls_in_rows]
+    calls = calls_in_rows | (
         find_calls_before(stream, rows[0][0].offset, missing_ids) if missing_ids else {}
     )
     file = PassageFile(names, subagent_name(entries.file) is not None)
@@ -399,11 +406,11 @@ def _records_with_content(entries: RecordLines, lines: Iterable[Line]) -> Iterat
 
 def _limit_rows(
     rows: Iterator[RecordWithLine],
-    limit: int,
+    max_records: int,
     uncounted: Callable[[Record], bool] = lambda _: False,
 ) -> Iterator[RecordWithLine]:
-    while limit > 0 and (row := next(rows, None)):
-        limit -= not uncounted(row[1])
+    while max_records > 0 and (row := next(rows, None)):
+        max_records -= not uncounted(row[1])
         yield row
 
 
@@ -467,20 +474,25 @@ class TurnReader:
                 call = string(block, "id")
                 self._rows_by_call[call] = row
                 if string(block, "name") in SHELL_TOOLS and isinstance(block.get("input"), dict):
-                    at, words = string(record, "timestamp"), string(block["input"], "command")
+                    timestamp, command = (
+                        string(record, "timestamp"),
+                        string(block["input"], "command"),
+                    )
                     self._commands[call or str(row.number)] = ShellCall(
-                        row.number, row.turn, at, words
+                        row.number, row.turn, timestamp, command
                     )
             elif block.get("type") == records.RESULT:
                 call = string(block, "tool_use_id")
                 if call in self._commands:
                     state, code = _find_command_outcome(record, block)
-                    done = self._commands[call]._replace(state=state, code=code, answer=row.number)
-                    self._commands[call] = done
+                    answered_command = self._commands[call]._replace(
+                        state=state, code=code, answer=row.number
+                    )
+                    self._commands[call] = answered_command
 
     def commands_of_turns(self, requested: TurnRange | None = None) -> list[ShellCall]:
         """Return the shell commands in the order of their calls, either all or those of the ``requested`` turns."""
-        turn_range = self._lines_of_turns(requested)
+        turn_range = self._find_lines_of_turns(requested)
         commands = []
         for command in self._commands.values():
             if command.turn in turn_range:
@@ -491,28 +503,28 @@ class TurnReader:
         self, requested: TurnRange | None = None, *, failed: bool = False
     ) -> list[RecordRow]:
         """Return the records of the ``requested`` turns, or only those that report failures."""
-        turn_range = self._lines_of_turns(requested)
+        turn_range = self._find_lines_of_turns(requested)
         rows = []
         for row in self.rows:
             if row.turn in turn_range and (row.failed or not failed):
                 rows.append(row)
         return rows
 
-    def _lines_of_turns(self, requested: TurnRange | None) -> range:
+    def _find_lines_of_turns(self, requested: TurnRange | None) -> range:
         if requested:
             return requested.numbers_among(self.turns)
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Return a record's position in the file."""
-        opened = self.session.file if isinstance(self.session.file, SharedFile) else None
+        shared_file = self.session.file if isinstance(self.session.file, SharedFile) else None
         return RecordLine(
             self.session.session_id,
             self.session.path,
             row.number,
             row.offset,
             row.length,
-            opened,
+            shared_file,
         )
 
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
@@ -525,12 +537,12 @@ class TurnReader:
         )
         file = PassageFile(names, self.subagent)
         return [
-            make_passage(record, entry, file, self.calls_of(record), row.turn)
+            make_passage(record, entry, file, self.find_calls(record), row.turn)
             for row, entry, record in rows_with_records
             if record is not None
         ]
 
-    def calls_of(self, record: Record) -> dict[str, ToolCall]:
+    def find_calls(self, record: Record) -> dict[str, ToolCall]:
         """Return the calls whose results are in a record, by id."""
         rows = dict.fromkeys(
             self._rows_by_call[call]
@@ -565,5 +577,5 @@ def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | Non
     text = records.result_text(block).lstrip()
     if text.startswith(records.REJECTION_BEGINNING):
         return "rejected", None
-    code = _EXIT.match(text)
-    return "failed", int(code.group(1)) if code else None
+    exit_match = _EXIT.match(text)
+    return "failed", int(exit_match.group(1)) if exit_match else None

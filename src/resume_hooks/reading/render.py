@@ -26,7 +26,7 @@ _ENVELOPE = frozenset(
 )  # fmt: skip
 """Fields that every record has and that do not belong to its content."""
 
-MAX_BACK_BYTES = 16 * 1024 * 1024
+MAX_CALL_SEARCH_BYTES = 16 * 1024 * 1024
 """The number of bytes before a result that are searched for its call.
 
 Usually only parallel calls and their results are between a call and its result.
@@ -47,26 +47,28 @@ class Rendering(NamedTuple):
     text: str
 
 
-def render_at(record: Record, entry: RecordLine) -> Rendering:
+def render_line(record: Record, entry: RecordLine) -> Rendering:
     """Render the record of a line. The calls of its results are searched for before that line."""
     with open_transcript(entry.file) as stream:
-        answered = find_calls_before(stream, entry.offset, records.answered_calls(record))
-    return render_record(record, answered | tool_calls_of_record(record))
+        answered_calls = find_calls_before(stream, entry.offset, records.answered_calls(record))
+    return render_record(record, answered_calls | tool_calls_of_record(record))
 
 
 def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
-    """Return the calls with these ids in the LOOKED_BACK bytes before ``end``, by id.
+    """Return the calls with these ids in the MAX_CALL_SEARCH_BYTES bytes before ``end``, by id.
 
     If an id occurs several times, the nearest call counts.
     """
-    missing = {call for call in call_ids if call}
+    missing_ids = {call for call in call_ids if call}
     calls: dict[str, ToolCall] = {}
-    for line in read_lines_backwards(stream, end) if missing else ():
+    for line in read_lines_backwards(stream, end) if missing_ids else ():
         if b'"tool_use"' in line.raw:
             calls_in_line = tool_calls_of_record(records.parse(line.body) or {})
-            calls = {call: calls_in_line[call] for call in missing & calls_in_line.keys()} | calls
-            missing -= calls_in_line.keys()
-        if not missing or end - line.offset > MAX_BACK_BYTES:
+            calls = {
+                call: calls_in_line[call] for call in missing_ids & calls_in_line.keys()
+            } | calls
+            missing_ids -= calls_in_line.keys()
+        if not missing_ids or end - line.offset > MAX_CALL_SEARCH_BYTES:
             break
     return calls
 
@@ -112,8 +114,8 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
         return "\n\n".join(
             block_text(block, (calls or {}) if has_several_results else None) for block in blocks
         )
-    said = string(record, "content") or string(record, "summary")
-    return said or fields_text(
+    system_text = string(record, "content") or string(record, "summary")
+    return system_text or fields_text(
         {key: value for key, value in record.items() if key not in _ENVELOPE}
     )
 
@@ -123,19 +125,19 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
 
     A result is labelled with its call if ``calls`` are given.
     """
-    kind = string(block, "type")
-    if kind == records.TEXT:
+    block_type = string(block, "type")
+    if block_type == records.TEXT:
         return string(block, "text")
-    if kind == records.THINKING:
+    if block_type == records.THINKING:
         thinking = string(block, "thinking")
         if thinking:
             return f"[thinking]\n{thinking}"
         return "[thinking, its text was not kept by the client]"
-    if kind == records.REDACTED_THINKING:
+    if block_type == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
-    if kind in records.MEDIA_TYPES:
-        return _media_text(kind, block)
-    if kind == records.RESULT:
+    if block_type in records.MEDIA_TYPES:
+        return _format_media(block_type, block)
+    if block_type == records.RESULT:
         if calls:
             call = calls.get(string(block, "tool_use_id"))
         else:
@@ -147,15 +149,15 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         parts += ["[error]"] if records.is_error(block) else []
         return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
     call_input = block.get("input")
-    if kind == records.CALL and isinstance(call_input, dict):
+    if block_type == records.CALL and isinstance(call_input, dict):
         return f"[call of {string(block, 'name')}]\n{fields_text(call_input)}".rstrip("\n")
     other_fields = fields_text(
         {key: value for key, value in block.items() if key not in {"type", "id"}}
     )
-    return f"[{kind or 'a block of no kind'}]\n{other_fields}".rstrip("\n")
+    return f"[{block_type or 'a block of no kind'}]\n{other_fields}".rstrip("\n")
 
 
-def _media_text(kind: str, block: Record) -> str:
+def _format_media(kind: str, block: Record) -> str:
     source = records.mapping(block, "source")
     data, media_format = string(source, "data"), string(source, "media_type").rpartition("/")[2]
     if source.get("type") == "text":
@@ -171,7 +173,8 @@ def fields_text(value: Mapping[str, object]) -> str:
     A text of several lines starts on the next line.
     """
     return "\n".join(
-        f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _walk_fields(value)
+        f"{key}:\n{field_text}" if "\n" in field_text else f"{key}: {field_text}"
+        for key, field_text in _walk_fields(value)
     )
 
 
@@ -184,7 +187,7 @@ def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     while stack:
         key, inner = stack.pop()
         if isinstance(inner, dict) and string(inner, "type") in records.MEDIA_TYPES:
-            yield key, _media_text(str(inner["type"]), inner)
+            yield key, _format_media(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             for name, child in list(inner.items())[::-1]:
                 stack.append((f"{key}.{name}", child))

@@ -30,12 +30,12 @@ from resume_hooks.transcripts.records import (
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """The maximum number of bytes in an accompanying file that are searched."""
 
-_COMMAND = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
+_COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
 """A call whose command may print a secret, as it appears in a line."""
 
-_ANSWER = b'"tool_use_id"'
+_RESULT_MARK = b'"tool_use_id"'
 
-_RESULT = compile_lazily(_ANSWER)
+_RESULT_PATTERN = compile_lazily(_RESULT_MARK)
 
 _MAX_COMMAND_CHARACTERS = 200
 """The maximum number of characters in a command. A longer command is a script, whose output is more than one
@@ -44,7 +44,7 @@ value."""
 _MAX_OUTPUT_CHARACTERS = 2_000
 """The maximum number of characters in an output that are searched."""
 
-_MAX_COMMANDS = 200
+_MAX_PENDING_COMMANDS = 200
 """The maximum number of commands that wait for their outputs at the same time."""
 
 
@@ -60,29 +60,29 @@ class PrintedOutputs:
         self._commands: dict[str, str] = {}
         """The commands that have no output yet, by call id."""
 
-    def texts_of_line(self, line: bytes) -> Iterator[str]:
+    def list_texts(self, line: bytes) -> Iterator[str]:
         """Yield the outputs in a line, each preceded by its command, as in a terminal."""
-        if _COMMAND.search(line):
+        if _COMMAND_PATTERN.search(line):
             self._remember_commands(parse(line) or {})
-        elif _ANSWER in line and any(call_id.encode() in line for call_id in self._commands):
-            yield from self._outputs_behind_commands(parse(line) or {})
+        elif _RESULT_MARK in line and any(call_id.encode() in line for call_id in self._commands):
+            yield from self._list_command_outputs(parse(line) or {})
 
-    def places_in_block(self, block: bytes) -> list[int]:
+    def find_offsets(self, block: bytes) -> list[int]:
         """Return the offsets of such commands in a block of lines, and of the outputs that follow them."""
-        places = [match.start() for match in _COMMAND.finditer(block)]
-        if places or self._commands:
-            places += [match.start() for match in _RESULT.finditer(block)]
-        return places
+        offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
+        if offsets or self._commands:
+            offsets += [match.start() for match in _RESULT_PATTERN.finditer(block)]
+        return offsets
 
     def _remember_commands(self, record: Record) -> None:
         for call in calls(record):
             call_id, command = string(call, "id"), string(mapping(call, "input"), "command")
             if call_id and command and len(command) <= _MAX_COMMAND_CHARACTERS:
                 self._commands[call_id] = " ".join(command.split())
-        while len(self._commands) > _MAX_COMMANDS:
+        while len(self._commands) > _MAX_PENDING_COMMANDS:
             del self._commands[next(iter(self._commands))]
 
-    def _outputs_behind_commands(self, record: Record) -> Iterator[str]:
+    def _list_command_outputs(self, record: Record) -> Iterator[str]:
         for result in results(record):
             command = self._commands.pop(string(result, "tool_use_id"), "")
             if command:
@@ -129,18 +129,18 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
 def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
     """Learn the secrets in a line, and the secrets that commands printed into its outputs."""
     redactor.learn_line(line)
-    for text in outputs.texts_of_line(line):
+    for text in outputs.list_texts(line):
         redactor.learn_text(text)
 
 
-def find_secrets_in_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
+def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] = ()) -> Redactor:
     """Return a redactor with the secrets in the first and the last part of each session.
 
-    ``spared`` strings, such as session ids, are never redacted as known secrets.
+    ``spared_strings`` strings, such as session ids, are never redacted as known secrets.
     """
     redactor = Redactor()
-    redactor.exclude_names(spared)
-    for ends in {ends.path: ends for ends in sessions}.values():
+    redactor.exclude_names(spared_strings)
+    for ends in {ends.path: ends for ends in session_ends}.values():
         outputs = PrintedOutputs()
         for part in dict.fromkeys((ends.head[:END_BYTES], ends.tail[-END_BYTES:])):
             for line in part.splitlines():

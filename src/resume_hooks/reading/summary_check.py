@@ -37,9 +37,9 @@ _TO_WORDS = (
     bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
     + b" " * 128
 )
-_CODE = re.compile(r"(`{1,3})([^`]{1,400})\1")
-_QUOTE = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-_CUT = re.compile(
+_CODE_PATTERN = re.compile(r"(`{1,3})([^`]{1,400})\1")
+_QUOTE_PATTERN = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
+_QUOTE_OMISSIONS = re.compile(
     r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&"
 )  # an omission or other non-text in a quote, and the end of a command
 
@@ -54,15 +54,15 @@ them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
 # a pattern after a number that is neither a part of another number nor a line number
-_ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"
-_ABOUT = re.compile(
+_NUMBER_END_PATTERN = rb"(?![0-9\t]|\xe2\x86\x92)"
+_LOOSE_NUMBER_PREFIX = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
 """Text before a number that need not appear literally: a rounded number, a line number, the end of
 a range."""
 
-_NAMED = re.compile(
+_CODE_CHARACTERS = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
 """Characters that do not occur in words of prose."""
@@ -71,7 +71,7 @@ _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+
 _HASH = re.compile(
     r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}"
 )  # a hash, which may be abbreviated
-_ABBREVIATED = frozenset({"e.g", "i.e", "a.k.a"})
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 
 
 class Claim(NamedTuple):
@@ -101,22 +101,24 @@ def find_claims(sentence: str) -> list[Claim]:
     """Return the distinct claims of a sentence."""
     claims: list[Claim] = []
     rest = sentence
-    for quote in _QUOTE.finditer(sentence):
+    for quote in _QUOTE_PATTERN.finditer(sentence):
         quote_claims = list(_find_quote_claims(quote[1] or quote[2]))
         claims += quote_claims
         rest = rest.replace(quote[0], " ; ", 1) if quote_claims else rest
-    for code in _CODE.finditer(rest):
+    for code in _CODE_PATTERN.finditer(rest):
         claims += [
             *(_find_quote_claims(code[2], MIN_COMMAND_WORDS) if _COMMAND.match(code[2]) else ()),
             *_find_name_claims(code[2], in_code=True),
         ]
-    return list(dict.fromkeys([*claims, *_find_name_claims(_CODE.sub(" ; ", rest), in_code=False)]))
+    return list(
+        dict.fromkeys([*claims, *_find_name_claims(_CODE_PATTERN.sub(" ; ", rest), in_code=False)])
+    )
 
 
-def _find_quote_claims(quote: str, least: int = MIN_QUOTE_WORDS) -> Iterator[Claim]:
-    for piece in _CUT.split(quote):
-        words = split_text(piece)[:MAX_QUOTE_WORDS]
-        if len(words) >= least:
+def _find_quote_claims(quote: str, min_words: int = MIN_QUOTE_WORDS) -> Iterator[Claim]:
+    for quote_part in _QUOTE_OMISSIONS.split(quote):
+        words = split_text(quote_part)[:MAX_QUOTE_WORDS]
+        if len(words) >= min_words:
             pattern = re.compile(rb"[^a-z0-9_]+".join(words) + rb"\b")
             yield Claim(" ".join(quote.split()), (max(words, key=len),), pattern)
 
@@ -130,11 +132,13 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
         number = _NUMBER.fullmatch(token)
         if number is not None:
-            if not _ABOUT.search(text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()):
+            if not _LOOSE_NUMBER_PREFIX.search(
+                text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()
+            ):
                 yield from _make_number_claim(token, number[1], number[2] or "")
         elif hashed := _HASH.fullmatch(token):
             yield Claim(token, (ANY_WORD,), re.compile(_make_word_pattern(hashed[1].encode(), b"")))
-        elif token.lower() not in _ABBREVIATED and (in_code or _NAMED.search(token)):
+        elif token.lower() not in _ABBREVIATIONS and (in_code or _CODE_CHARACTERS.search(token)):
             yield from _make_part_claims(token)
 
 
@@ -145,30 +149,33 @@ def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
     """
     plain_digits = digits.replace(",", "")
     if len(plain_digits) > 1:
-        spellings = sorted({plain_digits, _THOUSAND.sub(",", plain_digits)})
-        ends = {re.split("[,.]", spelling)[-1] for spelling in spellings}
+        number_forms = sorted({plain_digits, _THOUSAND.sub(",", plain_digits)})
+        last_groups = {re.split("[,.]", number_form)[-1] for number_form in number_forms}
         words = []
-        for end in sorted(ends):
+        for last_group in sorted(last_groups):
             for unit_text in {*_UNITS, unit.lower()}:
-                words.append(f"{end}{unit_text}".encode())
+                words.append(f"{last_group}{unit_text}".encode())
         yield Claim(
             token,
             tuple(words),
             re.compile(
                 b"|".join(
-                    _make_word_pattern(spelling.encode(), _ALONE, rb"\w.") for spelling in spellings
+                    _make_word_pattern(number_form.encode(), _NUMBER_END_PATTERN, rb"\w.")
+                    for number_form in number_forms
                 )
             ),
         )
 
 
-def _make_word_pattern(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
-    """Return a pattern that matches words unless one of the characters ``before`` precedes them.
+def _make_word_pattern(
+    words: bytes, end_pattern: bytes, excluded_characters: bytes = rb"\w"
+) -> bytes:
+    """Return a pattern that matches words unless one of the characters ``excluded_characters`` precedes them.
 
     The pattern starts with plain letters.
     """
     plain = re.escape(words)
-    return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
+    return plain + rb"(?<![" + excluded_characters + rb"]" + plain + rb")" + end_pattern
 
 
 def _make_part_claims(token: str) -> Iterator[Claim]:
@@ -187,25 +194,27 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 ABSENT_TEXT = "not in the transcript"
 # the number of records after a record that count as the same location: the result of a call, the
 # comment on it
-NEAR_RECORDS = 2
-COMMON_RECORDS = 500  # a word that occurs in this many records is too common to locate a sentence
+NEAR_RECORD_DISTANCE = 2
+MIN_COMMON_WORD_RECORDS = (
+    500  # a word that occurs in this many records is too common to locate a sentence
+)
 # the maximum number of records that are compared for a sentence, the latest first
 MAX_COMPARED_RECORDS = 500
 # up to this number of characters, the length of a record does not affect its score
-USUAL_CHARACTERS = 500
+MAX_USUAL_RECORD_CHARACTERS = 500
 # the maximum number of claims in a mark, and the maximum number of characters in each claim
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REF = r"[\w/-]*:\d+"
 _MARK = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REF}(?:, {_REF})*\))"
 _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
-_END = re.compile(
+_SENTENCE_END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-_CLOSED = re.compile(
+_CLOSED_SPANS = re.compile(
     r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
 )  # a quoted text, inside which a sentence does not end
-_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
+_EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 """Characters that would end a mark or the surrounding sentence early."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -239,10 +248,10 @@ class CheckedSummary(NamedTuple):
 class _Sentence(NamedTuple):
     claims: Sequence[Claim]
     words: frozenset[bytes]
-    known: frozenset[str]
+    known_references: frozenset[str]
 
     @property
-    def tells(self) -> bool:
+    def is_identifying(self) -> bool:
         """Whether the sentence's claims identify a record. A single number does not."""
         shown = "".join(claim.shown for claim in self.claims)
         return len(self.claims) > 1 or any(map(str.isalpha, shown))
@@ -252,53 +261,59 @@ class _EvidenceIndex:
     """The records with the claims and words of sentences, collected in one pass over the records' texts."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
-        self.of: dict[Claim, set[int]] = {}
+        self.records_by_claim: dict[Claim, set[int]] = {}
         self._prose: dict[bytes, set[int]] = {}
         for sentence in sentences:
             for claim in sentence.claims:
-                self.of[claim] = set()
+                self.records_by_claim[claim] = set()
             for word in sentence.words:
                 self._prose[word] = set()
         self._records: list[tuple[str, int]] = []
         self._by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
-        for claim, places in self.of.items():
+        for claim, places in self.records_by_claim.items():
             for word in {*claim.words}:
                 self._by_word.setdefault(word, []).append((claim.pattern, places))
         self._wanted = {*self._by_word, *self._prose}
 
-    def take_record(self, reference: str, text: str) -> None:
-        at = len(self._records)
+    def add_record(self, reference: str, text: str) -> None:
+        record_number = len(self._records)
         self._records.append((reference, len(text)))
-        low = text.lower().encode("utf-8", "replace")
-        for word in (ANY_WORD, *self._wanted.intersection(split_words(low))):
+        lower_text = text.lower().encode("utf-8", "replace")
+        for word in (ANY_WORD, *self._wanted.intersection(split_words(lower_text))):
             claims = self._by_word.get(word, ())
             for pattern, places in claims:
-                if pattern is None or pattern.search(low):
-                    places.add(at)
+                if pattern is None or pattern.search(lower_text):
+                    places.add(record_number)
             if (prose := self._prose.get(word)) is not None:
-                prose.add(at)
-                if len(prose) >= COMMON_RECORDS and not claims:
+                prose.add(record_number)
+                if len(prose) >= MIN_COMMON_WORD_RECORDS and not claims:
                     self._wanted.discard(word)
 
-    def best_record(self, sentence: _Sentence) -> str:
+    def find_best_record(self, sentence: _Sentence) -> str:
         """Return the reference to the best evidence for a sentence, or ``""`` if no record has all its claims."""
-        places = [self.of[claim] for claim in sentence.claims]
-        candidates = set.intersection(*places)
+        record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
+        candidates = set.intersection(*record_sets)
         if not candidates:  # a call and its result
-            candidates = set.intersection(*map(_add_near_numbers, places))
+            candidates = set.intersection(*map(_add_near_numbers, record_sets))
         rare_places = [
-            number for word in sentence.words if len(number := self._prose[word]) < COMMON_RECORDS
+            number
+            for word in sentence.words
+            if len(number := self._prose[word]) < MIN_COMMON_WORD_RECORDS
         ]
 
-        def weight(number: int) -> tuple[bool, float, int]:
+        def rank(number: int) -> tuple[bool, float, int]:
             reference, size = self._records[number]
-            words = 1 + sum(
-                1 / math.log2(2 + len(places)) for places in rare_places if number in places
+            shared_word_score = 1 + sum(
+                1 / math.log2(2 + len(record_sets))
+                for record_sets in rare_places
+                if number in record_sets
             )
-            own_count = sum(number in place for place in places)
+            own_claim_count = sum(number in place for place in record_sets)
             return (
-                reference in sentence.known,
-                own_count * words / math.log2(8 + size / USUAL_CHARACTERS),
+                reference in sentence.known_references,
+                own_claim_count
+                * shared_word_score
+                / math.log2(8 + size / MAX_USUAL_RECORD_CHARACTERS),
                 number,
             )
 
@@ -308,7 +323,7 @@ class _EvidenceIndex:
             if number >= 0 and self._records[number][0]
         ]
         if tried_numbers:
-            return self._records[max(tried_numbers, key=weight)][0]
+            return self._records[max(tried_numbers, key=rank)][0]
         return ""
 
 
@@ -348,9 +363,9 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
     pieces = []
     for piece, is_sentence in _split_into_pieces(text):
         pieces.append((piece, _make_sentence(piece) if is_sentence else None))
-    places = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
+    evidence = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
     for reference, words in record_texts:
-        places.take_record(reference, words)
+        evidence.add_record(reference, words)
     sentences = tied = marked = 0
     marked_text: list[str] = []
     for piece, sentence in pieces:
@@ -358,57 +373,64 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
         if sentence is None:
             continue
         sentences += 1
-        absent_names = [claim.shown for claim in sentence.claims if not places.of[claim]]
+        absent_names = [
+            claim.shown for claim in sentence.claims if not evidence.records_by_claim[claim]
+        ]
         if absent_names:
             marked += 1
             if ABSENT_TEXT not in piece:
                 marked_text.append(f" [{ABSENT_TEXT}: {_list_names(absent_names)}]")
             continue
-        if sentence.claims and sentence.tells:
-            best_reference = places.best_record(sentence)
+        if sentence.claims and sentence.is_identifying:
+            best_reference = evidence.find_best_record(sentence)
             if best_reference:
                 tied += 1
-                if best_reference not in sentence.known:
+                if best_reference not in sentence.known_references:
                     marked_text.append(f" ({best_reference})")
     return CheckedSummary("".join(marked_text), sentences, tied, marked)
 
 
 def _list_names(names: Iterable[str]) -> str:
     """Return the first different names, shortened, without full stops at their ends."""
-    shown = []
+    short_names = []
     for name in dict.fromkeys(names):
-        shown.append(_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
-    return ", ".join(shown[:MAX_NAMED_CLAIMS])
+        short_names.append(_EARLY_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
+    return ", ".join(short_names[:MAX_NAMED_CLAIMS])
 
 
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into pieces, and return for each piece whether it is a sentence. Joined, the pieces are the text."""
-    fenced = False
+    is_fenced = False
     for row in text.splitlines(keepends=True):
-        fence = _FENCE.match(row) is not None
-        fenced ^= fence
-        if fence or fenced or _HEAD.match(row):
+        is_fence = _FENCE.match(row) is not None
+        is_fenced ^= is_fence
+        if is_fence or is_fenced or _HEAD.match(row):
             yield row, False
             continue
-        bare = row.rstrip()
-        markup = MARKUP.match(bare)
+        stripped_row = row.rstrip()
+        markup = MARKUP.match(stripped_row)
         start_of_sentence = markup.end() if markup else 0
         yield row[:start_of_sentence], False
-        closed_spans = [match.span() for match in _CLOSED.finditer(bare, start_of_sentence)]
-        for end in [*(match.end() for match in _END.finditer(bare, start_of_sentence)), len(bare)]:
+        closed_spans = [
+            match.span() for match in _CLOSED_SPANS.finditer(stripped_row, start_of_sentence)
+        ]
+        for end in [
+            *(match.end() for match in _SENTENCE_END.finditer(stripped_row, start_of_sentence)),
+            len(stripped_row),
+        ]:
             if any(start < end < stop for start, stop in closed_spans):
                 continue
             if end > start_of_sentence:
-                yield bare[start_of_sentence:end], True
+                yield stripped_row[start_of_sentence:end], True
             start_of_sentence = end
-        yield row[len(bare) :], False
+        yield row[len(stripped_row) :], False
 
 
-def _add_near_numbers(places: set[int]) -> set[int]:
+def _add_near_numbers(record_numbers: set[int]) -> set[int]:
     """Return record numbers together with the ``NEAR`` numbers before each of them."""
     numbers: set[int] = set()
-    for place in places:
-        numbers.update(range(place - NEAR_RECORDS, place + 1))
+    for record_number in record_numbers:
+        numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))
     return numbers
 
 

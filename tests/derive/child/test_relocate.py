@@ -26,20 +26,20 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path(path: str) -> None:
     """At or below the old home; a name that only begins alike is another folder."""
-    assert plan_relocation("/old/proj", "/new").path(path) == PATHS[path]
+    assert plan_relocation("/old/proj", "/new").move_path(path) == PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
 def test_an_old_home_that_says_nothing(old: str) -> None:
     """Not told, the root of all, no whole path, no path at all: other folders stay as they are."""
-    assert plan_relocation(old, "/new").path("/home/user") == "/home/user"
-    assert plan_relocation(old, "/new").path("") == ""
+    assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
+    assert plan_relocation(old, "/new").move_path("") == ""
 
 
 def test_an_old_home_of_another_system() -> None:
     """A transcript from Windows."""
     move = plan_relocation("C:\\Users\\me\\proj", "/new")
-    assert move.path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
+    assert move.move_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
 def test_an_old_home_through_a_link(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_an_old_home_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = plan_relocation(str(tmp_path / "link"), "/new")
     assert (
-        move.path(str(tmp_path / "real" / "x"))
-        == move.path(str(tmp_path / "link" / "x"))
+        move.move_path(str(tmp_path / "real" / "x"))
+        == move.move_path(str(tmp_path / "link" / "x"))
         == "/new/x"
     )
 
@@ -71,7 +71,7 @@ LINES = {
 def test_a_line(name: str) -> None:
     """The record's own working directory, byte for byte otherwise."""
     before, after = LINES[name]
-    assert plan_relocation("/old/proj", "/new").line(before) == after
+    assert plan_relocation("/old/proj", "/new").move_line(before) == after
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,10 @@ def test_a_line(name: str) -> None:
 )
 def test_the_first_line(body: bytes) -> None:
     """It names the new home whatever it named before: lists go by it."""
-    assert json.loads(plan_relocation("/old/proj", "/new").line(body, first=True))["cwd"] == "/new"
+    assert (
+        json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
+        == "/new"
+    )
 
 
 SNAPSHOTS: dict[str, tuple[Record, Record]] = {
@@ -108,4 +111,4 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 def test_a_snapshot(name: str) -> None:
     """Of the same files in the new home; damage passes as it is."""
     before, after = SNAPSHOTS[name]
-    assert plan_relocation("/old/proj", "/new").snapshot(before) == after
+    assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after

@@ -21,13 +21,13 @@ from resume_hooks.derive import agents, fork, untrim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import (
     ChildPlan,
-    planned_receipt,
+    make_planned_receipt,
     write_child,
     write_unless_idle,
 )
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import CheckFailed, NothingToFork, NothingToTrim, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.sessions import child_titles, locate
@@ -82,7 +82,7 @@ PLANS: dict[str, Plan] = {
     "trim": lambda parent, home: trim.plan_trim(
         trim.scan_session(parent), home.where, Options(min_savings=0)
     ),
-    "untrim": lambda parent, home: untrim.plan_untrim(read_trimmed(parent), home.where),
+    "untrim": lambda parent, home: untrim.plan_untrim(scan_trimmed_session(parent), home.where),
     "repair": lambda parent, home: repair.plan_repair(parent, home.where),
 }
 
@@ -190,7 +190,7 @@ def test_a_title_is_chosen_when_the_child_is_written(
         agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
         for step in ("on we go",) * 2
     ]
-    assert [planned_receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
+    assert [make_planned_receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
     written = [write_child(plan, config_home.where) for plan in plans]
     assert [made.title for made in written] == ["on we go · handoff", "on we go · handoff 2"]
     assert [HeadTail(made.file).custom_title for made in written] == [

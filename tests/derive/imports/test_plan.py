@@ -368,7 +368,7 @@ def test_a_check_that_fails_leaves_nothing(
 ) -> None:
     """What is found otherwise than planned, as read back, is no session."""
     monkeypatch.setattr(
-        "resume_hooks.derive.imports.record_filter.FLAGS", ("isMeta", "permissionMode")
+        "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
     )
     records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
     with pytest.raises(CheckFailed, match="it contains nothing but the conversation"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
-    FLAGS,
+    MESSAGE_FLAGS,
     ConversationOnly,
     has_valid_content,
     is_conversation,
@@ -121,7 +121,7 @@ def test_system_records() -> None:
 
 def test_what_is_hidden() -> None:
     """What the model reads and the screen does not show is counted, so that people can be told."""
-    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in FLAGS] == [
+    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAGS] == [
         True,
         False,
         True,

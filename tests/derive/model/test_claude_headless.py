@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from resume_hooks.derive.model.headless import ClaudeHeadless, select_variables
-from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced_prompt
+from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture
@@ -303,6 +303,6 @@ def test_what_several_calls_took(tmp_path: Path) -> None:
         list(meter.ask_all([("a", "b")], 1, Found))
     assert (meter.spent.calls, meter.spent.cost_usd) == (1, 0.0125)
     assert [answer.word for answer in meter.ask_all([("a", "b")], 1, Found)] == ["x"]
-    assert meter.spent._replace(seconds=0) == Spent("haiku-of-the-day", 2, 1_200, 50, 0.025, 0)
+    assert meter.spent._replace(seconds=0) == CallCosts("haiku-of-the-day", 2, 1_200, 50, 0.025, 0)
     assert meter.spent.words.startswith("2 calls, 1,200 tokens read, 50 written, ")
     assert meter.spent.words.endswith(" s, 0.0250 USD")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.forked import ForkedModel, forked_prompt
+from resume_hooks.derive.model.forked import ForkedModel, make_forked_prompt
 from resume_hooks.errors import HeadlessFailed
 
 MODEL = "claude-opus-4-5"
@@ -33,7 +33,7 @@ def said(text: str, **fields: object) -> str:
 
 def test_the_prompt_has_the_form_and_fences_what_is_foreign() -> None:
     """No secret is in it, and what ends the fence can't be known."""
-    text = forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
+    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
     assert text.startswith("Find the word.")
     assert json.dumps(Word.model_json_schema()) in text
     assert TOKEN not in text
@@ -102,8 +102,8 @@ def test_what_is_no_answer(text: str, why: str) -> None:
 def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -> None:
     """What the client says, and what our own module does."""
     model = told(**fields)
-    assert model.asked
-    assert model.late == (fields.get("reason") == "late")
+    assert model.was_asked
+    assert model.is_late == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=why) as failed:
         model.ask("", "", Word, limit=1)
     assert failed.value.message.isprintable()
@@ -119,7 +119,7 @@ def test_what_it_took_is_told_as_reported() -> None:
     }
     usage["output_tokens"] = -1
     assert (
-        told(usage=usage).words
+        told(usage=usage).usage_text
         == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
     )
     for nothing in (
@@ -128,6 +128,6 @@ def test_what_it_took_is_told_as_reported() -> None:
         {"usage": "much"},
         {"usage": {"input_tokens": "5"}},
     ):
-        assert told(**nothing).words == ""
-    assert not told().asked
+        assert told(**nothing).usage_text == ""
+    assert not told().was_asked
     assert ForkedModel({"model": 5}).name == ""

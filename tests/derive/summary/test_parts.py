@@ -9,8 +9,8 @@ import pytest
 from resume_hooks.derive.summary import (
     MATERIAL_HEADING,
     MAX_MESSAGE_CHARACTERS,
+    MAX_PART_BYTES,
     MAX_PARTS,
-    PART_BYTES,
     SummaryMaterial,
     read_summary_material,
 )
@@ -99,7 +99,7 @@ def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
     records = long_session(96)
     whole = of(config_home, records)
     assert len(whole.parts) == 1
-    assert PART_BYTES * 0.9 < whole.characters <= PART_BYTES
+    assert MAX_PART_BYTES * 0.9 < whole.characters <= MAX_PART_BYTES
     assert whole.numbers == set(range(len(records)))
 
 
@@ -112,7 +112,7 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     records = long_session(turns)
     found = of(config_home, records)
     assert len(found.parts) == parts
-    assert all(len(part.text) <= PART_BYTES for part in found.parts)
+    assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
     firsts = [min(part.numbers) for part in found.parts]
     assert firsts == sorted(firsts)
     latest = found.parts[-1].numbers
@@ -139,7 +139,7 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
     ]
     found = of(config_home, records)
     assert len(found.parts) == MAX_PARTS
-    assert all(len(part.text.encode()) <= PART_BYTES * 1.05 for part in found.parts)
+    assert all(len(part.text.encode()) <= MAX_PART_BYTES * 1.05 for part in found.parts)
 
 
 def test_next_to_nothing(config_home: ConfigHome) -> None:
@@ -157,7 +157,7 @@ def test_real_sessions(config_home: ConfigHome, path: object) -> None:
     found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
-    assert all(len(part.text) <= PART_BYTES for part in found.parts)
+    assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
     assert all(0 <= number < lines for number in found.numbers)
     assert len(found.parts) <= MAX_PARTS
 

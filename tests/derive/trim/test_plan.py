@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.verb_table import load_command
 from resume_hooks.derive import agents, untrim
-from resume_hooks.derive.child.write import planned_receipt, write_child
+from resume_hooks.derive.child.write import make_planned_receipt, write_child
 from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, decide_trim
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
@@ -326,7 +326,7 @@ def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
 def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
     """Under the least saving the receipt names no file, and after is before."""
     decided = planned(config_home, session(config_home), min_savings=5_000)
-    shown = planned_receipt(decided)
+    shown = make_planned_receipt(decided)
     assert (decided.pays, shown.written, shown.file, shown.session_id) == (False, False, "", "")
     assert shown.tokens_after == shown.tokens_before
 
@@ -435,7 +435,7 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     )
     child = write_child(decided, config_home.where)
     whole = write_child(
-        untrim.plan_untrim(read_trimmed(session_file(child.file)), config_home.where),
+        untrim.plan_untrim(scan_trimmed_session(session_file(child.file)), config_home.where),
         config_home.where,
     )
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)

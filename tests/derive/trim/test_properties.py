@@ -128,7 +128,9 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
     there = {node.uuid: child.read_record(node) for node in child.nodes}
     for choice in case.plan.choices:
         piece = choice.piece
-        assert len(choice.placeholder) + choice.kept < piece.characters + 4 * piece.tokens
+        assert (
+            len(choice.placeholder) + choice.kept_characters < piece.characters + 4 * piece.tokens
+        )
         node = nodes[piece.number]
         record = scanned.transcript.read_record(node)
         after = there.get(node.uuid, {})

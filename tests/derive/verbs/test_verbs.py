@@ -86,8 +86,8 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
 ) -> None:
     """A prompt that comes back makes one child; a command makes one each time."""
     session, spec = Session.at(str(parent), config_home.where), HandoffSpec("fix it")
-    first = handoff(session, spec, Caller(config_home.where, reuses=True))
-    again = handoff(session, spec, Caller(config_home.where, reuses=True))
+    first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
+    again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     assert isinstance(again, OpenedSession)
     assert (again.done, again.plan, again.receipt.written) == ("already handed off", None, False)
     assert again.receipt.session_id == first.receipt.session_id

@@ -13,7 +13,7 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import is_session_file
@@ -69,7 +69,7 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
-    decided = untrim.plan_untrim(read_trimmed(session_file(child)), home.where)
+    decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
     yield write_child(decided, home.where).file
     yield write_child(repair.plan_repair(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)

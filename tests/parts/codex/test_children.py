@@ -17,7 +17,7 @@ from resume_hooks.derive.child.existing import find_existing_child
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.cut_point import CutAtTurn
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.triggers import recognise_trigger
@@ -94,7 +94,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     ]
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
-    reading = read_trimmed(thread(where, trim.session_id))
+    reading = scan_trimmed_session(thread(where, trim.session_id))
     assert (
         sent_of(write_child(agents.plan_untrim(reading, where, strict=True), where).file) == items
     )
@@ -277,7 +277,7 @@ def test_what_is_refused(where: Where) -> None:
     with pytest.raises(UsageError, match="home"):
         agents.plan_fork(thread(where), where, home="/")
     with pytest.raises(UsageError, match="is not trimmed"):
-        agents.plan_untrim(read_trimmed(thread(where)), where, (1,))
+        agents.plan_untrim(scan_trimmed_session(thread(where)), where, (1,))
 
 
 def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
@@ -288,13 +288,13 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
     path = rollouts.write(codex_of(where), lines)
     trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
-    reading = read_trimmed(thread(where, trim.session_id))
-    assert len(reading.trimmed) == 3
-    one = write_child(agents.plan_untrim(reading, where, (reading.trimmed[1].number,)), where)
+    reading = scan_trimmed_session(thread(where, trim.session_id))
+    assert len(reading.trimmed_nodes) == 3
+    one = write_child(agents.plan_untrim(reading, where, (reading.trimmed_nodes[1].number,)), where)
     back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
     rest = write_child(
-        agents.plan_untrim(read_trimmed(thread(where, one.session_id)), where), where
+        agents.plan_untrim(scan_trimmed_session(thread(where, one.session_id)), where), where
     )
     assert sent_of(rest.file) == sent_of(path)
 
@@ -343,7 +343,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
     back = write_child(
-        agents.plan_untrim(read_trimmed(thread(where, receipt.session_id)), where), where
+        agents.plan_untrim(scan_trimmed_session(thread(where, receipt.session_id)), where), where
     )
     assert sent_of(back.file) == sent_of(path)
 

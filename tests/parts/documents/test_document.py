@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import planned_receipt
+from resume_hooks.derive.child.write import make_planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.parts.documents.document import (
     format_document,
@@ -64,7 +64,7 @@ def planned(
 
 def text_of(decided: FreshPlan) -> str:
     """Its document."""
-    return format_document(decided, planned_receipt(decided))
+    return format_document(decided, make_planned_receipt(decided))
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
         "session_id": child,
         "parent_session_id": SESSION,
         "lineage": [{"session_id": SESSION, "title": "Fix the parser", "kind": "original"}],
-        "created": decided.draft.setting.at,
+        "created": decided.draft.attributes.at,
         "branch": "main",
         "next_step": "do this\n---\nthen that",
         "command": f"cd {CWD} && claude --resume {child}",
@@ -209,7 +209,7 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
     """Day, slug of the root's title, the child's short id: always one name, of at most 255 bytes."""
     decided = planned(config_home, title)
     name = format_document_name(decided)
-    day = decided.draft.setting.at[:10]
+    day = decided.draft.attributes.at[:10]
     assert name == f"{day}-{slug}-{decided.draft.session_id[:8]}.md"
     assert len(name.encode()) <= 255
 

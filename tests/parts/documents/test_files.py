@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.receipt import FilesBeside
+from resume_hooks.derive.child.receipt import AccompanyingFiles
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
@@ -47,7 +47,7 @@ def planned(home: ConfigHome, project: Path) -> FreshPlan:
     return agents.plan_fresh(locate.session_file(path), home.where, kind="handoff")
 
 
-def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> FilesBeside:
+def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> AccompanyingFiles:
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     for name, value in settings.items():
@@ -62,7 +62,7 @@ def test_a_plain_handoff_leaves_nothing_in_the_project(
     config_home: ConfigHome, project: Path
 ) -> None:
     """The setting is off by default."""
-    assert left(config_home, project) == FilesBeside()
+    assert left(config_home, project) == AccompanyingFiles()
     assert list(project.iterdir()) == []
 
 
@@ -76,7 +76,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
         }
     )
     decided = planned(config_home, project)
-    assert list_documents(decided, where) == FilesBeside()
+    assert list_documents(decided, where) == AccompanyingFiles()
     assert any(
         "can't set handoff_dir" in sentence
         for sentence in settings.describe_invalid_settings(where)
@@ -87,7 +87,7 @@ def test_the_setting(config_home: ConfigHome, project: Path) -> None:
     """A document in a folder that is made."""
     files = left(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()
-    assert files == FilesBeside((str(path),), ())
+    assert files == AccompanyingFiles((str(path),), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
     assert os.listdir(project) == ["_handoffs"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from resume_hooks.derive.model.port import Spent
+from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.ask import (
     HINT_INSTRUCTION,
@@ -59,7 +59,7 @@ def test_what_was_chosen(config_home: ConfigHome) -> None:
         what.candidates[1].piece.number, "smart", "a log", "read once",
     )  # fmt: skip
     assert one.digest == what.candidates[1].digest
-    assert asked.spent == Spent("fake-1", 1, 1_000, 100, 0.01, 1.5)
+    assert asked.spent == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
 
 
 def test_numbers_that_were_not_shown(config_home: ConfigHome) -> None:
@@ -113,7 +113,7 @@ def test_all_calls_are_counted(config_home: ConfigHome) -> None:
         lambda *at: told.append(at),
     )
     assert told == [(1, 2), (2, 2)]
-    assert asked.spent == Spent("fake-1", 2, 2_000, 200, 0.02, 3.0)
+    assert asked.spent == CallCosts("fake-1", 2, 2_000, 200, 0.02, 3.0)
     assert len(asked.verdicts) == 90
 
 

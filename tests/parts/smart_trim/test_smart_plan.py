@@ -26,7 +26,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.originals import find_origins
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import (
     NotATranscript,
     NothingToTrim,
@@ -158,7 +158,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
         config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
     )
     back = write_child(
-        untrim.plan_untrim(read_trimmed(session_file(receipt.file)), config_home.where),
+        untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), config_home.where),
         config_home.where,
     )
     whole, again = held(str(path)), held(back.file)
@@ -263,7 +263,8 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
         back = write_child(
-            untrim.plan_untrim(read_trimmed(session_file(receipt.file)), home.where), home.where
+            untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), home.where),
+            home.where,
         )
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
         assert {one: restored[one] for one in whole if one in cut} == {

@@ -20,7 +20,7 @@ from resume_hooks.derive import fork, untrim
 from resume_hooks.derive.child.write import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome
@@ -94,7 +94,7 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     made = []
     session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
-    reading = read_trimmed(locate.resolve_locator(child, "/", home.where))
+    reading = scan_trimmed_session(locate.resolve_locator(child, "/", home.where))
     made.append(write_child(untrim.plan_untrim(reading, home.where), home.where))
     lines = []
     for receipt in made:

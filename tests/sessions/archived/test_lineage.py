@@ -153,7 +153,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
-    cwd = fork.plan_fork(locate.session_file(session.path), config_home.where).draft.setting.cwd
+    cwd = fork.plan_fork(locate.session_file(session.path), config_home.where).draft.attributes.cwd
     away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve_locator(SESSION, "/", config_home.where)

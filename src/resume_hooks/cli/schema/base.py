@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from resume_hooks.cli.with_fields import WithFields
-from resume_hooks.derive.model.port import Spent
+from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
@@ -165,7 +165,9 @@ class ReceiptSchema(StrictModel):
     commands: Commands
 
 
-SpentSchema = Annotated[Spent, FieldsLike(cost_usd="as the client reports it; null if it does not")]
+SpentSchema = Annotated[
+    CallCosts, FieldsLike(cost_usd="as the client reports it; null if it does not")
+]
 
 Context = Annotated[
     ContextSize,

@@ -215,7 +215,7 @@ class CutSchema(StrictModel):
         description="the last kept record of the parent: session and 0-based line"
     )
     moved: bool = cut(
-        lambda each: each.moved != 0,
+        lambda each: each.direction != 0,
         "the requested place would have split a tool call or an answer",
     )
     turn: int | None = Field(

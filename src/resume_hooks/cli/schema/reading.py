@@ -54,13 +54,13 @@ class PassageRow(StrictModel):
         "counted by prompts in the order of the file; null in pages",
     )
     uuid: str
-    kind: str = passage(lambda one: one.shown.kind)
-    role: str = passage(lambda one: one.shown.role)
+    kind: str = passage(lambda one: one.rendering.kind)
+    role: str = passage(lambda one: one.rendering.role)
     speaker: str = Field(description="the speaker, or the result's tool")
     timestamp: str
-    tool: Tool = passage(lambda one: one.shown.tool)
+    tool: Tool = passage(lambda one: one.rendering.tool)
     target: str = passage(
-        lambda one: one.shown.target, "the object of the call: a file, a command..."
+        lambda one: one.rendering.target, "the object of the call: a file, a command..."
     )
     failed: bool = Field(description="a failed result of a tool, or an error of the API")
     calls: list[str] = Field(

@@ -93,8 +93,8 @@ class ResumeSchema(StrictModel):
     """A session and the ways to continue. Everything but ``context`` is an estimate."""
 
     session_id: str
-    session_file: str = compared(lambda found: original_path(found.glance.path, Where()))
-    title: str = compared(lambda found: found.glance.title)
+    session_file: str = compared(lambda found: original_path(found.ends.path, Where()))
+    title: str = compared(lambda found: found.ends.title)
     context: Context
     cache: Cache = compared(lambda found: found)
     typical_turn: TypicalTurn = compared(lambda found: found.traffic)

@@ -32,7 +32,7 @@ def plan_relocation(old: str, new: str) -> Relocation:
 class Relocation(NamedTuple):
     """A move from the ``old`` home, which may be gone or from another system, to the ``new`` one, a real path.
 
-    ``roots`` are the names of the old home: as recorded, and with links resolved. ``moves_files``
+    ``old_home_names`` are the names of the old home: as recorded, and with links resolved. ``moves_files``
     means that the old home is gone, so its files are assumed to be in the new one. If it still
     exists, its backups belong to its files and must not overwrite files of the same names in the
     new home.
@@ -40,12 +40,12 @@ class Relocation(NamedTuple):
 
     old: str
     new: str
-    roots: tuple[str, ...]
+    old_home_names: tuple[str, ...]
     moves_files: bool
 
-    def path(self, path: str) -> str:
+    def move_path(self, path: str) -> str:
         """Return a path in the old home as a path in the new home, and any other path unchanged."""
-        for root in self.roots:
+        for root in self.old_home_names:
             if path == root:
                 return self.new
             if path.startswith(root) and path[len(root)] in "/\\":
@@ -54,14 +54,14 @@ class Relocation(NamedTuple):
                 )
         return path
 
-    def line(self, body: bytes, *, first: bool = False) -> bytes:
+    def move_line(self, body: bytes, *, first: bool = False) -> bytes:
         """Return a record's line with its working directory moved.
 
         The ``first`` record always gets the new home.
         """
         record = parse(body) or {}
         old_folder = string(record, "cwd")
-        new_folder = self.path(old_folder)
+        new_folder = self.move_path(old_folder)
         if first and new_folder == old_folder:
             new_folder = self.new
         if new_folder == old_folder:
@@ -70,7 +70,7 @@ class Relocation(NamedTuple):
             return add_field(body, "cwd", new_folder)
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
-    def snapshot(self, record: Record) -> Record:
+    def move_snapshot(self, record: Record) -> Record:
         """Return a file-history snapshot or delta with the names that its files have in the new home.
 
         Tracked files in the home have relative names (measured on 2.1.329), and other files have
@@ -98,7 +98,7 @@ class Relocation(NamedTuple):
         """
         if name.startswith(("../", "..\\")):
             return os.path.normpath(os.path.join(self.old, name))
-        return self.path(name)
+        return self.move_path(name)
 
     def _move_backup(self, backup: Any) -> Any:
         if isinstance(backup, dict):
@@ -106,7 +106,7 @@ class Relocation(NamedTuple):
         else:
             folder = None
         if isinstance(folder, str):
-            return {**backup, "realParentDir": self.path(folder)}
+            return {**backup, "realParentDir": self.move_path(folder)}
         return backup
 
 
@@ -126,8 +126,8 @@ def copy_bookkeeping_lines(
     Unless the child ``leaves_folder``, the record of the last folder is added.
     """
     last_bodies: dict[str, bytes] = {}
-    for row in ends.tail.split(b"\n"):
-        body = row.removesuffix(b"\r")
+    for tail_line in ends.tail.split(b"\n"):
+        body = tail_line.removesuffix(b"\r")
         record = parse(body) if body.startswith(b'{"type":"') else None
         if (
             record is not None
@@ -194,7 +194,7 @@ def _copy_lines(
 
 def _move_paths(body: bytes, move: Relocation) -> bytes:
     record = parse(body) or {}
-    moved_record = move.snapshot(record)
+    moved_record = move.move_snapshot(record)
     if moved_record == record:
         return body
     return encode_record(moved_record)

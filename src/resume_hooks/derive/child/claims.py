@@ -38,13 +38,13 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     """
     sweep_claims(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
-    note = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
+    claim_path = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
-        state_file.create_marker(note, where)
+        state_file.create_marker(claim_path, where)
     try:
         yield
     finally:
-        removal.remove_if_possible(note, where.state)
+        removal.remove_if_possible(claim_path, where.state)
         with contextlib.suppress(
             OSError
         ):  # another child is being written, or the folder is not empty
@@ -57,11 +57,11 @@ def sweep_claims(where: Where) -> None:
     """Remove the sidecars of children whose command was killed before it finished."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
-        names = os.listdir(folder) if is_private_folder(folder, where) else []
+        claim_names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:
         return
-    for name in names:
-        process, _, rest = name.partition(".")
+    for claim_name in claim_names:
+        process, _, rest = claim_name.partition(".")
         session_id, _, project = rest.partition(".")
         if (
             not process.isdecimal()
@@ -78,4 +78,4 @@ def sweep_claims(where: Where) -> None:
             removal.remove_if_possible(
                 os.path.join(where.file_history, session_id), where.file_history, follow_root=True
             )
-        removal.remove_if_possible(os.path.join(folder, name), where.state)
+        removal.remove_if_possible(os.path.join(folder, claim_name), where.state)

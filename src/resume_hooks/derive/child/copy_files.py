@@ -61,8 +61,8 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
         if task_files := _read_task_files(source):
             _write_task_list(task_files, tasks_home, child)
     except OSError as error:
-        why = f"{error.filename or source}: {error.strerror}"
-        return [f"The task list could not be copied ({why}); the parent's is unchanged."]
+        reason = f"{error.filename or source}: {error.strerror}"
+        return [f"The task list could not be copied ({reason}); the parent's is unchanged."]
     return []
 
 
@@ -158,12 +158,12 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """The files of one folder to copy or link into another folder. If ``wanted`` is None, all files."""
+    """The files of one folder to copy or link into another folder. If ``file_names`` is None, all files."""
 
     source: str
     target: str
-    wanted: Collection[str] | None
-    put: Callable[[str, str], None]
+    file_names: Collection[str] | None
+    transfer: Callable[[str, str], None]
 
 
 _FolderPair = tuple[str, str]  # a session's folder of outputs and its folder of backups
@@ -270,11 +270,11 @@ def _copy_file(source: str, target: str) -> None:
 
     The client restores the mode and the times, and treats an older file as unchanged.
     """
-    with open_regular(source, follow=False) as old:
+    with open_regular(source, follow=False) as source_file:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(target, flags, PRIVATE_MODE), "wb") as new:
-            while chunk := old.read(1024 * 1024):
-                new.write(chunk)
-        status = os.fstat(old.fileno())
+        with open(os.open(target, flags, PRIVATE_MODE), "wb") as target_file:
+            while chunk := source_file.read(1024 * 1024):
+                target_file.write(chunk)
+        status = os.fstat(source_file.fileno())
         os.chmod(target, stat.S_IMODE(status.st_mode))
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))

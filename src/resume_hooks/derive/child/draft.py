@@ -47,7 +47,7 @@ FOREIGN_VERSION = "2.1.42"
 # the kinds of child in which another agent continues a session
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
 # the maximum length in characters of a prompt that is used as a title
-_TITLE_PROMPT_CHARACTERS = 8_192
+MAX_TITLE_PROMPT_CHARACTERS = 8_192
 NO_PARENT = SessionFile("", "", 0, 0)  # the value in place of a parent for an imported session
 
 
@@ -56,7 +56,7 @@ class ChildPlace(NamedTuple):
 
     agent: str
     folder: str
-    name: Callable[[str], str]
+    make_file_name: Callable[[str], str]
 
 
 class Draft(NamedTuple):
@@ -76,7 +76,7 @@ class Draft(NamedTuple):
     """
 
     kind: Kind
-    setting: ChildAttributes
+    attributes: ChildAttributes
     path: str
     root_title: str
     own_title: str | None = None
@@ -96,7 +96,7 @@ class Draft(NamedTuple):
     @property
     def session_id(self) -> str:
         """The child's id."""
-        return self.setting.session_id
+        return self.attributes.session_id
 
     @property
     def is_same_work(self) -> bool:
@@ -140,7 +140,7 @@ class Draft(NamedTuple):
             return unused_title(self.root_title, self.kind, self.folder, parent_ends)
         return self.own_title
 
-    def head(
+    def make_first_line(
         self,
         size: ChildSize | None = None,
         *,
@@ -160,7 +160,7 @@ class Draft(NamedTuple):
             parent_id=self.parent.session_id,
             parent_file=self.parent_file,
             kind=self.kind,
-            at=self.setting.at,
+            at=self.attributes.at,
             summary=summary,
             size=size,
             trim=trim,
@@ -197,9 +197,9 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         family, ancestors = parent.family, parent.lineage
     titled_ends = _read_titled_ancestors(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared=ids)
+    secrets = find_secrets_in_ends(ends, *titled_ends.values(), spared_strings=ids)
     ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
-    setting = ChildAttributes(
+    attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
         branch=secrets.redact(ends.branch),
@@ -207,13 +207,13 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         at=clock.now(),
     )
     lies_beside_parent = place is None and not home and parent.agent == CLAUDE_NAME
-    name = f"{setting.session_id}.jsonl"
+    name = f"{attributes.session_id}.jsonl"
     if place is not None:
-        folder, name = place.folder, place.name(setting.session_id)
+        folder, name = place.folder, place.make_file_name(attributes.session_id)
     elif lies_beside_parent:
         folder = project_folder_of(owner.path, where)
     else:
-        folder = project_folder(setting.cwd, where)
+        folder = project_folder(attributes.cwd, where)
     path = os.path.join(os.path.abspath(output_dir or folder), name)
     if not about and subagent:
         about = title_of_transcript(parent.path)
@@ -223,9 +223,9 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     block = lineage_block.render_block(
         ancestors,
         title=child_title(root_title, kind),
-        session_id=setting.session_id,
+        session_id=attributes.session_id,
         file=path,
-        created=setting.at,
+        created=attributes.at,
         has_searcher=place is None,  # other agents do not have the plugin's searcher
     )
     parent_file = client_path(owner.path, where)
@@ -236,7 +236,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         may_lack_folder = is_found = True
     return Draft(
         kind=kind,
-        setting=setting,
+        attributes=attributes,
         path=path,
         root_title=root_title,
         makes_folder=output_dir is None and may_lack_folder,
@@ -284,7 +284,7 @@ def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
     """Return the child with another id and file, to replace an existing session."""
     old_id = child.session_id
     return child._replace(
-        setting=child.setting._replace(session_id=session_id),
+        attributes=child.attributes._replace(session_id=session_id),
         path=path,
         block=child.block.replace(old_id, session_id),
     )
@@ -341,5 +341,7 @@ def _find_root_title(
         make_goal_title,
     )  # only needed if no title is given
 
-    prompts = (secrets.redact(prompt[:_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts)
+    prompts = (
+        secrets.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts
+    )
     return make_goal_title(prompts) or oldest.title

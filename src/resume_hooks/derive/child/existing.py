@@ -33,7 +33,7 @@ from resume_hooks.transcripts.records import Record, mapping, message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
 # the maximum wait in seconds: longer than a trigger may spend on reading and writing
-_LOCK_SECONDS = 10.0
+MAX_LOCK_SECONDS = 10.0
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
             locks.enter_context(
-                lock_folder(folder, where, _BUSY_MESSAGE, "Could not hold", _LOCK_SECONDS)
+                lock_folder(folder, where, _BUSY_MESSAGE, "Could not hold", MAX_LOCK_SECONDS)
             )
         yield
 
@@ -86,7 +86,7 @@ def find_existing_child(
     other running clients are ignored, because those clients may have them open.
     """
     parent = Session.of(parent, where)
-    link = _newest_link(parent, where)
+    link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
         return None
     child = _find_unused_child(parent, link.child_id, clock.normalize_timestamp(link.at), where)
@@ -131,7 +131,7 @@ def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Rece
     )
 
 
-def _newest_link(parent: SessionFile, where: Where) -> Link | None:
+def _find_newest_link(parent: SessionFile, where: Where) -> Link | None:
     """Return the link to the newest child that does not belong to another running client."""
     clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
@@ -164,7 +164,12 @@ def _find_unused_child(
 
 
 def _make_receipt(
-    parent: SessionFile, child: _UnusedChild, kind: str, before: int, after: int, where: Where
+    parent: SessionFile,
+    child: _UnusedChild,
+    kind: str,
+    tokens_before: int,
+    tokens_after: int,
+    where: Where,
 ) -> Receipt:
     return Receipt(
         session_id=child.session.session_id,
@@ -176,8 +181,8 @@ def _make_receipt(
         written=False,
         folder=home_folder(child.ends, where),
         agent=child.agent,
-        tokens_before=before,
-        tokens_after=after,
+        tokens_before=tokens_before,
+        tokens_after=tokens_after,
     )
 
 
@@ -189,8 +194,8 @@ def has_later_records(parent: HeadTail, instant: str) -> bool:
     )
 
     def is_later(record: Record) -> bool:
-        continues = is_conversation(record) or bool(records.results(record))
-        return continues and clock.normalize_timestamp(record.get("timestamp")) > instant
+        is_continuation = is_conversation(record) or bool(records.results(record))
+        return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:
         return any(map(is_later, parent.last_records))

@@ -64,7 +64,7 @@ class Receipt(NamedTuple):
         return self.commands.shell
 
 
-class FilesBeside(NamedTuple):
+class AccompanyingFiles(NamedTuple):
     """The documents that were or would be written, and a warning for each document that failed."""
 
     documents: tuple[str, ...] = ()

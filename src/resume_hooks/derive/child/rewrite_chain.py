@@ -76,11 +76,11 @@ CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 second line is from 0.2.0."""
 
 # the number of records at the start of a chain that may contain our lineage block
-OPENING_RECORDS = 4
+MAX_OPENING_RECORDS = 4
 
 
 def collect_edits(
-    row: LinearChain,
+    chain: LinearChain,
     transcript: Transcript,
     survey: WriteObserver,
     requested_edits: Mapping[int, Edit],
@@ -92,29 +92,31 @@ def collect_edits(
     because pickers would hide the child otherwise.
     """
     by_record: dict[int, list[Edit]] = {}
-    for node in row.nodes:
+    for node in chain.nodes:
         edits: list[Edit] = []
         if node.number in requested_edits:
             edits.append(requested_edits[node.number])
         if node.number in survey.records_to_mend:
             edits.append(mend_record)
-        if node.number in row.dropped_calls:
-            edits.append(_DropCalls(row.dropped_calls[node.number]))
+        if node.number in chain.dropped_calls:
+            edits.append(_DropCalls(chain.dropped_calls[node.number]))
         if node.number in transcript.lenient_lines:
             # Write the parsed record, in which an invalid character is U+FFFD. The API refuses the
             # original.
             edits.append(_copy_record)
-        edits += _edits_by_kind(node)
+        edits += _list_edits_for_kind(node)
         if edits:
             by_record[node.number] = edits
-    if row.nodes and string(transcript.read_record(row.nodes[0]), "entrypoint").startswith("sdk"):
-        by_record.setdefault(row.nodes[0].number, []).append(
+    if chain.nodes and string(transcript.read_record(chain.nodes[0]), "entrypoint").startswith(
+        "sdk"
+    ):
+        by_record.setdefault(chain.nodes[0].number, []).append(
             lambda record: {**record, "entrypoint": "cli"}
         )
     return by_record
 
 
-def _edits_by_kind(node: Node) -> list[Edit]:
+def _list_edits_for_kind(node: Node) -> list[Edit]:
     """Return the edits that every record of a kind gets: removals of the client's marks and notices."""
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
@@ -195,12 +197,12 @@ def _remove_segment_marks(record: Record) -> Record:
     return {**record, "compactMetadata": kept_metadata}
 
 
-def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
-    """Return our opening that begins with a lineage and contains ``words``, or None.
+def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
+    """Return our opening that begins with a lineage and contains ``required_text``, or None.
 
     It is never a user's prompt.
     """
-    for node in nodes[:OPENING_RECORDS]:
+    for node in nodes[:MAX_OPENING_RECORDS]:
         if node.meta or node.summary:
             content = message(transcript.read_record(node)).get("content")
         else:
@@ -208,7 +210,7 @@ def find_opening(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
         if (
             isinstance(content, str)
             and content.startswith(lineage_block.OPENING_MARKER)
-            and words in content
+            and required_text in content
         ):
             return node
     return None
@@ -222,7 +224,7 @@ def renew_block(record: Record, lineage: str) -> Record:
 
 
 # the year 2100: a later time is invalid, and no later record could follow it
-LATEST_MS = 4_102_444_800_000
+LATEST_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
     "{count} directly after another: the records between them are lost, and the API treats them "
@@ -245,7 +247,7 @@ class ParentScan(NamedTuple):
     context: ContextSize
     ratio: float
 
-    def tokens_sent(self, chain: list[Node], where: Where) -> int:
+    def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
         """Return the number of tokens that the client would send for ``chain``, a prefix of this session's chain.
 
         The number includes the tokens that every request contains. If ``chain`` has no request that
@@ -256,7 +258,7 @@ class ParentScan(NamedTuple):
             counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
         return counted_tokens + uncounted_tokens
 
-    def size(self, after: int) -> ChildSize:
+    def make_child_size(self, after: int) -> ChildSize:
         """Return the size to record in a child whose context has ``after`` tokens."""
         window = tokens.large_window(self.session.file, self.context.tokens)
         return ChildSize(after, round(self.ratio, 2), window)
@@ -288,9 +290,9 @@ def measure_session(
 class RecordWatcher:
     """A watcher that checks a condition on every line of a child."""
 
-    def __init__(self, name: str, holds: Callable[[Line, Record, Node | None], bool]) -> None:
+    def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
-        self._holds = holds
+        self._holds = is_valid
         self._sound = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -325,33 +327,33 @@ class ChainRewrite(Body):
     """The live chain of the file ``source`` as the lines of a child.
 
     ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
-    is ``""``, it becomes a record of its own before the node at index ``introduced``. ``books`` are
+    is ``""``, it becomes a record of its own before the node at index ``lineage_index``. ``bookkeeping_lines`` are
     the lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
-    context, and old clients would compact at once. ``closing`` ends the chain. ``mark`` is applied
-    last to each record of the parent. ``thoughts`` are digests of the thinking that the child may
+    context, and old clients would compact at once. ``closing`` ends the chain. ``mark_line`` is applied
+    last to each record of the parent. ``allowed_thinking`` are digests of the thinking that the child may
     contain; if it is None, all thinking is allowed.
     """
 
     source: str
-    setting: ChildAttributes
+    attributes: ChildAttributes
     head: bytes
     lineage: str
-    introduced: int
+    lineage_index: int
     linear: LinearChain
     edits: Mapping[int, Sequence[Edit]]
-    books: tuple[bytes, ...]
+    bookkeeping_lines: tuple[bytes, ...]
     shrunk: bool
     closing: Closing | None
-    mark: MarkLine | None
-    thoughts: frozenset[int] | None
-    meetings: int
+    mark_line: MarkLine | None
+    allowed_thinking: frozenset[int] | None
+    unlinked_answers: int
     """The number of answers that directly follow another answer because the records between them
     are lost.
 
     The API treats such a pair as one answer.
     """
 
-    def edited(self, node: Node, record: Record) -> Record | None:
+    def edit_record(self, node: Node, record: Record) -> Record | None:
         """Return a node's record as it appears in the child, or None if it is left out."""
         result: Record | None = record
         for edit in self.edits.get(node.number, ()):
@@ -368,21 +370,23 @@ class ChainRewrite(Body):
         try:
             with open(self.source, "rb", buffering=BUFFER_BYTES) as stream:
                 kept_records = self._read_kept_records(stream)
-                row = next(kept_records, None)
-                while row is not None:
+                kept_record = next(kept_records, None)
+                while kept_record is not None:
                     # the last kept record is the end of the child, even if left-out records follow
                     # it
-                    next_row = next(kept_records, None)
-                    index, node, body = row
-                    if self.lineage and index >= self.introduced and not chain_writer.introduced:
-                        yield chain_writer.lineage(node) + b"\n"
-                    yield chain_writer.record(node, body, last=next_row is None) + b"\n"
-                    row = next_row
+                    next_record = next(kept_records, None)
+                    index, node, body = kept_record
+                    if self.lineage and index >= self.lineage_index and not chain_writer.introduced:
+                        yield chain_writer.make_lineage_line(node) + b"\n"
+                    yield (
+                        chain_writer.make_record_line(node, body, last=next_record is None) + b"\n"
+                    )
+                    kept_record = next_record
         except OSError as error:
             raise SessionNotFound(
                 f"{self.source} can't be read: {error.strerror}", "Check the path."
             ) from error
-        for body in (*chain_writer.closing(), *self.books):
+        for body in (*chain_writer.make_closing_lines(), *self.bookkeeping_lines):
             yield body + b"\n"
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -390,7 +394,8 @@ class ChainRewrite(Body):
         read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.checks(
-            self.linear, read_back.thoughts if self.thoughts is None else self.thoughts
+            self.linear,
+            read_back.thoughts if self.allowed_thinking is None else self.allowed_thinking,
         )
         return checks + [check for watcher in watchers for check in watcher.checks()]
 
@@ -398,13 +403,15 @@ class ChainRewrite(Body):
         """Write the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
-        return copy_sidecars(draft, find_backup_names(self.books), where)
+        return copy_sidecars(draft, find_backup_names(self.bookkeeping_lines), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning if the records between two answers are lost."""
-        if self.meetings:
-            return (LOST_RECORDS_WARNING.format(count=format_count(self.meetings, "answer")),)
+        if self.unlinked_answers:
+            return (
+                LOST_RECORDS_WARNING.format(count=format_count(self.unlinked_answers, "answer")),
+            )
         return ()
 
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
@@ -423,7 +430,7 @@ class ChainRewrite(Body):
             if node.number in self.edits:
                 record = parse(body)
                 if record is not None:
-                    edited_record = self.edited(node, record)
+                    edited_record = self.edit_record(node, record)
                 else:
                     edited_record = None
                 if edited_record is None:
@@ -441,11 +448,11 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     head: bytes,
     lineage: str = "",
     edits: Mapping[int, Edit] | None = None,
-    books: Sequence[bytes] = (),
+    bookkeeping_lines: Sequence[bytes] = (),
     shrunk: bool | None = None,
     closing: Closing | None = None,
-    mark: MarkLine | None = None,
-    thoughts: frozenset[int] | None = None,
+    mark_line: MarkLine | None = None,
+    allowed_thinking: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. Nothing is written.
 
@@ -453,37 +460,44 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     with it. If ``shrunk`` is None, it is derived from the remaining counts: counts from before a
     compaction belong to a larger context.
     """
-    row = linearize_chain(transcript.chain)
-    by_record = collect_edits(row, transcript, survey, edits or {})
+    chain = linearize_chain(transcript.chain)
+    by_record = collect_edits(chain, transcript, survey, edits or {})
     if lineage:
-        older_opening = find_opening(lineage_block.CLOSING_MARKER, row.nodes, transcript)
+        older_opening = find_opening(lineage_block.CLOSING_MARKER, chain.nodes, transcript)
     else:
         older_opening = None
     if older_opening is not None:
         by_record.setdefault(older_opening.number, []).append(
             lambda record: renew_block(record, lineage)
         )
-    introduced = 0
-    if row.nodes and row.nodes[0].is_boundary:  # a compaction's summary must follow its boundary
-        introduced = next(
-            (index + 1 for index, node in enumerate(row.nodes[:OPENING_RECORDS]) if node.summary), 1
+    lineage_index = 0
+    if (
+        chain.nodes and chain.nodes[0].is_boundary
+    ):  # a compaction's summary must follow its boundary
+        lineage_index = next(
+            (
+                index + 1
+                for index, node in enumerate(chain.nodes[:MAX_OPENING_RECORDS])
+                if node.summary
+            ),
+            1,
         )
     rewrite = ChainRewrite(
         source=transcript.path,
-        setting=draft.setting,
+        attributes=draft.attributes,
         head=head,
         lineage="" if older_opening is not None else lineage,
-        introduced=introduced,
-        linear=row,
+        lineage_index=lineage_index,
+        linear=chain,
         edits=by_record,
-        books=tuple(books),
+        bookkeeping_lines=tuple(bookkeeping_lines),
         shrunk=tokens.find_last_counted(transcript.chain) is None if shrunk is None else shrunk,
         closing=closing,
-        mark=mark,
-        thoughts=thoughts,
-        meetings=0,
+        mark_line=mark_line,
+        allowed_thinking=allowed_thinking,
+        unlinked_answers=0,
     )
-    return replace(rewrite, meetings=_count_unlinked_answers(rewrite, transcript, survey))
+    return replace(rewrite, unlinked_answers=_count_unlinked_answers(rewrite, transcript, survey))
 
 
 def _count_unlinked_answers(
@@ -495,7 +509,7 @@ def _count_unlinked_answers(
         is_edited = (
             node.number in rewrite.linear.dropped_calls or node.number in survey.records_to_mend
         )
-        return not is_edited or rewrite.edited(node, transcript.read_record(node)) is not None
+        return not is_edited or rewrite.edit_record(node, transcript.read_record(node)) is not None
 
     nodes_by_id = {node.uuid: node for node in rewrite.linear.nodes}
 
@@ -503,16 +517,16 @@ def _count_unlinked_answers(
         return nodes_by_id.get(node.parent or "")
 
     def is_linked(previous: Node, node: Node) -> bool:
-        linked_nodes = iterate_ancestors(parent(node), parent)
+        ancestors = iterate_ancestors(parent(node), parent)
         return (
-            next((node_above for node_above in linked_nodes if node_above.is_message), None)
+            next((node_above for node_above in ancestors if node_above.is_message), None)
             is previous
         )
 
-    spoken = [node for node in rewrite.linear.nodes if node.is_message and stays(node)]
+    kept_messages = [node for node in rewrite.linear.nodes if node.is_message and stays(node)]
     pairs = (
         (previous, node)
-        for previous, node in pairwise(spoken)
+        for previous, node in pairwise(kept_messages)
         if are_adjacent_answers(previous, node)
     )
     return sum(not is_linked(previous, node) for previous, node in pairs)
@@ -525,45 +539,45 @@ class _ChainWriter:
         self._child = child
         self._last: str | None = None
         self._time = next(
-            filter(None, map(_time_ms, child.linear.nodes)), 0
+            filter(None, map(_get_time_ms, child.linear.nodes)), 0
         )  # no record is earlier than the first instant
         self.introduced = False
 
-    def lineage(self, node: Node) -> bytes:
-        self._time = max(self._time, _time_ms(node))
+    def make_lineage_line(self, node: Node) -> bytes:
+        self._time = max(self._time, _get_time_ms(node))
         self.introduced = True
         return self._write_own_record(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
         )
 
-    def closing(self) -> Iterator[bytes]:
+    def make_closing_lines(self) -> Iterator[bytes]:
         """Yield results for the calls that are still open at the end, and the child's closing records."""
         for call in self._child.linear.open_calls:
             self._time += 1
             yield self._write_own_record(partial(missing_result_line, call=call))
-        ending = self._child.closing
-        if ending is None:
+        closing_texts = self._child.closing
+        if closing_texts is None:
             return
-        self._time = max(self._time + 1, clock.to_milliseconds(self._child.setting.at) or 0)
-        setting = self._child.setting._replace(at=clock.from_milliseconds(self._time))
-        yield from closing_lines(setting, self._last, ending.text, ending.card)
+        self._time = max(self._time + 1, clock.to_milliseconds(self._child.attributes.at) or 0)
+        attributes = self._child.attributes._replace(at=clock.from_milliseconds(self._time))
+        yield from closing_lines(attributes, self._last, closing_texts.text, closing_texts.card)
 
-    def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
+    def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
         """Return a record of the parent as it appears in the child.
 
         If the record is the ``last``, it is later than all other records.
         """
-        time_ms = max(self._time + (last and self._last is not None), _time_ms(node))
+        time_ms = max(self._time + (last and self._last is not None), _get_time_ms(node))
         body = self._link_record(node, body, time_ms)
         if self._child.shrunk and node.context_tokens:
             body = clear_usage(body)
-        if self._child.mark is not None:
-            body = self._child.mark(body, node)
+        if self._child.mark_line is not None:
+            body = self._child.mark_line(body, node)
         self._last, self._time = node.uuid, time_ms
         return body
 
     def _link_record(self, node: Node, body: bytes, time_ms: int) -> bytes:
-        session_id = self._child.setting.session_id
+        session_id = self._child.attributes.session_id
         new_fields = {
             "parentUuid": None if node.is_boundary else self._last,
             "sessionId": session_id,
@@ -582,18 +596,20 @@ class _ChainWriter:
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
     def _write_own_record(
-        self, write: Callable[[ChildAttributes, str | None, str], bytes]
+        self, write_record: Callable[[ChildAttributes, str | None, str], bytes]
     ) -> bytes:
         own_id = str(uuid.uuid4())
-        body = write(
-            self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own_id
+        body = write_record(
+            self._child.attributes._replace(at=clock.from_milliseconds(self._time)),
+            self._last,
+            own_id,
         )
         self._last = own_id
         return body
 
 
-def _time_ms(node: Node) -> int:
+def _get_time_ms(node: Node) -> int:
     """Return a record's time in milliseconds, or 0 if it has no valid time."""
-    if node.time_ms is not None and 0 < node.time_ms < LATEST_MS:
+    if node.time_ms is not None and 0 < node.time_ms < LATEST_TIME_MS:
         return node.time_ms
     return 0

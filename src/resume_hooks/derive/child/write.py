@@ -154,7 +154,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
             yield from body_lines
 
         def check(path: str) -> None:
-            passed_checks.extend(child_checks(plan, title, path))
+            passed_checks.extend(check_child_file(plan, title, path))
             invariants.require_all_checks(passed_checks, draft.path)
 
         create_session(draft.path, lines(), check)
@@ -170,11 +170,11 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 def write_unless_idle(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
     if dry_run or plan.is_idle:
-        return planned_receipt(plan)._replace(session_id="", file="")
+        return make_planned_receipt(plan)._replace(session_id="", file="")
     return write_child(plan, where)
 
 
-def planned_receipt(plan: ChildPlan) -> Receipt:
+def make_planned_receipt(plan: ChildPlan) -> Receipt:
     """Return the receipt for a plan that is not written. For an idle plan it does not name a child."""
     if plan.is_idle:
         idle_receipt = make_receipt(plan, title="")
@@ -202,7 +202,7 @@ def make_receipt(
         kind=draft.kind,
         agent=draft.agent,
         written=True,
-        folder=draft.setting.cwd,
+        folder=draft.attributes.cwd,
         tokens_before=sizes.before,
         tokens_after=sizes.after,
         chars_saved=sizes.chars_saved,
@@ -212,7 +212,7 @@ def make_receipt(
     )
 
 
-def child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
+def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Return all lines of a child with this title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
@@ -222,20 +222,20 @@ def child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     return chain(islice(body_lines, plan.body.title_place), title_lines, body_lines)
 
 
-def child_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
+def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
     """Read the child's file ``path`` back, and return all checks, including those of its parent and its title."""
     draft, checks = plan.draft, plan.checks(path)
     if draft.parent is not NO_PARENT:
         # The parent is identified by its id, or by its file if the file's name is not an id.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
-        names_id = parent_link is not None and parent_link.session_id == parent_id
-        names_file = parent_link is not None and parent_link.file == replace_surrogates(
+        has_parent_id = parent_link is not None and parent_link.session_id == parent_id
+        has_parent_file = parent_link is not None and parent_link.file == replace_surrogates(
             draft.parent_file
         )
         checks.append(
             Check(
                 "the first line names the parent",
-                names_id if is_session_id(parent_id) else names_file,
+                has_parent_id if is_session_id(parent_id) else has_parent_file,
             )
         )
     if draft.own_title is None:
@@ -248,7 +248,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     warnings = []
     try:
         ids = draft.session_id, draft.parent.session_id
-        record_link(Link(*ids, draft.kind, draft.setting.at, find_client_pid()), where)
+        record_link(Link(*ids, draft.kind, draft.attributes.at, find_client_pid()), where)
     except OSError as error:
         warnings.append(
             f"The link was not added to the state folder ({error.strerror}); the session "

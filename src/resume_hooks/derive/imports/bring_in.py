@@ -29,7 +29,7 @@ from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
-from resume_hooks.reading.bundle import OMITTED_KIND, Head, make_stand_in
+from resume_hooks.reading.bundle import OMITTED_KIND, Head, make_placeholder_record
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import lock_session_creation, project_folder
@@ -45,7 +45,7 @@ from resume_hooks.transcripts.raw_edit import encode_record, set_field
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import scan_transcript
 
-PART_SUFFIX = ".part"  # the suffix of an incomplete folder
+INCOMPLETE_FOLDER_SUFFIX = ".part"  # the suffix of an incomplete folder
 
 _NAMING_STRINGS = (
     b'"sessionId"',
@@ -59,62 +59,62 @@ _NAMING_STRINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _MovedLines(Body):
+class _RelocatedLines(Body):
     """The lines of a bundled session that is written to the file ``path``.
 
-    ``called`` maps the bundle's ids to the new ones.
+    ``new_ids`` maps the bundle's ids to the new ones.
     """
 
     source: str
     path: str
     relocation: Relocation
-    called: Mapping[str, str]
+    new_ids: Mapping[str, str]
 
     def lines(self) -> Iterator[bytes]:
         with open(self.source, "rb") as stream:
             for line in read_lines(stream):
-                yield self._line(line)
+                yield self._relocate_line(line)
 
-    def _line(self, line: Line) -> bytes:
+    def _relocate_line(self, line: Line) -> bytes:
         body = line.body
-        if not any(naming in body for naming in _NAMING_STRINGS):
+        if not any(naming_string in body for naming_string in _NAMING_STRINGS):
             return body + b"\n"
         record = parse(body) or {}
         if kind(record) in SNAPSHOT_KINDS:
-            return make_stand_in(OMITTED_KIND) + b"\n"
+            return make_placeholder_record(OMITTED_KIND) + b"\n"
         new_values = {}
         for key in record:
             if key in _ID_FIELDS:
-                new_values[key] = self._name(key, record[key])
+                new_values[key] = self._rename_value(key, record[key])
         for key, name in new_values.items():
             if name != record[key]:
                 body = set_field(body, record, key, name) or encode_record({**record, key: name})
                 record[key] = name
-        return (self.relocation.line(body) if record.get("cwd") else body) + b"\n"
+        return (self.relocation.move_line(body) if record.get("cwd") else body) + b"\n"
 
-    def _name(self, key: str, value: object) -> object:
+    def _rename_value(self, key: str, value: object) -> object:
         if isinstance(value, str):
             if _ID_FIELDS[key] is str:
-                return self._called(value)
+                return self._replace_id(value)
             return value
         if not isinstance(value, dict):
             return value
         return {
-            name: self._called(inner) if name in _NESTED_ID_FIELDS else inner
+            name: self._replace_id(inner) if name in _NESTED_ID_FIELDS else inner
             for name, inner in value.items()
         }
 
-    def _called(self, value: object) -> object:
+    def _replace_id(self, value: object) -> object:
         """Return a session's id, or the path of its file, with the new id in place of the bundle's."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
-        here = self.called.get(stem)
-        if here is None:
+        new_id = self.new_ids.get(stem)
+        if new_id is None:
             return value
         if value == stem:
-            return here
-        return os.path.join(os.path.dirname(self.path), f"{here}.jsonl")
+            return new_id
+        return os.path.join(os.path.dirname(self.path), f"{new_id}.jsonl")
 
 
 _NESTED_ID_FIELDS = frozenset(
@@ -140,8 +140,8 @@ class _WholePlan(ChildPlan):
     ``existing`` is the same session with the same records, if it was imported before.
     """
 
-    body: _MovedLines
-    packed: BundledSession
+    body: _RelocatedLines
+    bundled: BundledSession
     existing: SessionFile | None
     uuids: tuple[str, ...]
 
@@ -150,7 +150,7 @@ class _WholePlan(ChildPlan):
 
         The session is not our child, so its client's other content is allowed.
         """
-        old_id = self.packed.head.session_id
+        old_id = self.bundled.head.session_id
         names = RecordWatcher(
             "no record has the session's old id",
             lambda _line, record, _node: (
@@ -159,7 +159,7 @@ class _WholePlan(ChildPlan):
         )
         written = scan_transcript(path, observers=(names,))
         return [
-            Check("no line is missing", written.line_count == self.packed.sums.lines),
+            Check("no line is missing", written.line_count == self.bundled.sums.lines),
             Check(
                 "all records are there, in order",
                 tuple(node.uuid for node in written.nodes) == self.uuids,
@@ -173,22 +173,23 @@ class _WholePlan(ChildPlan):
     def sidecars(self, where: Where) -> Iterator[list[str]]:
         """Write the files of the session's own folder. Raises WriteFailed."""
         own_folder, was_created, succeeded = self.draft.path.removesuffix(".jsonl"), False, False
-        part = os.path.join(
-            os.path.dirname(own_folder), f".{os.path.basename(own_folder)}{PART_SUFFIX}"
+        incomplete_path = os.path.join(
+            os.path.dirname(own_folder),
+            f".{os.path.basename(own_folder)}{INCOMPLETE_FOLDER_SUFFIX}",
         )
         try:
-            if self.packed.files and not os.path.lexists(own_folder):
-                if os.path.lexists(part):
+            if self.bundled.files and not os.path.lexists(own_folder):
+                if os.path.lexists(incomplete_path):
                     removal.remove_permanently(
-                        part, self.draft.folder, follow_root=True
+                        incomplete_path, self.draft.folder, follow_root=True
                     )  # left by a killed import
-                os.mkdir(part, 0o700)
-                for name, path in self.packed.files:
-                    target = os.path.join(part, *name.split("/"))
+                os.mkdir(incomplete_path, 0o700)
+                for name, path in self.bundled.files:
+                    target = os.path.join(incomplete_path, *name.split("/"))
                     make_private_folder(os.path.dirname(target), where)
                     shutil.copyfile(path, target)
                     os.chmod(target, 0o600)
-                os.rename(part, own_folder)
+                os.rename(incomplete_path, own_folder)
                 was_created = True
             yield []
             succeeded = True
@@ -198,7 +199,7 @@ class _WholePlan(ChildPlan):
                 "Nothing was changed. Check free space.",
             ) from error
         finally:
-            removal.remove_if_possible(part, self.draft.folder, follow_root=True)
+            removal.remove_if_possible(incomplete_path, self.draft.folder, follow_root=True)
             if was_created and not succeeded:
                 removal.remove_if_possible(own_folder, self.draft.folder, follow_root=True)
 
@@ -212,18 +213,18 @@ def plan_whole_session(
     move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
     size = measure_chain(bundled.path, transcript.chain)[0].tokens
 
-    def plan_at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
+    def plan_at(file: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
         return _WholePlan(
             draft=Draft(
                 "import",
                 ChildAttributes(session_id, home, "", "", ""),
-                path,
+                file,
                 "",
                 own_title=bundled.head.title,
             ),
-            body=_MovedLines(bundled.path, path, move, {**new_ids, own_id: session_id}),
+            body=_RelocatedLines(bundled.path, file, move, {**new_ids, own_id: session_id}),
             sizes=Sizes(size, size),
-            packed=bundled,
+            bundled=bundled,
             existing=existing,
             uuids=tuple(node.uuid for node in transcript.nodes),
         )
@@ -268,12 +269,12 @@ def _is_folder_free(own_folder: str, bundled: BundledSession) -> bool:
     return has_same_files and existing_names == {place for place, _ in bundled.files}
 
 
-def _has_same_lines(path: str, body: _MovedLines) -> bool:
+def _has_same_lines(path: str, relocated_lines: _RelocatedLines) -> bool:
     try:
         with open(path, "rb") as stream:
-            return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(
-                1
-            )
+            return all(
+                line == stream.read(len(line)) for line in relocated_lines.lines()
+            ) and not stream.read(1)
     except OSError:
         return False  # the file was deleted since the search
 
@@ -315,9 +316,12 @@ def import_sessions(
 
     An ancestor without messages has no conversation to import and is skipped.
     """
-    imported: list[ImportedSession] = []
+    imported_sessions: list[ImportedSession] = []
     new_ids: dict[str, str] = {}
-    with lock_session_creation(options.home, where), _all_or_none(imported, options):
+    with (
+        lock_session_creation(options.home, where),
+        _delete_imports_after_failure(imported_sessions, options),
+    ):
         for bundled in bundled_sessions:
             try:
                 imported_session = _import_session(bundled, name, options, new_ids, where)
@@ -325,10 +329,10 @@ def import_sessions(
                 if bundled is bundled_sessions[-1]:
                     raise
                 continue
-            imported.append(imported_session)
+            imported_sessions.append(imported_session)
             new_ids[bundled.head.session_id] = imported_session.session_id
     if not options.dry_run:
-        for imported_session in imported:
+        for imported_session in imported_sessions:
             parent = new_ids.get(imported_session.head.parent_session_id, "")
             if parent and not imported_session.existing:
                 with contextlib.suppress(OSError):
@@ -341,7 +345,7 @@ def import_sessions(
                         ),
                         where,
                     )
-    return imported
+    return imported_sessions
 
 
 def _link_kind(stated_kind: str) -> str:
@@ -382,11 +386,13 @@ def _import_session(
 
 
 @contextlib.contextmanager
-def _all_or_none(imported: list[ImportedSession], options: BundleOptions) -> Iterator[None]:
+def _delete_imports_after_failure(
+    imported_sessions: list[ImportedSession], options: BundleOptions
+) -> Iterator[None]:
     try:
         yield
     except (ResumeHooksError, OSError, KeyboardInterrupt):
-        for imported_session in () if options.dry_run else imported:
+        for imported_session in () if options.dry_run else imported_sessions:
             if imported_session.receipt.written:
                 for path in (
                     imported_session.receipt.file,

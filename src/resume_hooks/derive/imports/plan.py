@@ -20,7 +20,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, planned_receipt
+from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, make_planned_receipt
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
     ConversationOnly,
@@ -52,7 +52,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 
 KIND: Final = "import"
-PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
+WEB_PAGE_HEAD_BYTES = 1_024  # the number of bytes at the start of a file that identify a web page
 
 TORN_WARNING = "It ends in the middle of a record: it may not be whole."
 
@@ -125,27 +125,29 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
     )
     transcript = _read_source(source, survey, read_back, collector)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
-    setting = ChildAttributes(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
-    folder = project_folder(setting.cwd, where)
+    attributes = ChildAttributes(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
+    folder = project_folder(attributes.cwd, where)
     title, tag = (
         root_title_of(plain_line(ends.title)),
         collapse_line(plain_line(ends.tag), MAX_TITLE_CHARACTERS),
     )
-    child = Draft(KIND, setting, os.path.join(folder, f"{setting.session_id}.jsonl"), title)
-    row = linearize_chain(transcript.chain)
+    child = Draft(KIND, attributes, os.path.join(folder, f"{attributes.session_id}.jsonl"), title)
+    chain = linearize_chain(transcript.chain)
     body = plan_chain_rewrite(
         child,
         transcript,
         survey,
-        head=first_line(source, setting.at),
-        lineage=_introduction(source, setting.at),
-        edits=dict.fromkeys((node.number for node in row.nodes), ConversationOnly(setting)),
-        books=(encode_record(make_label_record(TAG, tag, setting.session_id)),) if tag else (),
+        head=first_line(source, attributes.at),
+        lineage=_format_introduction(source, attributes.at),
+        edits=dict.fromkeys((node.number for node in chain.nodes), ConversationOnly(attributes)),
+        bookkeeping_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
+        if tag
+        else (),
         shrunk=True,
-        thoughts=frozenset(read_back.thoughts),
+        allowed_thinking=frozenset(read_back.thoughts),
     )
     kept_numbers = []
-    for node in row.nodes:
+    for node in chain.nodes:
         if node.number in collector.said:
             kept_numbers.append(node.number)
     tokens_before = measure_chain(source.path, transcript.chain)[0].tokens
@@ -178,7 +180,7 @@ def existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
     No new session was written, so the commands continue the earlier import.
     """
-    return planned_receipt(plan)._replace(
+    return make_planned_receipt(plan)._replace(
         session_id="",
         file="",
         title=HeadTail(existing.path).title,
@@ -221,10 +223,10 @@ def _read_source(
     if not any(node.is_message for node in transcript.chain):
         is_subagent = any(node.sidechain for node in transcript.nodes)
         if is_subagent:
-            why = "is a sub-agent's transcript"
+            problem = "is a sub-agent's transcript"
         else:
-            why = "has no Claude Code conversation"
-        raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
+            problem = "has no Claude Code conversation"
+        raise NotATranscript(f"{source.name} {problem}", "Give the .jsonl file of a session.")
     now = clock.to_milliseconds(clock.now()) or 0
     for node in transcript.chain:
         # The import changes the ids of blocks, so pairs and open calls refer to the new ids.
@@ -246,10 +248,10 @@ def _read_source(
 def is_web_page(path: str) -> bool:
     """Check whether a file is a web page."""
     with open(path, "rb") as stream:
-        return stream.read(PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
+        return stream.read(WEB_PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 
 
-def _introduction(source: ImportSource, at: str) -> str:
+def _format_introduction(source: ImportSource, at: str) -> str:
     name = escape_reminder_tags(plain_line(source.name))
     return (
         f"The conversation below took place elsewhere and was imported from {name} on {at[:10]}. Nobody "
@@ -259,10 +261,10 @@ def _introduction(source: ImportSource, at: str) -> str:
 
 
 def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
-    opening = f'{{"{IMPORT_FIELD}":{{"sha256":"{sha256}"'.encode()
+    first_bytes = f'{{"{IMPORT_FIELD}":{{"sha256":"{sha256}"'.encode()
     for session in sessions_in(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
-            if stream.read(len(opening)) == opening:
+            if stream.read(len(first_bytes)) == first_bytes:
                 return session
     return None
 

@@ -23,7 +23,7 @@ from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, make_private_
 from resume_hooks.reading.bundle import (
     ABOUT_SUFFIX,
     BUNDLE_KEY,
-    BUNDLE_OPENING,
+    BUNDLE_START,
     BUNDLE_VERSION,
     END_ROW,
     FILES_ROW,
@@ -52,12 +52,14 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 # the number of bytes at the start that identify a bundle reformatted by another program
-HEAD_BYTES = 4_096
+SIGNATURE_SEARCH_BYTES = 4_096
 EXPORT_AGAIN = "Export it again, and copy the file as it is."
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
-_AGENT = re.compile(rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT_SUFFIX)})")
-_KIND = re.compile(r"[a-z][a-z-]{0,39}")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
+_AGENT_FILE_PATTERN = re.compile(
+    rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT_SUFFIX)})"
+)
+_KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 
 
 class BundledSession(NamedTuple):
@@ -83,8 +85,8 @@ def is_bundle(path: str) -> bool:
     lines.
     """
     with open(path, "rb") as stream:
-        head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
-    if head.startswith(BUNDLE_OPENING):
+        head = stream.read(SIGNATURE_SEARCH_BYTES).removeprefix(BOM).lstrip()
+    if head.startswith(BUNDLE_START):
         return True
     if b'"%s"' % BUNDLE_KEY.encode() in head and not head.startswith(b'{"type"'):
         raise ImportFailed(
@@ -106,7 +108,7 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
             folder = make_private_folder(where.state, where)
             remove_stale_temporaries(folder)
             with open(path, "rb") as stream:
-                sessions = _Reader(stream, folder, temporary_paths).sessions()
+                sessions = _BundleReader(stream, folder, temporary_paths).read_sessions()
         except OSError as error:
             raise WriteFailed(
                 f"The import could not be stored: {error.strerror or error}",
@@ -114,11 +116,11 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
             ) from error
         yield sessions
     finally:
-        for temporary in temporary_paths:
-            discard_temporary(temporary)
+        for temporary_path in temporary_paths:
+            discard_temporary(temporary_path)
 
 
-class _Reader:
+class _BundleReader:
     """A reader that reads a bundle line by line, and records each temporary file as soon as it exists."""
 
     def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
@@ -127,33 +129,33 @@ class _Reader:
         self._made = temporary_paths
         self._seal = Seal()
 
-    def sessions(self) -> list[BundledSession]:
-        facts = _parse_object(self._line().removeprefix(BOM) + END_ROW)
-        version = facts.get(BUNDLE_KEY)
+    def read_sessions(self) -> list[BundledSession]:
+        header = _parse_object(self._read_line().removeprefix(BOM) + END_ROW)
+        version = header.get(BUNDLE_KEY)
         if version != BUNDLE_VERSION:
             raise ImportFailed(
                 f"This bundle has the format {version!r}, which this version of resume-hooks does not know",
                 "Update resume-hooks.",
             )
         bundled: list[BundledSession] = []
-        while (line := self._line()) != END_ROW:
+        while (line := self._read_line()) != END_ROW:
             if len(bundled) == MAX_SESSIONS:
                 raise ImportFailed(
                     f"The bundle has more than {MAX_SESSIONS:,} sessions",
                     "Export fewer at a time.",
                 )
-            bundled.append(self._session(line))
-        ids = {packed.head.session_id for packed in bundled}
+            bundled.append(self._read_session(line))
+        ids = {session.head.session_id for session in bundled}
         if not bundled or len(ids) < len(bundled) or self._stream.readline():
             raise _make_damage_error("sessions")
         return bundled
 
-    def _session(self, line: bytes) -> BundledSession:
+    def _read_session(self, line: bytes) -> BundledSession:
         self._seal = Seal()
         self._seal.add_row(line)
         head = _parse_head(line)
-        path, sums_of_lines, size = self._records()
-        files, refused, line = self._files()
+        path, sums_of_lines, size = self._read_records()
+        files, refused, line = self._read_files()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
         sums = _validate_part(_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
@@ -162,10 +164,10 @@ class _Reader:
             raise _make_damage_error("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
-    def _records(self) -> tuple[str, tuple[int, str], int]:
+    def _read_records(self) -> tuple[str, tuple[int, str], int]:
         digest, count, size = hashlib.sha256(), 0, 0
-        with self._temporary() as (path, stream):
-            while (line := self._line()) != FILES_ROW:
+        with self._open_temporary_file() as (path, stream):
+            while (line := self._read_line()) != FILES_ROW:
                 row = line.removesuffix(b",")
                 if row:
                     record = row + b"\n"
@@ -175,26 +177,26 @@ class _Reader:
                     count += 1
         return path, (count, digest.hexdigest()), size
 
-    def _files(self) -> tuple[list[tuple[str, str]], int, bytes]:
-        by_place: dict[str, str] = {}
-        refused = 0
-        while not (line := self._line()).startswith(SUMS_ROW):
-            if len(by_place) + refused > MAX_FILES:
+    def _read_files(self) -> tuple[list[tuple[str, str]], int, bytes]:
+        paths_by_name: dict[str, str] = {}
+        refused_count = 0
+        while not (line := self._read_line()).startswith(SUMS_ROW):
+            if len(paths_by_name) + refused_count > MAX_FILES:
                 raise _make_damage_error("files")
             if line:
                 self._seal.add_row(line.removesuffix(b","))
                 row = _parse_object(line.removesuffix(b","))
                 name, content = row.get("place"), _decode_content(row)
-                if not is_valid_name(name) or name in by_place:
-                    refused += 1
+                if not is_valid_name(name) or name in paths_by_name:
+                    refused_count += 1
                     continue
-                with self._temporary() as (path, stream):
+                with self._open_temporary_file() as (path, stream):
                     stream.write(content)
-                by_place[str(name)] = path
-        return list(by_place.items()), refused, line
+                paths_by_name[str(name)] = path
+        return list(paths_by_name.items()), refused_count, line
 
     @contextlib.contextmanager
-    def _temporary(self) -> Iterator[tuple[str, BinaryIO]]:
+    def _open_temporary_file(self) -> Iterator[tuple[str, BinaryIO]]:
         path = temporary_path(self._folder)
         self._made.append(path)
         with os.fdopen(
@@ -202,7 +204,7 @@ class _Reader:
         ) as stream:
             yield path, stream
 
-    def _line(self) -> bytes:
+    def _read_line(self) -> bytes:
         """Return the next line without its ending.
 
         Raises ImportFailed at the end of the file, because every caller needs another line.
@@ -220,13 +222,13 @@ def _parse_head(line: bytes) -> Head:
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
         raise _make_damage_error("sessions")
-    kind = head.kind if _KIND.fullmatch(head.kind) else ""
+    kind = head.kind if _KIND_PATTERN.fullmatch(head.kind) else ""
     return head._replace(
         title=collapse_line(plain_line(head.title), MAX_TITLE_CHARACTERS), kind=kind
     )
 
 
-def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:
+def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Value:
     """Parse a part of the bundle as a value of this type.
 
     Raises ImportFailed if the part does not fit the type.
@@ -234,7 +236,7 @@ def _validate_part(form: TypeAdapter[Value], row: object, part: str) -> Value:
     from pydantic import ValidationError  # the import takes 80 ms and is needed only for bundles
 
     try:
-        return form.validate_python(row, strict=True)
+        return validator.validate_python(row, strict=True)
     except ValidationError as error:
         raise _make_damage_error(part) from error
 
@@ -274,15 +276,15 @@ def _decode_content(row: dict[str, object]) -> bytes:
     return content
 
 
-def is_valid_name(place: object) -> bool:
-    """Check whether ``place`` is a valid name for a file in a session's own folder."""
-    if isinstance(place, str):
-        folder, _, name = place.partition("/")
+def is_valid_name(file_name: object) -> bool:
+    """Check whether ``file_name`` is a valid name for a file in a session's own folder."""
+    if isinstance(file_name, str):
+        folder, _, name = file_name.partition("/")
     else:
         folder, _, name = ("", "", "")
-    form = {TOOL_RESULTS: _NAME, SUBAGENTS_FOLDER: _AGENT}.get(folder)
-    return form is not None and form.fullmatch(name) is not None
+    name_pattern = {TOOL_RESULTS: _NAME_PATTERN, SUBAGENTS_FOLDER: _AGENT_FILE_PATTERN}.get(folder)
+    return name_pattern is not None and name_pattern.fullmatch(name) is not None
 
 
-def _make_damage_error(what: str) -> ImportFailed:
-    return ImportFailed(f"The {what} of this bundle are damaged", EXPORT_AGAIN)
+def _make_damage_error(damage: str) -> ImportFailed:
+    return ImportFailed(f"The {damage} of this bundle are damaged", EXPORT_AGAIN)

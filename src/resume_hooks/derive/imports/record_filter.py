@@ -58,7 +58,9 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _TAG_START = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
-_PDF_HEAD_BYTES = 1_024  # a PDF contains its signature in this number of bytes at the start
+_PDF_SIGNATURE_SEARCH_BYTES = (
+    1_024  # a PDF contains its signature in this number of bytes at the start
+)
 
 
 def filter_content(content: object, role: str) -> str | list[Record]:
@@ -69,7 +71,7 @@ def filter_content(content: object, role: str) -> str | list[Record]:
     if isinstance(content, str):
         return escape_reminder_tags(content)
     if not isinstance(content, list):
-        return [_omission_note("Content in an unknown format")]
+        return [_make_omission_note("Content in an unknown format")]
     return _filter_blocks(content, _ALLOWED_TYPES[role])
 
 
@@ -97,7 +99,7 @@ def _filter_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record
 def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
     kind = string(block, "type")
     if kind not in allowed:
-        return _omission_note(
+        return _make_omission_note(
             f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS] or 'that has no name'}"
         )
     return _restore_order(_BLOCK_FILTERS[kind](block), block)
@@ -108,11 +110,11 @@ def _restore_order(row: Record, original: Record) -> Record:
     return {key: row[key] for key in original if key in row} | row
 
 
-def _text_block(block: Record) -> Record:
+def _filter_text(block: Record) -> Record:
     return {"type": TEXT, "text": escape_reminder_tags(string(block, "text"))}
 
 
-def _thinking_block(block: Record) -> Record:
+def _filter_thinking(block: Record) -> Record:
     """Return a thinking block with its signature.
 
     A block without a signature is removed later by ``mend``.
@@ -124,7 +126,7 @@ def _thinking_block(block: Record) -> Record:
     }
 
 
-def _call_block(block: Record) -> Record:
+def _filter_call(block: Record) -> Record:
     name, call_input = string(block, "name"), block.get("input")
     if _VALID_ID.fullmatch(name):
         valid_name = name
@@ -147,7 +149,7 @@ def _call_block(block: Record) -> Record:
     return row
 
 
-def _result_block(block: Record) -> Record:
+def _filter_result(block: Record) -> Record:
     row: Record = {"type": RESULT, "tool_use_id": make_valid_id(string(block, "tool_use_id"))}
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
@@ -169,7 +171,7 @@ def _result_block(block: Record) -> Record:
     return row
 
 
-def _image_block(block: Record) -> Record:
+def _filter_image(block: Record) -> Record:
     source = mapping(block, "source")
     media_type, data = string(source, "media_type"), string(source, "data")
     if (
@@ -180,18 +182,18 @@ def _image_block(block: Record) -> Record:
         content = _decode_base64(data)
         size = image_size(content)
         if (
-            _image_type(content) == media_type
+            _find_image_type(content) == media_type
             and size is not None
             and 0 < min(size) <= max(size) <= MAX_IMAGE_SIDE_PIXELS
         ):
             return {
                 "type": IMAGE,
-                "source": _restore_order(_media_source("base64", media_type, data), source),
+                "source": _restore_order(_make_media_source("base64", media_type, data), source),
             }
-    return _omission_note(f"An image {_source_note(source)}")
+    return _make_omission_note(f"An image {_describe_source(source)}")
 
 
-def _document_block(block: Record) -> Record:
+def _filter_document(block: Record) -> Record:
     source = mapping(block, "source")
     source_type, data = (
         (string(source, "type"), string(source, "media_type")),
@@ -200,21 +202,21 @@ def _document_block(block: Record) -> Record:
     is_text = source_type == ("text", "text/plain") and data.strip()
     is_pdf = (
         source_type == ("base64", "application/pdf")
-        and b"%PDF" in _decode_base64(data)[:_PDF_HEAD_BYTES]
+        and b"%PDF" in _decode_base64(data)[:_PDF_SIGNATURE_SEARCH_BYTES]
     )
     if (is_text or is_pdf) and len(data) <= MAX_DOCUMENT_CHARACTERS:
         return {
             "type": DOCUMENT,
-            "source": _restore_order(_media_source(*source_type, data), source),
+            "source": _restore_order(_make_media_source(*source_type, data), source),
         }
-    return _omission_note(f"A document {_source_note(source)}")
+    return _make_omission_note(f"A document {_describe_source(source)}")
 
 
-def _media_source(form: str, media_type: str, data: str) -> Record:
-    return {"type": form, "media_type": media_type, "data": data}
+def _make_media_source(encoding: str, media_type: str, data: str) -> Record:
+    return {"type": encoding, "media_type": media_type, "data": data}
 
 
-def _source_note(source: Record) -> str:
+def _describe_source(source: Record) -> str:
     """Return a note on the source of a dropped block.
 
     The block's address or file may have changed, so it is not opened.
@@ -225,10 +227,12 @@ def _source_note(source: Record) -> str:
     return "in a form that can't be sent"
 
 
-def _image_type(content: bytes) -> str:
+def _find_image_type(content: bytes) -> str:
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
+    return next(
+        (name for signature, name in _IMAGE_SIGNATURES.items() if content.startswith(signature)), ""
+    )
 
 
 def _decode_base64(data: str) -> bytes:
@@ -238,11 +242,11 @@ def _decode_base64(data: str) -> bytes:
         return b""
 
 
-def _omission_note(what: str) -> Record:
-    return {"type": TEXT, "text": escape_reminder_tags(f"[{what} was left out]")}
+def _make_omission_note(omitted_content: str) -> Record:
+    return {"type": TEXT, "text": escape_reminder_tags(f"[{omitted_content} was left out]")}
 
 
-_MARKS = MappingProxyType(
+_IMAGE_SIGNATURES = MappingProxyType(
     {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 )
 _THINKING_FIELDS = MappingProxyType(
@@ -265,13 +269,13 @@ message."""
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
-        TEXT: _text_block,
-        THINKING: _thinking_block,
-        REDACTED_THINKING: _thinking_block,
-        CALL: _call_block,
-        RESULT: _result_block,
-        IMAGE: _image_block,
-        DOCUMENT: _document_block,
+        TEXT: _filter_text,
+        THINKING: _filter_thinking,
+        REDACTED_THINKING: _filter_thinking,
+        CALL: _filter_call,
+        RESULT: _filter_result,
+        IMAGE: _filter_image,
+        DOCUMENT: _filter_document,
     }
 )
 
@@ -288,7 +292,7 @@ SUMMARY_WARNING = (
     "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
 )
 _WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
-FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+MESSAGE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Flags of a message that decide how it is shown and whether it is sent."""
 
 HIDING_FLAGS = frozenset(
@@ -301,7 +305,7 @@ ALLOWED_FIELDS = frozenset(
     {
         "attachment", "compactMetadata", "content", "cwd", "entrypoint", "gitBranch", "isSidechain", "level", "message",
         "origin", "parentUuid", "sessionId", "subtype", "timestamp", "type", "userType", "uuid",
-        "version", *FLAGS,
+        "version", *MESSAGE_FLAGS,
     }
 )  # fmt: skip
 """The fields that a record of an imported session may have."""
@@ -345,7 +349,7 @@ class ConversationOnly:
         if not is_conversation(record):
             return None
         flags = {}
-        for flag in FLAGS:
+        for flag in MESSAGE_FLAGS:
             if record.get(flag) is True:
                 flags[flag] = True
         instant = min(
@@ -374,7 +378,7 @@ def has_valid_content(record: Record) -> bool:
             content = message(record).get("content")
             return bool(filter_content(content, role) == content)
         case "attachment":
-            return bool(_queued_content(record) == record["attachment"].get("prompt"))
+            return bool(_filter_queued_content(record) == record["attachment"].get("prompt"))
     return True
 
 
@@ -387,21 +391,24 @@ def _filter_message(record: Record) -> Record:
                 "role": "user",
                 "content": _add_warning(content) if is_summary else content,
             }
-            return {"message": inner_message, **_notification_origin(record)}
+            return {"message": inner_message, **_make_notification_origin(record)}
         case "assistant":
-            return {"message": _answer_record(message(record))}
+            return {"message": _filter_answer(message(record))}
         case "attachment":
             inner_message = {
                 "type": QUEUED,
-                "prompt": _queued_content(record),
+                "prompt": _filter_queued_content(record),
                 "commandMode": PROMPT_MODE,
             }
             return {"attachment": inner_message}
     content = escape_reminder_tags(string(record, "content"))
-    note = {"subtype": string(record, "subtype"), "content": content, "level": "info"}
-    if note["subtype"] != COMPACTION:
-        return note
-    return {**note, "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)}}
+    system_fields = {"subtype": string(record, "subtype"), "content": content, "level": "info"}
+    if system_fields["subtype"] != COMPACTION:
+        return system_fields
+    return {
+        **system_fields,
+        "compactMetadata": {"trigger": "auto", "preTokens": tokens_before(record)},
+    }
 
 
 def _add_warning(content: str | list[Record]) -> str | list[Record]:
@@ -415,7 +422,7 @@ def _add_warning(content: str | list[Record]) -> str | list[Record]:
     return [_WARNING_BLOCK, *content]
 
 
-def _answer_record(answer: Record) -> Record:
+def _filter_answer(answer: Record) -> Record:
     """Return an answer without its cost, which another user paid, and without its model.
 
     Clients would continue with that model.
@@ -432,11 +439,11 @@ def _answer_record(answer: Record) -> Record:
     }
 
 
-def _queued_content(record: Record) -> str | list[Record]:
+def _filter_queued_content(record: Record) -> str | list[Record]:
     return filter_content(record["attachment"].get("prompt"), "queued") or ""
 
 
-def _notification_origin(record: Record) -> Record:
+def _make_notification_origin(record: Record) -> Record:
     is_notification = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
     if is_notification:
         return {"origin": NOTIFICATION}

@@ -25,7 +25,7 @@ REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was
 """Explanations for the client's reasons."""
 
 # our own reason, for a client that did not answer in time; all other reasons come from the client
-LATE_REASON = "late"
+TIMEOUT_REASON = "late"
 
 PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
 
@@ -39,7 +39,7 @@ _TOKEN_COUNTS = (
 )
 
 
-def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
+def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """Return the prompt that follows the session: the instructions, the schema, and the foreign ``text`` in a fence."""
     schema = json.dumps(form.model_json_schema())
     return port.fenced_prompt(
@@ -50,39 +50,39 @@ def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
 class ForkedModel(NamedTuple):
     """The module's report: the session's ``model`` and, after a request, the result of ``$.model.fork``."""
 
-    told: dict[str, Any]
+    report: dict[str, Any]
 
     @property
     def name(self) -> str:
         """The session's model, or ``""`` without the module."""
-        return collapse_line(plain_line(string(self.told, "model")), 80)
+        return collapse_line(plain_line(string(self.report, "model")), 80)
 
     @property
-    def asked(self) -> bool:
+    def was_asked(self) -> bool:
         """Whether a request was made already."""
-        return bool(self.told.keys() & {"isAnswered", "reason"})
+        return bool(self.report.keys() & {"isAnswered", "reason"})
 
     @property
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         """Whether the request timed out."""
-        return string(self.told, "reason") == LATE_REASON
+        return string(self.report, "reason") == TIMEOUT_REASON
 
-    def cached(self, path: str) -> int:
+    def count_cached_tokens(self, path: str) -> int:
         """Return how many tokens of the session in ``path`` are probably cached, or 0 if another model should be asked.
 
         A model in the user's settings takes precedence, because it may be the cheaper one.
         """
         traffic = read_recent_requests(path)
         is_same_model = self.name == traffic.model  # a newly selected model has no cache
-        warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
-        if self.name and warm and settings.load_settings()["summary_model"].source == "default":
+        is_warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
+        if self.name and is_warm and settings.load_settings()["summary_model"].source == "default":
             return traffic.cached
         return 0
 
     @property
-    def words(self) -> str:
+    def usage_text(self) -> str:
         """The token counts that the client reports for the request, or ``""``."""
-        usage = mapping(self.told, "usage")
+        usage = mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
         ]
@@ -97,17 +97,19 @@ class ForkedModel(NamedTuple):
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Parse the answer as ``port.Model`` requires. The prompt of the request was ``forked_prompt``."""
+        """Parse the answer as ``port.Model`` requires. The prompt of the request was ``make_forked_prompt``."""
         del instructions, text, limit
-        if self.late:
+        if self.is_late:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
-        if self.told.get("isAnswered") is not True:
+        if self.report.get("isAnswered") is not True:
             reason = " ".join(
-                str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key)
+                str(self.report[key])
+                for key in ("reason", "status", "error")
+                if self.report.get(key)
             )
             reason = REASON_TEXTS.get(reason, reason)
             raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
-        answer_text = string(self.told, "text")  # a denied tool may add text before the answer
+        answer_text = string(self.report, "text")  # a denied tool may add text before the answer
         answer = port.parse_only_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )

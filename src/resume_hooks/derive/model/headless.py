@@ -38,13 +38,13 @@ _AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
 The full-width @ does not mention a file.
 """
 
-_PASSED_NAMES = frozenset(
+_PASSED_VARIABLE_NAMES = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "IS_SANDBOX", "CLOUD_ML_REGION"}
     | {"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS", "NODE_EXTRA_CA_CERTS"}
     | {"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"}
     | {"CLAUDE_CODE_CERT_STORE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}
 )  # fmt: skip
-_PASSED_PREFIXES = (
+_PASSED_VARIABLE_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
@@ -83,16 +83,16 @@ class ClaudeHeadless:
     name: str
 
     @property
-    def is_here(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether the client is installed."""
-        return bool(self._client())
+        return bool(self._find_client_command())
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
         """Ask the model as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
-        client = self._client()
+        client = self._find_client_command()
         if not client:
             raise HeadlessFailed(
                 "claude is not installed, or not on PATH", "Install the client, or set PATH."
@@ -104,7 +104,7 @@ class ClaudeHeadless:
             .encode("utf-8", "replace")
         )
         command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
-        captured = self._run(command, prompt, limit)
+        captured = self._run_client(command, prompt, limit)
         if captured.timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
@@ -112,33 +112,35 @@ class ClaudeHeadless:
             )
         return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
 
-    def _client(self) -> list[str]:
+    def _find_client_command(self) -> list[str]:
         program = claude_cli.find_client(self.where)
         if program:
             return [program]
         return read_client_command(self.where)
 
-    def _run(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
+    def _run_client(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
         """Run the client in a temporary folder outside any project.
 
         Files that the client leaves in the folder are removed.
         """
         try:
-            top = programs.temporary_root(self.where.environ)
+            temporary_root = programs.temporary_root(self.where.environ)
             with tempfile.TemporaryDirectory(
-                prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
+                prefix="resume-hooks-", dir=temporary_root, ignore_cleanup_errors=True
             ) as folder:
-                empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
-                os.mkdir(empty)
-                os.mkdir(scratch)
+                empty_folder, scratch_folder = (
+                    os.path.join(folder, name) for name in ("empty", "tmp")
+                )
+                os.mkdir(empty_folder)
+                os.mkdir(scratch_folder)
                 environ = {
                     **select_variables(self.where),
                     **_QUIET_VARIABLES,
                     port.NESTED_RUN_VARIABLE: "1",
-                    "TMPDIR": scratch,
+                    "TMPDIR": scratch_folder,
                 }
                 return capture.run_captured(
-                    command, prompt, environ=environ, folder=empty, limit=limit
+                    command, prompt, environ=environ, folder=empty_folder, limit=limit
                 )
         except OSError as error:
             raise HeadlessFailed(
@@ -156,9 +158,9 @@ def select_variables(where: Where) -> dict[str, str]:
     variables = {}
     for name, value in where.environ.items():
         if (
-            name in _PASSED_NAMES
-            or name.upper() in _PASSED_NAMES
-            or name.startswith(_PASSED_PREFIXES)
+            name in _PASSED_VARIABLE_NAMES
+            or name.upper() in _PASSED_VARIABLE_NAMES
+            or name.startswith(_PASSED_VARIABLE_PREFIXES)
         ):
             variables[name] = value
     return variables
@@ -199,7 +201,9 @@ def _parse_reply(
     result = _find_result(captured, name)
     cost = _parse_cost(result.get("total_cost_usd"))
     if captured.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
-        raise HeadlessFailed(f"{name} gave no answer: {_failure_reason(result)}", cost_usd=cost)
+        raise HeadlessFailed(
+            f"{name} gave no answer: {_find_failure_reason(result)}", cost_usd=cost
+        )
     structured = result.get("structured_output")
     answer = (
         structured
@@ -225,7 +229,7 @@ def _parse_reply(
         ),
         port.parse_token_count(counts.get("output_tokens")),
         round(seconds, 1),
-        _answering_model(result) or name,
+        _find_answering_model(result) or name,
     )
 
 
@@ -262,7 +266,7 @@ def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     raise HeadlessFailed("claude did not answer with JSON")
 
 
-def _failure_reason(result: dict[str, Any]) -> str:
+def _find_failure_reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
     first_error = errors[0] if isinstance(errors, list) and errors else None
     return (
@@ -273,7 +277,7 @@ def _failure_reason(result: dict[str, Any]) -> str:
     )
 
 
-def _answering_model(result: dict[str, Any]) -> str:
+def _find_answering_model(result: dict[str, Any]) -> str:
     usage_by_model = result.get("modelUsage")
     if isinstance(usage_by_model, dict):
         rows = {name: row for name, row in usage_by_model.items() if isinstance(row, dict)}
@@ -302,4 +306,4 @@ def choose_model(session: SessionFile, where: Where, name: str = "") -> Headless
     for row in rows:
         make_model = questions.agent_model.load(row.part, row.model)
         models.append(make_model(where, name))
-    return next((each for each in models if each.is_here), models[0])
+    return next((model for model in models if model.is_installed), models[0])

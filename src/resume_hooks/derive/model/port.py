@@ -64,11 +64,11 @@ class HeadlessModel(Model, Protocol):
         """The model's name, for messages."""
 
     @property
-    def is_here(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether the program is installed."""
 
 
-class Spent(NamedTuple):
+class CallCosts(NamedTuple):
     """The total cost of several calls.
 
     ``cost_usd`` is None if the client did not report the cost. ``model`` is the model of the last
@@ -82,7 +82,7 @@ class Spent(NamedTuple):
     cost_usd: float | None = None
     seconds: float = 0.0
 
-    def plus(self, reply: Reply[Any]) -> Spent:
+    def plus(self, reply: Reply[Any]) -> CallCosts:
         """Return the total after one more answered call."""
         return self.add_cost(reply.cost_usd)._replace(
             model=reply.model,
@@ -101,7 +101,7 @@ class Spent(NamedTuple):
             return ", ".join([format_count(self.calls, "call"), *parts])
         return ""
 
-    def add_cost(self, cost_usd: float | None) -> Spent:
+    def add_cost(self, cost_usd: float | None) -> CallCosts:
         """Return the total after one more call of which only the cost is known."""
         costs = []
         for cost in (self.cost_usd, cost_usd):
@@ -118,7 +118,7 @@ class ModelCalls:
     """
 
     def __init__(self, model: Model, limit: float, progress: Progress) -> None:
-        self.spent = Spent()
+        self.spent = CallCosts()
         self._model = model
         self._limit, self._deadline = limit, time.monotonic() + limit
         self._progress = progress

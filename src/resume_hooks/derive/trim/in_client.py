@@ -49,7 +49,7 @@ class ShownMessage(NamedTuple):
     results: tuple[str, ...]
 
     @property
-    def stays(self) -> bool:
+    def is_user_message(self) -> bool:
         """Whether it is a message of the user."""
         return self.role == records.USER and not self.results
 
@@ -66,41 +66,43 @@ class ClientTrim(NamedTuple):
 
     Each message is the index of a shown message to keep, or the indexes of several messages to
     join. ``texts`` are the new texts of answers by handle, ``results`` and ``inputs`` the new
-    contents by call. ``gone`` are calls without a result, and results without a call.
+    contents by call. ``unpaired_calls`` are calls without a result, and results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
     texts: Mapping[str, str]
     results: Mapping[str, str]
     inputs: Mapping[str, Any]
-    gone: tuple[str, ...]
+    unpaired_calls: tuple[str, ...]
     decision: Decision
 
 
 def plan_in_client(
     scanned: SessionScan,
-    shown: Sequence[ShownMessage],
+    messages_shown: Sequence[ShownMessage],
     options: Options,
     where: Where,
-    reach: MessageRange | None = None,
+    message_range: MessageRange | None = None,
 ) -> ClientTrim:
-    """Plan the client's new conversation, for all messages or for those in ``reach``.
+    """Plan the client's new conversation, for all messages or for those in ``message_range``.
 
     Raises PlanOutdated and UsageError.
     """
     nodes = {node.uuid: node for node in scanned.transcript.chain}
-    start, end = reach or MessageRange(0, len(shown))
-    rebuilt = shown[start:end]
-    _require_same_messages(rebuilt, nodes)
-    numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
-    decision = _make_decision(scanned, options, where, numbers)
+    start, end = message_range or MessageRange(0, len(messages_shown))
+    rebuilt_messages = messages_shown[start:end]
+    _require_same_messages(rebuilt_messages, nodes)
+    rebuilt_numbers = {
+        nodes[message.handle].number for message in rebuilt_messages if not message.is_user_message
+    }
+    decision = _make_decision(scanned, options, where, rebuilt_numbers)
     edits = make_edits(decision.choices, decision.origins)
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
     inputs: dict[str, Any] = {}
-    silent: set[str] = set()
-    for message in rebuilt:
-        if message.stays:
+    silent_handles: set[str] = set()
+    for message in rebuilt_messages:
+        if message.is_user_message:
             continue
         node = nodes[message.handle]
         record = scanned.transcript.read_record(node)
@@ -109,7 +111,7 @@ def plan_in_client(
         if message.role == records.ASSISTANT:
             text = records.text(edited).strip()
             if record.get("isApiErrorMessage") is True or not (text or message.calls):
-                silent.add(message.handle)
+                silent_handles.add(message.handle)
             elif edit and text:
                 texts[message.handle] = text
             if edit:
@@ -118,17 +120,19 @@ def plan_in_client(
         else:
             reference = decision.origins.of(node.number).reference
             for block in records.results(edited):
-                results[string(block, "tool_use_id")] = _result_as_text(block, reference)
-    thinks = _has_thinking(scanned, shown[end:])
+                results[string(block, "tool_use_id")] = _format_result(block, reference)
+    has_thinking = _has_thinking(scanned, messages_shown[end:])
     return ClientTrim(
         messages=(
-            *_group_messages(shown, range(start, end), silent),
-            *_group_messages(shown, range(end, len(shown)), set(), thinks=thinks),
+            *_group_messages(messages_shown, range(start, end), silent_handles),
+            *_group_messages(
+                messages_shown, range(end, len(messages_shown)), set(), thinks=has_thinking
+            ),
         ),
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=_find_unpaired_calls(shown[start:]),
+        unpaired_calls=_find_unpaired_calls(messages_shown[start:]),
         decision=decision,
     )
 
@@ -158,11 +162,11 @@ def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> De
 
     Raises UsageError.
     """
-    rebuilt = set()
+    rebuilt_numbers = set()
     for node in scanned.transcript.chain:
         if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results):
-            rebuilt.add(node.number)
-    return _make_decision(scanned, options, where, rebuilt)
+            rebuilt_numbers.add(node.number)
+    return _make_decision(scanned, options, where, rebuilt_numbers)
 
 
 def pays_in_client(decision: Decision, options: Options) -> bool:
@@ -171,10 +175,10 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
     The user can explicitly request a smaller trim.
     """
     if options.min_savings == MIN_SAVINGS:
-        least = MIN_WORTHWHILE_SAVINGS
+        min_savings = MIN_WORTHWHILE_SAVINGS
     else:
-        least = options.min_savings
-    return decision.savings.tokens >= least
+        min_savings = options.min_savings
+    return decision.savings.tokens >= min_savings
 
 
 def savings_differ(copy: int, in_place: int) -> bool:
@@ -186,23 +190,23 @@ def _make_decision(
     scanned: SessionScan, options: Options, where: Where, numbers: set[int]
 ) -> Decision:
     """Combine the rules' choices in the rebuilt records with the blocks that rebuilt records cannot contain."""
-    origins, trimmable = scanned.origins(where), scanned.material(options)
+    origins, trimmable = scanned.find_origins(where), scanned.collect_material(options)
     chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     choices = []
-    for c in chosen:
-        if c.piece.number in numbers and c.piece.kind not in FIXED_KINDS:
-            choices.append(c)
-    taken = {(choice.piece.number, choice.piece.address) for choice in choices}
+    for choice_by_rule in chosen:
+        if choice_by_rule.piece.number in numbers and choice_by_rule.piece.kind not in FIXED_KINDS:
+            choices.append(choice_by_rule)
+    chosen_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
-        unfit = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
-        if unfit and (piece.number, piece.address) not in taken:
+        is_unfit = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
+        if is_unfit and (piece.number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
             choice = make_choice(trimmable, Pick(piece), rule, origins)
             choices += [choice] if choice is not None else []
     return count_decision(scanned, options, trimmable, choices, origins)
 
 
-def _result_as_text(block: Record, original: OriginalReference) -> str:
+def _format_result(block: Record, original: OriginalReference) -> str:
     parts = []
     for part in records.result_blocks(block):
         kind = string(part, "type")
@@ -216,31 +220,31 @@ def _result_as_text(block: Record, original: OriginalReference) -> str:
 
 
 def _group_messages(
-    shown: Sequence[ShownMessage], places: range, silent: set[str], *, thinks: bool = False
+    shown: Sequence[ShownMessage], indexes: range, silent_handles: set[str], *, thinks: bool = False
 ) -> Iterator[int | tuple[int, ...]]:
     """Yield the index of each kept message, and each group of answers or results that becomes one message."""
-    rows = [place for place in places if shown[place].handle not in silent]
+    rows = [index for index in indexes if shown[index].handle not in silent_handles]
 
     def stays(message: ShownMessage) -> bool:
-        return message.stays or (thinks and message.role == records.ASSISTANT)
+        return message.is_user_message or (thinks and message.role == records.ASSISTANT)
 
-    for (as_it_is, _), group in groupby(
-        rows, key=lambda place: (stays(shown[place]), shown[place].role)
+    for (is_unchanged, _), group in groupby(
+        rows, key=lambda index: (stays(shown[index]), shown[index].role)
     ):
-        if as_it_is:
+        if is_unchanged:
             yield from group
         else:
             yield tuple(group)
 
 
-def _has_thinking(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
+def _has_thinking(scanned: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
     """Check whether the answers of a running turn contain thinking, which the next request must return to the API.
 
     An unknown record counts as thinking.
     """
-    known = scanned.transcript.by_uuid
+    nodes_by_uuid = scanned.transcript.by_uuid
     answers = []
-    for message in turn:
+    for message in messages_of_turn:
         if message.role == records.ASSISTANT:
-            answers.append(known.get(message.handle))
+            answers.append(nodes_by_uuid.get(message.handle))
     return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)

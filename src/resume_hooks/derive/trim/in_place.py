@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Edit
-from resume_hooks.derive.child.write import planned_receipt as child_receipt
+from resume_hooks.derive.child.write import make_planned_receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
@@ -101,23 +101,23 @@ def write_in_place(
         plan = trimming.plan_trim(replace(scanned, session=session), where, options)
         if not plan.pays:
             return InPlaceTrim(plan, _make_receipt(plan, (), []), "")
-        origins = scanned.origins(where)
+        origins = scanned.find_origins(where)
         edits = make_edits(plan.choices, origins)
-        passed: list[Check] = []
+        passed_checks: list[Check] = []
 
         def check(path: str) -> None:
-            passed.extend(_check_in_place(scanned, edits, origins, path))
-            invariants.require_all_checks(passed, session.path)
+            passed_checks.extend(_check_in_place(scanned, edits, origins, path))
+            invariants.require_all_checks(passed_checks, session.path)
 
         remove_links(session.path, where)
         still_open = replace_session(
-            session.path, original, backup, _edited_lines(backup, edits), check
+            session.path, original, backup, _edit_lines(backup, edits), check
         )
         if still_open:
             notes = [STILL_OPEN_NOTE, *_list_notes(plan)]
         else:
             notes = _list_notes(plan)
-        return InPlaceTrim(plan, _make_receipt(plan, tuple(passed), notes), backup)
+        return InPlaceTrim(plan, _make_receipt(plan, tuple(passed_checks), notes), backup)
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
@@ -141,11 +141,11 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
             )
 
 
-def _edited_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
+def _edit_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
     with open(backup, "rb", buffering=BUFFER_BYTES) as stream:
         for line in read_lines(stream):
-            edit = edits.get(line.number)
-            yield line.raw if edit is None else _edit_line(line, edit)
+            line_edit = edits.get(line.number)
+            yield line.raw if line_edit is None else _edit_line(line, line_edit)
 
 
 def _edit_line(line: Line, edit: Edit) -> bytes:
@@ -161,12 +161,12 @@ def _check_in_place(
     scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
 ) -> list[Check]:
     pieces = PieceCollector()
-    new, old = scan_transcript(path, observers=[pieces]), scanned.transcript
+    new_transcript, old_transcript = scan_transcript(path, observers=[pieces]), scanned.transcript
     return [
-        *check_same_structure(old, new),
+        *check_same_structure(old_transcript, new_transcript),
         Check(
             "untrimmed lines have the same bytes",
-            _is_rest_unchanged(old.path, path, edits),
+            _is_rest_unchanged(old_transcript.path, path, edits),
         ),
         Check(
             "thinking is unchanged or removed",
@@ -205,15 +205,15 @@ def _list_notes(plan: TrimPlan) -> list[str]:
     return notes
 
 
-def _make_receipt(plan: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
-    made, parent = child_receipt(plan), plan.draft.parent
+def _make_receipt(plan: TrimPlan, passed_checks: tuple[Check, ...], notes: list[str]) -> Receipt:
+    receipt, parent = child_receipt(plan), plan.draft.parent
     if not plan.pays:
-        return made._replace(warnings=tuple(notes))
-    return made._replace(
+        return receipt._replace(warnings=tuple(notes))
+    return receipt._replace(
         session_id=parent.session_id,
         file=parent.path,
         title=HeadTail(parent.path).title,
-        written=bool(passed),
-        checks=passed,
+        written=bool(passed_checks),
+        checks=passed_checks,
         warnings=tuple(notes),
     )

@@ -23,13 +23,13 @@ MIN_SAVINGS = 300  # the minimum number of tokens that a trim must save to justi
 # the minimum savings in tokens for a trim that is suggested or written in place, which invalidates
 # the cache
 MIN_WORTHWHILE_SAVINGS = 1_000
-MAX_NUMBER = 1_000_000_000  # a larger number is a mistake
+MAX_OPTION_VALUE = 1_000_000_000  # a larger number is a mistake
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Tools whose results are trimmed only if the options name them: the user's choices and approvals,
 and schemas that the client loads."""
 
-RULE_WORDS = {
+RULE_DESCRIPTIONS = {
     "superseded": "files that were read again or changed later",
     "repeats": "outputs that were repeated word for word",
     "failures": "failed attempts that later succeeded",
@@ -45,12 +45,12 @@ RULE_WORDS = {
 until the target size is reached.
 """
 
-RULE_NAMES = tuple(RULE_WORDS)
+RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
 HERE = "here"  # the word after ``/trim`` that requests a trim in place by the client
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
-_RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_WORDS.items())
+_RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
 HELP = f"""options, in any order:
   --tools Read,Bash     only these tools (patterns: mcp__*)
   --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
@@ -114,12 +114,12 @@ class Options:
                 "The rule 'assistant' needs a number",
                 "Add --assistant N, or -N for all but the last N.",
             )
-        wanted = self.only or tuple(
+        requested_rules = self.only or tuple(
             name for name in RULE_NAMES if name != "assistant" or self.assistant
         )
         rules = []
         for name in RULE_NAMES:
-            if name in wanted and name not in self.skip:
+            if name in requested_rules and name not in self.skip:
                 rules.append(name)
         return rules
 
@@ -142,16 +142,17 @@ NO_TYPED_OPTIONS = TypedOptions()
 
 def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
     """Parse typed options, and use defaults for the other options. Raises UsageError for invalid values."""
-    general, by_tool = _parse_thresholds(typed.threshold)
+    general_threshold, thresholds_by_tool = _parse_thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
-        if abs(count or 0) > MAX_NUMBER:
+        if abs(count or 0) > MAX_OPTION_VALUE:
             raise UsageError(
-                f"{count} is not a number of turns, answers or tokens", f"At most {MAX_NUMBER:,}."
+                f"{count} is not a number of turns, answers or tokens",
+                f"At most {MAX_OPTION_VALUE:,}.",
             )
     options = Options(
         tools=_parse_list("tools", typed.tools),
-        threshold=general,
-        thresholds=by_tool,
+        threshold=general_threshold,
+        thresholds=thresholds_by_tool,
         keep_recent=typed.keep_recent,
         assistant=typed.assistant,
         target_tokens=typed.target_tokens or 0,
@@ -172,7 +173,7 @@ def parse_options(text: str) -> Options:
     typed: dict[str, object] = {}
     thresholds: list[str] = []
     while words:
-        name, value = _take_option(words)
+        name, value = _pop_option(words)
         if name == "threshold":
             thresholds.append(value)
         else:
@@ -182,7 +183,7 @@ def parse_options(text: str) -> Options:
     return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
-def _take_option(words: list[str]) -> tuple[str, str]:
+def _pop_option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
     if word == HERE:
         raise UsageError(
@@ -213,8 +214,8 @@ def _parse_number(name: str, value: str) -> int:
 
 
 def _parse_thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
-    general: int | None = None
-    by_tool: dict[str, int] = {}
+    general_threshold: int | None = None
+    thresholds_by_tool: dict[str, int] = {}
     for word in (part for text in typed for part in _split_words(text)):
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
@@ -222,10 +223,10 @@ def _parse_thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]
                 f"--threshold needs characters, such as 500 or Read=2000, not '{word}'"
             )
         if equals:
-            by_tool[tool.lower()] = int(count)
+            thresholds_by_tool[tool.lower()] = int(count)
         else:
-            general = int(count)
-    return general, by_tool
+            general_threshold = int(count)
+    return general_threshold, thresholds_by_tool
 
 
 def _parse_list(name: str, typed: str | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
-from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_WORDS, Options
+from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_DESCRIPTIONS, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, collect_material
 from resume_hooks.derive.trim.selection import (
     Choice,
@@ -59,11 +59,11 @@ LEGEND = (
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 
-class Words(NamedTuple):
-    """A message: its index in the material, its speaker, its text, and the start of that text."""
+class SpokenMessage(NamedTuple):
+    """A message: its position in the material, its speaker, its text, and the start of that text."""
 
-    place: int
-    who: str
+    position: int
+    speaker: str
     text: str
     first: str
 
@@ -83,16 +83,16 @@ class Trimmable(Protocol):
     def scale(self) -> TokenScale:
         """The scale that converts the size of pieces to tokens."""
 
-    def material(self, options: Options) -> TrimMaterial:
+    def collect_material(self, options: Options) -> TrimMaterial:
         """Return the trimmable pieces."""
 
-    def origins(self, where: Where) -> Origins:
+    def find_origins(self, where: Where) -> Origins:
         """Return the originals of its records."""
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the contents of these pieces of the material."""
 
-    def spoken_words(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[SpokenMessage]:
         """Yield the messages of both sides, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
@@ -167,7 +167,7 @@ def decide_trim(scanned: Trimmable, options: Options, where: Where) -> Decision:
 
     Raises UsageError for contradictory options.
     """
-    origins, trimmable = scanned.origins(where), scanned.material(options)
+    origins, trimmable = scanned.find_origins(where), scanned.collect_material(options)
     choices = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     return count_decision(scanned, options, trimmable, choices, origins)
 
@@ -182,15 +182,15 @@ def count_decision(
     """Count the savings of these ``choices``, which rules or a model made in the material."""
     before = scanned.context
     savings = count_savings(choices, origins, scanned.scale, before.tokens)
-    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    trimmed_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
     thoughts = set()
     for piece in trimmable.pieces:
-        if piece.kind == THINKING_PIECE and (piece.number, piece.address) not in gone:
+        if piece.kind == THINKING_PIECE and (piece.number, piece.address) not in trimmed_keys:
             thoughts.add(piece.digest)
-    called = {call.tool.lower() for call in trimmable.calls.values()}
+    called_tools = {call.tool.lower() for call in trimmable.calls.values()}
     unknown_tools = []
     for name in options.tools:
-        if not any(fnmatchcase(tool, name) for tool in called):
+        if not any(fnmatchcase(tool, name) for tool in called_tools):
             unknown_tools.append(name)
     return Decision(
         choices=tuple(choices),
@@ -216,7 +216,7 @@ def plan_trim(
     Raises UsageError for contradictory options or an unusable parent.
     """
     decision = decide_trim(scanned, options, where)
-    child = make_draft(scanned.session, scanned.glance, "trim", where, output_dir)
+    child = make_draft(scanned.session, scanned.ends, "trim", where, output_dir)
     return plan_chosen_trim(scanned, child, options, decision, method)
 
 
@@ -242,7 +242,7 @@ def plan_chosen_trim(
         "assistant_trimmed": sum(choice.piece.kind == TEXT_PIECE for choice in decision.choices),
         "chars_saved": decision.savings.characters,
     }
-    head = child.head(
+    head = child.make_first_line(
         ChildSize(
             decision.after.tokens,
             decision.savings.ratio,
@@ -270,15 +270,15 @@ class SessionScan:
     transcript: Transcript
     pieces: PieceCollector
     survey: WriteObserver
-    glance: HeadTail
+    ends: HeadTail
     context: ContextSize
     scale: TokenScale
 
-    def material(self, options: Options) -> TrimMaterial:
+    def collect_material(self, options: Options) -> TrimMaterial:
         """Return the trimmable pieces."""
-        return collect_material(self.transcript, self.pieces, options, self.glance.folders)
+        return collect_material(self.transcript, self.pieces, options, self.ends.folders)
 
-    def origins(self, where: Where) -> Origins:
+    def find_origins(self, where: Where) -> Origins:
         """Return the originals of the session's records.
 
         A record whose reference is dead is its own original.
@@ -286,15 +286,19 @@ class SessionScan:
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
 
-        def leads(number: int) -> bool:
+        def is_reference_alive(number: int) -> bool:
             return (
-                originals.of(self.transcript.read_record(nodes[number]), self.session.path)
+                originals.find_original(
+                    self.transcript.read_record(nodes[number]), self.session.path
+                )
                 is not None
             )
 
         uuids = {number: node.uuid for number, node in nodes.items()}
-        named = client_path(self.session.path, where)
-        return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
+        client_file = client_path(self.session.path, where)
+        return Origins(
+            self.session.session_id, client_file, self.pieces.origins, uuids, is_reference_alive
+        )
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Read the contents from disk. Neighbouring pieces in one record are read together."""
@@ -308,22 +312,24 @@ class SessionScan:
                 value = value[key]
             yield value
 
-    def spoken_words(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[SpokenMessage]:
         """Read prompts, answers and summaries from disk."""
-        for place, node in enumerate(self.transcript.chain):
+        for index, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
                 record = self.transcript.read_record(node)
                 if node.prompt:
-                    who = USER
+                    speaker = USER
                 elif node.summary:
-                    who = BEFORE
+                    speaker = BEFORE
                 else:
-                    who = ASSISTANT
+                    speaker = ASSISTANT
                 if node.prompt:
                     text = records.prompt_text(record)
                 else:
                     text = records.text(record)
-                yield Words(place, who, text, extract_first_words(record) if node.prompt else text)
+                yield SpokenMessage(
+                    index, speaker, text, extract_first_words(record) if node.prompt else text
+                )
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
         """Return the rewritten live chain."""
@@ -339,11 +345,11 @@ class SessionScan:
             head=head,
             lineage=f"{child.block}\n{LEGEND}",
             edits=edits,
-            books=copy_lines_after_chain(
-                self.transcript, self.survey, self.glance, child.session_id
+            bookkeeping_lines=copy_lines_after_chain(
+                self.transcript, self.survey, self.ends, child.session_id
             ),
             shrunk=True,
-            thoughts=decision.thoughts,
+            allowed_thinking=decision.thoughts,
         )
 
 
@@ -364,16 +370,18 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
             "There is nothing to trim: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
-    loaded = Session.of(session, Where())
-    context, scale = loaded.measure_chain(transcript.chain, pieces)
-    return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
+    loaded_session = Session.of(session, Where())
+    context, scale = loaded_session.measure_chain(transcript.chain, pieces)
+    return SessionScan(
+        session, transcript, pieces, survey, loaded_session.head_tail, context, scale
+    )
 
 
 # a content with more characters than the first number, or a record with more bytes than the second,
 # is large
 MIN_LARGE_CHARACTERS = 10_000
 
-SLIM = Options(
+SLIM_OPTIONS = Options(
     threshold=MIN_LARGE_CHARACTERS,
     keep_recent=0,
     only=("attachments", "media", "results", "inputs", "pasted"),
@@ -391,7 +399,7 @@ def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
 
     Raises NothingToTrim if there is no conversation, and UsageError for an unusable parent.
     """
-    return plan_trim(scan_session(session), where, SLIM, method="slim")
+    return plan_trim(scan_session(session), where, SLIM_OPTIONS, method="slim")
 
 
 MAX_LISTED_PIECES = 5  # the maximum number of pieces that a preview lists individually
@@ -406,15 +414,15 @@ def preview_trim(plan: TrimPlan) -> str:
 
     Tokens are listed before bytes.
     """
-    saved = plan.savings
+    savings = plan.savings
     lines = format_totals(plan)
-    if saved.rules:
-        lines += ["", *_format_table("by rule", saved.rules, RULE_WORDS)]
-        lines += ["", *_format_table("by tool", saved.tools, {})]
+    if savings.rules:
+        lines += ["", *_format_table("by rule", savings.rules, RULE_DESCRIPTIONS)]
+        lines += ["", *_format_table("by tool", savings.tools, {})]
         lines += ["", "largest"]
-        for piece in saved.largest[:MAX_LISTED_PIECES]:
-            what = format_cell(f"{piece.tool or piece.rule} {piece.target}")
-            lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
+        for piece in savings.largest[:MAX_LISTED_PIECES]:
+            piece_name = format_cell(f"{piece.tool or piece.rule} {piece.target}")
+            lines.append(f"  {piece.tokens:>8,}  {piece_name}  {piece.original}")
     return "\n".join([*lines, *(f"\n{sentence}" for sentence in list_remarks(plan))])
 
 
@@ -435,14 +443,14 @@ def format_totals(plan: TrimPlan) -> list[str]:
 
     The context before it may exceed the current usage.
     """
-    before, after, saved = plan.before, plan.after, plan.savings
-    about = "about " if before.is_estimate else ""
-    sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share_text})"
-    left = "" if after.percent is None else f" ({after.percent} %)"
+    before, after, savings = plan.before, plan.after, plan.savings
+    estimate_word = "about " if before.is_estimate else ""
+    sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.share_text})"
+    percent_text = "" if after.percent is None else f" ({after.percent} %)"
     records = format_count(len({choice.piece.number for choice in plan.choices}), "record")
     return [
-        f"{sent}, after the trim about {after.tokens:,}{left}",
-        f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
+        f"{sent_text}, after the trim about {after.tokens:,}{percent_text}",
+        f"saves about {savings.tokens:,} tokens, {savings.characters:,} characters in {records}",
     ]
 
 
@@ -468,22 +476,24 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     return sentences
 
 
-def _format_table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
+def _format_table(
+    name: str, rows: Sequence[SavingsRow], descriptions: Mapping[str, str]
+) -> list[str]:
     """Return the rows of a preview table, without the rows that save nothing.
 
-    ``words`` explain the names in the rows.
+    ``descriptions`` explain the names in the rows.
     """
     rows = [row for row in rows if row.tokens_before > row.tokens_after]
-    shown = []
+    table_lines = []
     for row in rows[:MAX_TABLE_ROWS]:
         saved = row.tokens_before - row.tokens_after
         line = f"  {saved:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
-        if row.name in words:
-            line += f": {words[row.name]}"
-        shown.append(line)
+        if row.name in descriptions:
+            line += f": {descriptions[row.name]}"
+        table_lines.append(line)
     if len(rows) > MAX_TABLE_ROWS:
-        shown.append(f"  and {len(rows) - MAX_TABLE_ROWS} more")
-    return [name, *shown]
+        table_lines.append(f"  and {len(rows) - MAX_TABLE_ROWS} more")
+    return [name, *table_lines]
 
 
 def format_cell(text: str) -> str:

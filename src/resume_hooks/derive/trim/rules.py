@@ -31,46 +31,46 @@ from resume_hooks.transcripts.trimmable_pieces import (
 
 MAX_WHOLE_LINES = 2_000  # the maximum number of lines that a read of a whole file shows
 # a prompt longer than this many times the threshold is a paste, because nobody types that much
-PASTE_MULTIPLE = 4
+PASTE_THRESHOLD_MULTIPLE = 4
 
 
 @dataclass(frozen=True)
 class TrimMaterial:
     """The pieces of a conversation, oldest first.
 
-    ``places`` maps line numbers to indexes in the chain.
+    ``chain_indexes`` maps line numbers to indexes in the chain.
 
-    Nothing is trimmed from the index ``protected`` on, and thinking is not trimmed from
-    ``last_turn`` on. ``calls`` are the chain's calls by id, ``answered`` the calls with a result,
-    ``failed`` the calls with an error, and ``restored`` the calls whose inputs must stay.
-    ``answers_gone`` is the number of answers from an earlier trim, ``silent`` the records of
+    Nothing is trimmed from the index ``protected_start`` on, and thinking is not trimmed from
+    ``last_turn_start`` on. ``calls`` are the chain's calls by id, ``answered_calls`` the calls with a result,
+    ``failed_calls`` the calls with an error, and ``needed_calls`` the calls whose inputs must stay.
+    ``trimmed_answer_count`` is the number of answers from an earlier trim, ``silent_records`` the records of
     answers that contain only thinking. ``prompts`` are the indexes of the turns' prompts.
     """
 
     pieces: tuple[Piece, ...]
-    places: dict[int, int]
-    protected: int
-    last_turn: int
+    chain_indexes: dict[int, int]
+    protected_start: int
+    last_turn_start: int
     calls: dict[str, ToolCall]
-    answered: frozenset[str]
-    failed: frozenset[str]
-    restored: frozenset[str] = frozenset()
-    answers_gone: int = 0
-    silent: frozenset[int] = frozenset()
+    answered_calls: frozenset[str]
+    failed_calls: frozenset[str]
+    needed_calls: frozenset[str] = frozenset()
+    trimmed_answer_count: int = 0
+    silent_records: frozenset[int] = frozenset()
     prompts: tuple[int, ...] = ()
 
-    def turn(self, place: int) -> int:
+    def find_turn_number(self, place: int) -> int:
         """Return the number of the turn at an index, counted in the live conversation, or 0 before the first prompt."""
         return bisect_right(self.prompts, place)
 
-    def tool(self, piece: Piece) -> str:
+    def find_tool(self, piece: Piece) -> str:
         """Return the tool of a piece, or ``""``."""
         call = self.calls.get(piece.call)
         if call:
             return call.tool
         return ""
 
-    def target(self, piece: Piece) -> str:
+    def find_target(self, piece: Piece) -> str:
         """Return the subject of a piece's call (a file or a command), or ``""`` if it is unknown."""
         call = self.calls.get(piece.call)
         if call:
@@ -95,14 +95,16 @@ def collect_material(
     Files in ``folders`` are checked for changes since their last Write.
     """
     chain = transcript.chain
-    places = {node.number: place for place, node in enumerate(chain)}
-    live = [piece for piece in pieces.pieces if piece.number in places]
-    live.sort(key=lambda piece: places[piece.number])
+    chain_indexes = {node.number: place for place, node in enumerate(chain)}
+    live_pieces = [piece for piece in pieces.pieces if piece.number in chain_indexes]
+    live_pieces.sort(key=lambda piece: chain_indexes[piece.number])
     calls = {}
     for call_id, call in pieces.calls.items():
-        if call.number in places:
+        if call.number in chain_indexes:
             calls[call_id] = call
-    answered = frozenset(call for call, number in pieces.result_lines.items() if number in places)
+    answered_calls = frozenset(
+        call for call, number in pieces.result_lines.items() if number in chain_indexes
+    )
     times: dict[int, int | None] = {}
     prompts: list[int] = []
     results: list[int] = []
@@ -121,16 +123,18 @@ def collect_material(
         if place <= last_answer:
             last_turn = place
     return TrimMaterial(
-        pieces=tuple(live),
-        places=places,
-        protected=find_protected_start(prompts, results, len(chain), options),
-        last_turn=last_turn,
+        pieces=tuple(live_pieces),
+        chain_indexes=chain_indexes,
+        protected_start=find_protected_start(prompts, results, len(chain), options),
+        last_turn_start=last_turn,
         calls=calls,
-        answered=answered,
-        failed=answered & pieces.failed_calls,
-        restored=find_restored_writes(calls, answered - pieces.failed_calls, times, folders),
-        silent=_find_silent_answers(pieces, places),
-        answers_gone=sum(number in places for number in pieces.placeholder_answers),
+        answered_calls=answered_calls,
+        failed_calls=answered_calls & pieces.failed_calls,
+        needed_calls=find_restored_writes(
+            calls, answered_calls - pieces.failed_calls, times, folders
+        ),
+        silent_records=_find_silent_answers(pieces, chain_indexes),
+        trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
         prompts=tuple(prompts),
     )
 
@@ -154,10 +158,10 @@ def find_protected_start(
     if options.keep_recent is not None:
         return _find_turn_start(prompts, length, options.keep_recent)
     if len(results) > MAX_PROTECTED_RESULTS:
-        capped = results[-MAX_PROTECTED_RESULTS]
+        capped_start = results[-MAX_PROTECTED_RESULTS]
     else:
-        capped = 0
-    return max(capped, _find_turn_start(prompts, length, DEFAULT_KEEP_RECENT))
+        capped_start = 0
+    return max(capped_start, _find_turn_start(prompts, length, DEFAULT_KEEP_RECENT))
 
 
 def _find_turn_start(prompts: Sequence[int], length: int, count: int) -> int:
@@ -174,7 +178,7 @@ def _find_turn_start(prompts: Sequence[int], length: int, count: int) -> int:
 
 def find_restored_writes(
     calls: Mapping[str, ToolCall],
-    done: Iterable[str],
+    successful_calls: Iterable[str],
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
@@ -182,21 +186,21 @@ def find_restored_writes(
 
     The inputs of these calls must stay. On resume the client compares such a file with the input.
     If they differ, it sends the whole file as changed, up to 8,600 characters for each file
-    (measured on 2.1.42 to 2.1.329). ``done`` are the ids of successful calls, ``times_ms`` the
+    (measured on 2.1.42 to 2.1.329). ``successful_calls`` are the ids of successful calls, ``times_ms`` the
     times of records. Files in other folders are not checked, because a transcript may name any
     path.
     """
-    last: dict[str, str] = {}
-    for call_id in done:
+    last_writes: dict[str, str] = {}
+    for call_id in successful_calls:
         call = calls.get(call_id)
         if call is not None and call.tool in {"Write", "Edit", "MultiEdit"} and call.target:
-            earlier = calls.get(last.get(call.target, ""))
-            if earlier is None or earlier.number < call.number:
-                last[call.target] = call_id
+            earlier_call = calls.get(last_writes.get(call.target, ""))
+            if earlier_call is None or earlier_call.number < call.number:
+                last_writes[call.target] = call_id
     roots = tuple(os.path.join(folder, "") for folder in folders if os.path.isabs(folder))
     return frozenset(
         call_id
-        for target, call_id in last.items()
+        for target, call_id in last_writes.items()
         if calls[call_id].tool == "Write"
         and os.path.normpath(target).startswith(roots)
         and _modification_time_ms(target) > (times_ms.get(calls[call_id].number) or 0)
@@ -225,59 +229,69 @@ Rule = Callable[[TrimMaterial, Options], Iterator[Pick]]
 
 def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
     """Offer reads of a file before its last whole read, before another read of the same part, or before a change."""
-    latest: dict[tuple[str, tuple[object, ...]], int] = {}
-    changed: dict[str, int] = {}
+    latest_reads: dict[tuple[str, tuple[object, ...]], int] = {}
+    latest_changes: dict[str, int] = {}
     for call_id, call in material.calls.items():
-        if call_id in material.failed or call_id not in material.answered or not call.target:
+        if (
+            call_id in material.failed_calls
+            or call_id not in material.answered_calls
+            or not call.target
+        ):
             continue
-        place = material.places[call.number]
+        place = material.chain_indexes[call.number]
         if call.tool in WRITING_TOOLS:
-            changed[call.target] = max(place, changed.get(call.target, 0))
+            latest_changes[call.target] = max(place, latest_changes.get(call.target, 0))
         elif call.tool in READING_TOOLS:
             for extent in {
                 call.extent,
                 () if all(part is None for part in call.extent) else call.extent,
             }:
-                latest[call.target, extent] = max(place, latest.get((call.target, extent), 0))
+                latest_reads[call.target, extent] = max(
+                    place, latest_reads.get((call.target, extent), 0)
+                )
     for piece in material.pieces:
-        read = material.calls.get(piece.call)
+        read_call = material.calls.get(piece.call)
         if (
             piece.kind != RESULT_PIECE
-            or read is None
-            or read.tool not in READING_TOOLS
-            or piece.call in material.failed
+            or read_call is None
+            or read_call.tool not in READING_TOOLS
+            or piece.call in material.failed_calls
         ):
             continue
-        place = material.places[read.number]
-        if changed.get(read.target, -1) > place:
+        place = material.chain_indexes[read_call.number]
+        if latest_changes.get(read_call.target, -1) > place:
             yield Pick(piece, "the file was changed later")
         elif (
-            max(latest.get((read.target, extent), -1) for extent in _covering_extents(read)) > place
+            max(
+                latest_reads.get((read_call.target, extent), -1)
+                for extent in _list_covering_extents(read_call)
+            )
+            > place
         ):
             yield Pick(piece, "the file was read again later")
 
 
-def _covering_extents(read: ToolCall) -> tuple[tuple[object, ...], ...]:
-    """Return the extents that contain all lines of ``read``: its own, and the whole file if that is short enough."""
-    offset, limit, pages = read.extent
+def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
+    """Return the extents with all lines of ``read_call``: its own, and the whole file if that is short enough."""
+    offset, limit, pages = read_call.extent
     lines = (
         (offset if isinstance(offset, int) else 1)
         + (limit if isinstance(limit, int) else MAX_WHOLE_LINES)
         - 1
     )
     if pages is None and lines <= MAX_WHOLE_LINES:
-        return (read.extent, ())
-    return (read.extent,)
+        return (read_call.extent, ())
+    return (read_call.extent,)
 
 
 def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Offer outputs that the same tool later repeated word for word. The last output stays."""
     results = []
     for piece in _select_kind(RESULT_PIECE, material):
-        results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
-    last = {content: piece for piece, content in results}
+        results.append((piece, (material.find_tool(piece), piece.characters, piece.digest)))
+    last_pieces = {content: piece for piece, content in results}
     for piece, content in results:
-        if last[content] is not piece:
+        if last_pieces[content] is not piece:
             yield Pick(piece, "the same output came again later")
 
 
@@ -285,12 +299,19 @@ def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
-        if call.target and call_id in material.answered and call_id not in material.failed:
+        if (
+            call.target
+            and call_id in material.answered_calls
+            and call_id not in material.failed_calls
+        ):
             key = call.tool, call.target
-            succeeded[key] = max(material.places[call.number], succeeded.get(key, 0))
-    for call_id, failed in material.calls.items():
-        later = succeeded.get((failed.tool, failed.target), -1)
-        if call_id in material.failed and later > material.places[failed.number]:
+            succeeded[key] = max(material.chain_indexes[call.number], succeeded.get(key, 0))
+    for call_id, failed_call in material.calls.items():
+        success_index = succeeded.get((failed_call.tool, failed_call.target), -1)
+        if (
+            call_id in material.failed_calls
+            and success_index > material.chain_indexes[failed_call.number]
+        ):
             for piece in material.by_call.get(call_id, ()):
                 yield Pick(piece, "failed, and was done again with success")
 
@@ -303,18 +324,18 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """
     for piece in _select_kind(THINKING_PIECE, material):
         if (
-            piece.number not in material.silent
-            and material.places[piece.number] < material.last_turn
+            piece.number not in material.silent_records
+            and material.chain_indexes[piece.number] < material.last_turn_start
         ):
             yield Pick(piece)
 
 
-def _make_length_rule(kind: str, times: int = 1) -> Rule:
-    """Return a rule that offers contents of a kind if they are longer than ``times`` the threshold of their tool."""
+def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
+    """Return a rule that offers contents longer than ``threshold_multiple`` times their tool's threshold."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         for piece in _select_kind(kind, material):
-            if piece.characters > times * options.limit(material.tool(piece)):
+            if piece.characters > threshold_multiple * options.limit(material.find_tool(piece)):
                 yield Pick(piece)
 
     return rule
@@ -323,7 +344,10 @@ def _make_length_rule(kind: str, times: int = 1) -> Rule:
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """Offer long inputs of answered calls (file contents, edits, commands), unless a resume needs them."""
     for pick in _make_length_rule(INPUT_PIECE)(material, options):
-        if pick.piece.call in material.answered and pick.piece.call not in material.restored:
+        if (
+            pick.piece.call in material.answered_calls
+            and pick.piece.call not in material.needed_calls
+        ):
             yield pick
 
 
@@ -333,12 +357,12 @@ def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     The first N include answers from earlier trims.
     """
     if options.assistant:
-        long = list(_make_length_rule(TEXT_PIECE)(material, options))
+        long_answers = list(_make_length_rule(TEXT_PIECE)(material, options))
         if options.assistant < 0:
             end = options.assistant
         else:
-            end = max(0, options.assistant - material.answers_gone)
-        yield from long[:end]
+            end = max(0, options.assistant - material.trimmed_answer_count)
+        yield from long_answers[:end]
 
 
 def _select_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
@@ -354,7 +378,7 @@ RULES: dict[str, Rule] = {
     "media": lambda material, _: map(Pick, _select_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
-    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_MULTIPLE),
+    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),
     "assistant": _offer_answers,
 }
 """The rules, the least useful contents first. They apply in this order until the target size is

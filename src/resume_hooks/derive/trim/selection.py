@@ -52,19 +52,19 @@ screen."""
 
 
 class Choice(NamedTuple):
-    """A piece to trim, its rule, its ``placeholder``, and the number of characters ``kept`` next to the placeholder."""
+    """A piece to trim, its rule, its ``placeholder``, and the number of characters kept next to it."""
 
     piece: Piece
     rule: str
     tool: str
     target: str
     placeholder: str
-    kept: int
+    kept_characters: int
 
     def tokens_saved(self, scale: TokenScale) -> float:
         """Return the number of saved tokens, which is negative if the placeholder costs more than the piece."""
         return scale.tokens_of_piece(self.piece) - scale.tokens_of_text(
-            self.piece.number, len(self.placeholder) + self.kept
+            self.piece.number, len(self.placeholder) + self.kept_characters
         )
 
 
@@ -74,9 +74,9 @@ class Origins:
 
     _session_id: str
     _file: str
-    _known: dict[int, Origin]
+    _named_origins: dict[int, Origin]
     _uuids: dict[int, str]
-    _leads: Callable[[int], bool]
+    _is_reference_alive: Callable[[int], bool]
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def of(self, number: int) -> Origin:
@@ -85,9 +85,13 @@ class Origins:
         If the record names an origin, that origin counts only if it still exists.
         """
         if number not in self._origins:
-            own = Origin(self._session_id, self._file, self._uuids[number], number)
-            known = self._known.get(number)
-            self._origins[number] = known if known is not None and self._leads(number) else own
+            own_origin = Origin(self._session_id, self._file, self._uuids[number], number)
+            named_origin = self._named_origins.get(number)
+            self._origins[number] = (
+                named_origin
+                if named_origin is not None and self._is_reference_alive(number)
+                else own_origin
+            )
         return self._origins[number]
 
 
@@ -100,69 +104,76 @@ def choose_pieces(
     """
     choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
-        excess = tokens - options.target_tokens
-        choices = _limit_choices(choices, excess, scale)
+        excess_tokens = tokens - options.target_tokens
+        choices = _limit_choices(choices, excess_tokens, scale)
         if (
             options.threshold is None
-            and sum(choice.tokens_saved(scale) for choice in choices) < excess
+            and sum(choice.tokens_saved(scale) for choice in choices) < excess_tokens
         ):
-            every = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
+            all_pieces_options = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
             choices = _limit_choices(
-                list(_choose_by_rules(material, every, origins, scale)), excess, scale
+                list(_choose_by_rules(material, all_pieces_options, origins, scale)),
+                excess_tokens,
+                scale,
             )
-    return sorted(choices, key=lambda choice: material.places[choice.piece.number])
+    return sorted(choices, key=lambda choice: material.chain_indexes[choice.piece.number])
 
 
 def _choose_by_rules(
     material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale
 ) -> Iterator[Choice]:
-    taken: set[tuple[int, tuple[str | int, ...]]] = set()
+    chosen_keys: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
         for pick in RULES[name](material, options):
             key = pick.piece.number, pick.piece.address
-            if key in taken or not is_trimmable(material, options, pick.piece, name):
+            if key in chosen_keys or not is_trimmable(material, options, pick.piece, name):
                 continue
             choice = make_choice(material, pick, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
             ):  # zero for thinking that clients no longer send
-                taken.add(key)
+                chosen_keys.add(key)
                 yield choice
 
 
-def _limit_choices(choices: Sequence[Choice], excess: float, scale: TokenScale) -> list[Choice]:
-    """Return the first choices that together save ``excess`` tokens, or all choices if they save less."""
-    taken = []
+def _limit_choices(
+    choices: Sequence[Choice], excess_tokens: float, scale: TokenScale
+) -> list[Choice]:
+    """Return the first choices that together save ``excess_tokens`` tokens, or all choices if they save less."""
+    limited_choices = []
     for choice in choices:
-        if excess <= 0:
+        if excess_tokens <= 0:
             break
-        taken.append(choice)
-        excess -= choice.tokens_saved(scale)
-    return taken
+        limited_choices.append(choice)
+        excess_tokens -= choice.tokens_saved(scale)
+    return limited_choices
 
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Check whether a piece may be trimmed: it must not be recent, and the options must include its tool."""
-    if material.places[piece.number] >= material.protected:
+    if material.chain_indexes[piece.number] >= material.protected_start:
         return False
-    if piece.kind == THINKING_PIECE and material.places[piece.number] >= material.last_turn:
+    if (
+        piece.kind == THINKING_PIECE
+        and material.chain_indexes[piece.number] >= material.last_turn_start
+    ):
         return False
     if not piece.call:
         return not options.tools or rule in options.only
-    return options.allows(material.tool(piece))
+    return options.allows(material.find_tool(piece))
 
 
 def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
     """Return the choice of a piece, or None if its placeholder would not be shorter."""
-    piece, tool = pick.piece, material.tool(pick.piece)
+    piece, tool = pick.piece, material.find_tool(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.why)
-    kept = {
+    kept_characters = {
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
         INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
     }.get(piece.kind, 0)
-    if len(text) + kept >= piece.characters + 4 * piece.tokens:
+    if len(text) + kept_characters >= piece.characters + 4 * piece.tokens:
         return None
-    return Choice(piece, rule, tool, material.target(piece), text, kept)
+    return Choice(piece, rule, tool, material.find_target(piece), text, kept_characters)
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
@@ -179,11 +190,11 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> st
         )
     if piece.kind == THINKING_PIECE:
         return ""  # clients neither send nor show the placeholder of an empty answer
-    make = {
+    makers = {
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
     }
-    return make[piece.kind](piece.characters, original, why)
+    return makers[piece.kind](piece.characters, original, why)
 
 
 def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
@@ -226,13 +237,13 @@ class TrimEdit:
 
 
 def add_screen_edits(
-    edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int
+    edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, max_record_bytes: int
 ) -> dict[int, Edit]:
-    """Return edits that also remove the screen's copy of a result from records of more than ``limit`` bytes."""
+    """Return edits that also remove the screen's copy of a result from records over ``max_record_bytes``."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
         for node in chain
-        if node.results and node.length > limit
+        if node.results and node.length > max_record_bytes
     }
 
 
@@ -257,23 +268,25 @@ class _ScreenEdit:
 
 
 def _replace_in_record(record: Record, choice: Choice) -> None:
-    *path, last = choice.piece.address
-    holder: Any = record
+    *path, last_key = choice.piece.address
+    container: Any = record
     for key in path:
-        holder = holder[key]
+        container = container[key]
     if choice.piece.kind == THINKING_PIECE:
-        holder[last] = None
+        container[last_key] = None
     elif choice.piece.kind == MEDIA_PIECE:
-        holder[last] = {"type": "text", "text": choice.placeholder}
+        container[last_key] = {"type": "text", "text": choice.placeholder}
     elif choice.piece.kind == PROMPT_PIECE:
-        prompt = holder[last]
-        holder[last] = (
+        prompt = container[last_key]
+        container[last_key] = (
             f"{prompt[:HEAD_CHARACTERS]}\n{choice.placeholder}\n{prompt[-TAIL_CHARACTERS:]}"
         )
     elif choice.piece.kind == INPUT_PIECE and choice.tool == "Bash":
-        holder[last] = f"{holder[last][:COMMAND_HEAD_CHARACTERS]} {choice.placeholder}"
+        container[last_key] = (
+            f"{container[last_key][:COMMAND_HEAD_CHARACTERS]} {choice.placeholder}"
+        )
     else:
-        holder[last] = choice.placeholder
+        container[last_key] = choice.placeholder
 
 
 class SavingsRow(NamedTuple):
@@ -311,16 +324,16 @@ class Savings(NamedTuple):
 
 
 def count_savings(
-    choices: Sequence[Choice], origins: Origins, scale: TokenScale, most: int
+    choices: Sequence[Choice], origins: Origins, scale: TokenScale, max_tokens: int
 ) -> Savings:
-    """Count the savings of ``choices``. The total is at most ``most`` tokens, the size of the whole context."""
+    """Count the savings of ``choices``. The total is at most ``max_tokens`` tokens, the size of the whole context."""
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
         :MAX_LARGEST
     ]
     return Savings(
-        tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
+        tokens=min(max_tokens, round(sum(choice.tokens_saved(scale) for choice in choices))),
         characters=sum(
-            max(0, choice.piece.characters - len(choice.placeholder) - choice.kept)
+            max(0, choice.piece.characters - len(choice.placeholder) - choice.kept_characters)
             for choice in choices
         ),
         ratio=round(scale.ratio, 2),

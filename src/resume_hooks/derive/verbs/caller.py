@@ -24,16 +24,16 @@ class Caller(NamedTuple):
     """A caller that requests a child.
 
     ``output_dir`` is a folder for the child in place of its project's folder. If ``dry_run`` is
-    true, nothing is written. If ``reuses`` is true, the caller gets an existing unused child of the
+    true, nothing is written. If ``reuses_child`` is true, the caller gets an existing unused child of the
     same request, and waits while another process creates a child of the same parent.
-    ``model_seconds`` applies to reading a session and planning a child, never to writing.
+    ``time_limit`` applies to reading a session and planning a child, never to writing.
     ``check_draft`` raises a ResumeHooksError for a child that the caller cannot use.
     """
 
     where: Where
     output_dir: str | None = None
     dry_run: bool = False
-    reuses: bool = False
+    reuses_child: bool = False
     time_limit: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     check_draft: Callable[[Draft], None] = accept_draft
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
@@ -45,4 +45,4 @@ def fork(
     if not receipt.written:
         return NothingWritten(receipt, plan)
     facts = ("carries the whole conversation",) if plan.cut is None else ()
-    return OpenedSession(receipt, plan, "forked", facts, remark=first_line_in_new_session(receipt))
+    return OpenedSession(receipt, plan, "forked", facts, remark=format_first_line(receipt))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import find_existing_child, lock_parent
-from resume_hooks.derive.child.receipt import FilesBeside, Receipt
+from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write import ChildPlan, write_unless_idle
 from resume_hooks.derive.digest_edit import digest_from_editor, text_for_editor
 from resume_hooks.derive.fresh_child import (
@@ -32,11 +32,11 @@ from resume_hooks.sessions.opening_layout import task_step
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count
 
-COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
+COUNTED_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
 """The sections of a digest whose entries the receipt counts, with the noun for each section."""
 
 Edit = Callable[[str], AbstractContextManager[str]]
-WriteFiles = Callable[[Receipt | None], FilesBeside]
+WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
 
 
 class HandoffSpec(NamedTuple):
@@ -66,12 +66,12 @@ def handoff(
     Raises NothingToHandOff for a session without prompts, UsageError and WriteFailed.
     """
     with contextlib.ExitStack() as stack:
-        if caller.reuses:
+        if caller.reuses_child:
             stack.enter_context(lock_parent(parent, caller.where))
         if spec.size == WHOLE_SESSION:
             return fork(parent, WHOLE, caller)
         with caller.time_limit():
-            if caller.reuses:
+            if caller.reuses_child:
                 existing = find_existing_handoff(parent, spec, caller.where)
                 if existing is not None:
                     return OpenedSession(
@@ -80,7 +80,7 @@ def handoff(
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
             # If a file is not writable, this fails before the user edits anything.
-            write_files = _file_writer(plan, spec, caller)
+            write_files = _make_file_writer(plan, spec, caller)
         if spec.edit is not None:
             return _edit_and_write(parent, plan, spec, spec.edit, caller)
         return _write(plan, write_files, spec, caller)
@@ -115,45 +115,45 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 
 
 def _edit_and_write(
-    parent: Session, first: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
+    parent: Session, first_plan: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels the edit."""
-    with edit(text_for_editor(first.carried.text)) as text:
+    with edit(text_for_editor(first_plan.digest_opening.text)) as text:
         edited = digest_from_editor(text)
         if edited:
-            return _plan_again_and_write(parent, first, edited, spec, caller)
+            return _plan_again_and_write(parent, first_plan, edited, spec, caller)
     raise ResumeHooksError(
         "The text is empty, so the handoff was cancelled and nothing was written"
     )
 
 
 def _plan_again_and_write(
-    parent: Session, first: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
+    parent: Session, first_plan: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     # Plan again: during the edit other children may have been written, and the parent may have
     # grown.
     parent = parent.read_again()
     child = agents.draft_child(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
-    old, new = first.draft.session_id, child.session_id
-    edited = edited.replace(digest_reference(old), digest_reference(new))
+    old_id, new_id = first_plan.draft.session_id, child.session_id
+    edited = edited.replace(digest_reference(old_id), digest_reference(new_id))
     plan = agents.plan_fresh(
         parent,
         caller.where,
         kind="handoff",
         next_step=spec.next_step,
         output_dir=caller.output_dir,
-        contents=first.contents._replace(edited=edited),
+        contents=first_plan.contents._replace(edited=edited),
         child=child,
         to=spec.to,
     )
-    write_files = _file_writer(plan, spec, caller)
+    write_files = _make_file_writer(plan, spec, caller)
     return _write(plan, write_files, spec, caller)
 
 
-def _file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
+def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
     if spec.has_files:
         return make_file_writer(plan, caller.where, spec.part_options)
-    return lambda _: FilesBeside()
+    return lambda _: AccompanyingFiles()
 
 
 def _write(
@@ -163,7 +163,7 @@ def _write(
     if not receipt.written:
         return NothingWritten(receipt, plan, files=write_files(None))
     files = write_files(receipt)
-    facts = _facts_of_opening(plan.carried)
+    facts = _list_opening_facts(plan.digest_opening)
     for path in files.documents:
         facts.append(f"written: {path}")
     for warning in files.warnings:
@@ -173,17 +173,17 @@ def _write(
     )
 
 
-def _facts_of_opening(digest: Opening) -> list[str]:
+def _list_opening_facts(digest: Opening) -> list[str]:
     """Return lines that count the contents of the new session: messages, list entries, and omitted messages."""
     counts = [(digest.message_count, "message")]
-    for section, noun in COUNTED:
+    for section, noun in COUNTED_SECTIONS:
         counts.append((count_shown_entries(digest.text, section), noun))
-    said = []
+    phrases = []
     for count, noun in counts:
         if count:
-            said.append(format_count(count, noun))
-    facts = [f"carries {', '.join(said) or 'your prompts'}"]
+            phrases.append(format_count(count, noun))
+    facts = [f"carries {', '.join(phrases) or 'your prompts'}"]
     if digest.omitted_count:
-        left_out = format_count(digest.omitted_count, "message")
-        facts.append(f"leaves out {left_out}; a larger size includes more")
+        omission_text = format_count(digest.omitted_count, "message")
+        facts.append(f"leaves out {omission_text}; a larger size includes more")
     return facts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.fresh_child import FreshPlan
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Waiting
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, PendingAnswer
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover
 
-    AskForSummary = Callable[[SummaryRollover, Receipt], SummaryOutcome | Waiting]
+    AskForSummary = Callable[[SummaryRollover, Receipt], SummaryOutcome | PendingAnswer]
 
 
 def rollover(
@@ -24,37 +24,39 @@ def rollover(
     wish: str,
     caller: Caller,
     ask_for_summary: AskForSummary,
-    unfinished: Callable[[], Receipt | None] = lambda: None,
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | Waiting:
+    find_unfinished: Callable[[], Receipt | None] = lambda: None,
+) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | PendingAnswer:
     """Write a child with a digest, then add a model's summary to it.
 
     ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
-    digest. It asks a model, or returns the reason why the user must wait. ``unfinished`` returns
+    digest. It asks a model, or returns the reason why the user must wait. ``find_unfinished`` returns
     the child of an earlier attempt, which is completed.
     """
     # this import takes 100 ms and is not needed for a quick rollover
     from resume_hooks.derive import summary
 
     with caller.time_limit():
-        begun = summary.plan_rollover(
+        rollover_plan = summary.plan_rollover(
             parent,
             caller.where,
             wish=wish,
             output_dir=caller.output_dir,
-            standing=unfinished(),
+            existing_child=find_unfinished(),
         )
-    caller.check_draft(begun.plan.draft)
+    caller.check_draft(rollover_plan.plan.draft)
     if caller.dry_run:
-        return NothingWritten(write_unless_idle(begun.plan, caller.where, dry_run=True), begun.plan)
-    written = summary.write_rollover(begun, caller.where)
-    made = ask_for_summary(begun, written)
-    if isinstance(made, Waiting):
-        return made
-    if made.failure:
+        return NothingWritten(
+            write_unless_idle(rollover_plan.plan, caller.where, dry_run=True), rollover_plan.plan
+        )
+    receipt = summary.write_rollover(rollover_plan, caller.where)
+    result = ask_for_summary(rollover_plan, receipt)
+    if isinstance(result, PendingAnswer):
+        return result
+    if result.failure:
         done = "rolled over without a summary"
     else:
         done = "rolled over"
-    return OpenedSession(made.receipt, begun.plan, done, summary=made)
+    return OpenedSession(result.receipt, rollover_plan.plan, done, summary=result)
 
 
 def rollover_quick(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_child, write_unless_idle
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.derive.verbs.caller import Caller
@@ -28,18 +28,18 @@ def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
 def write_trim(
     plan: TrimPlan,
     caller: Caller,
-    agrees: Callable[[TrimPlan], bool] | None = None,
+    confirm: Callable[[TrimPlan], bool] | None = None,
     write_plan: Callable[[TrimPlan, Where], Receipt] = write_child,
 ) -> Trimmed:
-    """Write the trim with ``write_plan`` if it pays and the caller ``agrees`` to it.
+    """Write the trim with ``write_plan`` if it pays and the caller ``confirm`` to it.
 
-    If ``agrees`` is None, no confirmation is needed. This is the only place where a trim is
+    If ``confirm`` is None, no confirmation is needed. This is the only place where a trim is
     confirmed: by the options of a command, by an answer in a terminal, or by a yes to the question
     that a prompt left open.
     """
-    wanted = plan.pays and not caller.dry_run
-    if not wanted or (agrees is not None and not agrees(plan)):
+    is_to_be_written = plan.pays and not caller.dry_run
+    if not is_to_be_written or (confirm is not None and not confirm(plan)):
         return NothingWritten(write_unless_idle(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
-    remark = first_line_in_new_session(receipt)
+    remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "trimmed", tuple(list_remarks(plan)), remark)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, first_line_in_new_session
-from resume_hooks.derive.untrim import UntrimPlan, read_trimmed
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
+from resume_hooks.derive.untrim import UntrimPlan, scan_trimmed_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.session import Session
@@ -35,8 +35,8 @@ def untrim(
     records.
     """
     with caller.time_limit():
-        reading = read_trimmed(session)
-        count = len(reading.trimmed)
+        trimmed_session = scan_trimmed_session(session)
+        count = len(trimmed_session.trimmed_nodes)
         if count and not (spec.everything or spec.numbers):
             records = "1 record is" if count == 1 else f"{count:,} records are"
             raise UsageError(
@@ -44,7 +44,7 @@ def untrim(
                 "--all, or --record N for one of them.",
             )
         plan = agents.plan_untrim(
-            reading,
+            trimmed_session,
             caller.where,
             spec.numbers or None,
             strict=spec.strict,
@@ -52,9 +52,11 @@ def untrim(
         )
     receipt = caller.write(plan)
     if not receipt.written:
-        return NothingWritten(receipt, plan, why=reading.nothing if plan.is_idle else None)
+        return NothingWritten(
+            receipt, plan, why=trimmed_session.nothing_error if plan.is_idle else None
+        )
     facts = [*plan.facts]
     if plan.after.compacts_at_once:
         facts.append("note: it would be compacted at once")
-    remark = first_line_in_new_session(receipt)
+    remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)

@@ -12,7 +12,7 @@ from resume_hooks.clock import format_minute
 from resume_hooks.hooks.session_list.rows import cut_to_columns, wrap_to_columns
 from resume_hooks.paths import Where
 from resume_hooks.reading.passages import Passage, PassageFile, make_passage, read_around
-from resume_hooks.reading.render import render_at
+from resume_hooks.reading.render import render_line
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import (
@@ -76,7 +76,7 @@ def make_hit_page(
         record, hit_record, PassageFile(names, subagent_name(hit_record.file) is not None), {}
     )
     hit_passage = hit_passage._replace(
-        text=_cut_text_near_hit(render_at(record, hit_record).text, hit_text)
+        text=_cut_text_near_hit(render_line(record, hit_record).text, hit_text)
     )
     lines_before = _wrap_neighbours(earlier_passages, columns)
     hit_lines = list(_wrap_passage(hit_passage, columns, MAX_HIT_CHARACTERS))

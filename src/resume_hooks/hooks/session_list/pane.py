@@ -519,7 +519,7 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
         limit_time = partial(time_limit, shell_command(f"fork {row.session_id}"))
         return fork(session, WHOLE, Caller(where, time_limit=limit_time))
     limit_time = partial(time_limit, shell_command(f"handoff {row.session_id}"))
-    return handoff(session, HandoffSpec(), Caller(where, reuses=True, time_limit=limit_time))
+    return handoff(session, HandoffSpec(), Caller(where, reuses_child=True, time_limit=limit_time))
 
 
 def _open_session_reply(

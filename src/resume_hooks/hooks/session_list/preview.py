@@ -42,7 +42,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return lines for the turns, newest first, each with its sub-agents and their tasks."""
     is_complete = row.size <= MAX_COMPLETE_BYTES
     session_outline = make_outline(
-        readable_session(row.path, where), reach=0 if is_complete else END_BYTES
+        readable_session(row.path, where), last_bytes=0 if is_complete else END_BYTES
     )
     agents: dict[int | None, list[str]] = {}
     for agent in session_outline.subagents:

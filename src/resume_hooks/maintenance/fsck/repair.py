@@ -251,7 +251,7 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
             if is_loss(group.kind):
                 lost_defects += group.findings
     return SessionRepair(
-        agents.load_foreign_writer(session.agent, where).repair(session),
+        agents.load_foreign_writer(session.agent, where).plan_repair(session),
         report,
         tuple(map(describe_defect, lost_defects)),
     )
@@ -288,7 +288,7 @@ def plan_repair(
         child,
         repaired_transcript,
         write_scan,
-        head=child.head(
+        head=child.make_first_line(
             ChildSize(
                 tokens_after, stated_size.ratio, tokens.large_window(session.path, tokens_before)
             )
@@ -297,7 +297,9 @@ def plan_repair(
         ),
         lineage=child.block,
         edits=dict.fromkeys(_records_with_altered_thinking(report), remove_thinking),
-        books=copy_lines_after_chain(repaired_transcript, write_scan, ends, child.session_id),
+        bookkeeping_lines=copy_lines_after_chain(
+            repaired_transcript, write_scan, ends, child.session_id
+        ),
         shrunk=False,
     )
     losses = tuple(_describe_losses(report, rewrite, chain))

@@ -126,5 +126,5 @@ def _has_original(originals: Originals, record_fields: Record, path: str) -> boo
 
     A record that was itself trimmed and whose own original is missing does not count.
     """
-    original = originals.of(record_fields, path)
+    original = originals.find_original(record_fields, path)
     return original is not None and not is_marked(original.parse_record() or {})

@@ -66,7 +66,7 @@ class CodexExec:
         return self.model_option or AGENT_NAME
 
     @property
-    def is_here(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether Codex is installed."""
         return agent_named(AGENT_NAME, self.where).launch_command("").path is not None
 

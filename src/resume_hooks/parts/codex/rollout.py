@@ -162,7 +162,7 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 
     The screen and the session lists show the child's title instead of the first message.
     """
-    child, digest, timestamp = opening.child, opening.contents.digest, opening.child.setting.at
+    child, digest, timestamp = opening.child, opening.contents.digest, opening.child.attributes.at
     turn_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
     prompt_item, answer_item = (
         build_message_item("user", opening.text),
@@ -215,12 +215,12 @@ def build_item_record(
 
 def build_child_meta(child: Draft, codex_home: str) -> Record:
     """Return the metadata for a child whose parent is not a Codex session; ``codex_home`` is the CODEX_HOME."""
-    if child.setting.branch:
-        git_fields = {"git": {"branch": child.setting.branch}}
+    if child.attributes.branch:
+        git_fields = {"git": {"branch": child.attributes.branch}}
     else:
         git_fields = {}
     return {
-        "cwd": child.setting.cwd,
+        "cwd": child.attributes.cwd,
         "originator": DEFAULT_ORIGINATOR,
         "cli_version": DEFAULT_CLI_VERSION,
         "model_provider": _read_provider_setting(codex_home),
@@ -251,7 +251,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     for key, value in meta.items():
         if key not in _PARENT_LINK_FIELDS:
             payload[key] = value
-    payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
+    payload |= {"id": child.session_id, "timestamp": child.attributes.at, "source": "cli"}
     if "session_id" in payload:
         payload["session_id"] = child.session_id
     if child.parent_agent == child.agent:
@@ -259,7 +259,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     return _encode_line(
         META,
         payload,
-        child.setting.at,
+        child.attributes.at,
         orjson.loads(head) | {TITLE_KEY: child.own_title or child.stem},
     )
 

@@ -18,7 +18,7 @@ import orjson
 from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Words
+from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, SpokenMessage
 from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
 from resume_hooks.derive.trim.selection import HEAD_CHARACTERS, TAIL_CHARACTERS, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -117,7 +117,7 @@ class CodexThread:
                 origins[index] = origin
         return origins
 
-    def material(self, options: Options) -> TrimMaterial:
+    def collect_material(self, options: Options) -> TrimMaterial:
         """Return the pieces of its items that a trim can replace."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
@@ -144,15 +144,15 @@ class CodexThread:
                 prompts.append(index)
         return TrimMaterial(
             pieces=tuple(pieces),
-            places={index: index for index in range(len(payloads))},
-            protected=find_protected_start(
+            chain_indexes={index: index for index in range(len(payloads))},
+            protected_start=find_protected_start(
                 prompts, sorted(output_indexes.values()), len(payloads), options
             ),
-            last_turn=prompts[-1] if prompts else 0,
+            last_turn_start=prompts[-1] if prompts else 0,
             calls=calls,
-            answered=frozenset(output_indexes),
-            failed=frozenset(failed_call_ids),
-            answers_gone=sum(
+            answered_calls=frozenset(output_indexes),
+            failed_calls=frozenset(failed_call_ids),
+            trimmed_answer_count=sum(
                 string(payload, "role") == "assistant"
                 and is_response_placeholder(codex_items.item_text(payload))
                 for payload in payloads
@@ -160,7 +160,7 @@ class CodexThread:
             prompts=tuple(prompts),
         )
 
-    def origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
+    def find_origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
         """Return the origin of each item: its own line, or for a trimmed item the recorded origin."""
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
@@ -181,7 +181,7 @@ class CodexThread:
                     value = value[step]
             yield value
 
-    def spoken_words(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[SpokenMessage]:
         """Yield the thread's prompts, answers and compaction summaries."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
@@ -189,7 +189,7 @@ class CodexThread:
                     text = codex_items.request_text(item.payload)
                 else:
                     text = codex_items.item_text(item.payload)
-                yield Words(
+                yield SpokenMessage(
                     index,
                     speaker,
                     text,

@@ -86,7 +86,7 @@ class CodexWriter:
         self._home = codex_home
         self._where = where
 
-    def draft(
+    def draft_child(
         self,
         session: SessionFile,
         ends: HeadTail,
@@ -117,16 +117,16 @@ class CodexWriter:
             else ends.title
         )
 
-    def opening_body(self, opening: FreshOpening) -> RolloutBody:
+    def make_opening_body(self, opening: FreshOpening) -> RolloutBody:
         """Return the content of a child that begins with our opening."""
         return build_opening_body(opening, self._build_meta(opening.child))
 
-    def conversation(
+    def make_conversation_body(
         self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
     ) -> RolloutBody:
         """Return the content of a child that starts with our message and continues with a conversation as text."""
         timestamp, message_id = (
-            draft.setting.at,
+            draft.attributes.at,
             str(uuid.uuid5(uuid.NAMESPACE_OID, f"{draft.session_id}/told")),
         )
         first_record = build_item_record(
@@ -143,7 +143,7 @@ class CodexWriter:
             )
         return build_body(draft, head, self._build_meta(draft), [first_record, *messages])
 
-    def fork(
+    def plan_fork(
         self,
         session: SessionFile,
         cut: CutSelector | None,
@@ -160,7 +160,7 @@ class CodexWriter:
             cut_place = None
         return _plan_fork(self._read_thread(session), draft, cut_place)
 
-    def repair(self, session: SessionFile) -> ChildPlan:
+    def plan_repair(self, session: SessionFile) -> ChildPlan:
         """Plan a self-contained child with all readable items. Outputs whose calls are missing are left out."""
         draft = self._draft_for_own_session(session, "repair")
         thread = read_partial_thread(session, Rollouts(self._home).find_path)
@@ -169,7 +169,7 @@ class CodexWriter:
         }
         return _plan_fork(replace(thread, meta=meta), draft, None)
 
-    def cleaned(
+    def plan_cleaned_copy(
         self,
         session: SessionFile,
         clean: Callable[[bytes], bytes],
@@ -203,7 +203,7 @@ class CodexWriter:
             own_title=clean_record({"title": child.own_title or child.stem})["title"]
         )
         tokens = parent.context.tokens
-        head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+        head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
         body = build_body(
             child,
             head,
@@ -214,7 +214,7 @@ class CodexWriter:
         )
         return CleanedChildPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
-    def rewound(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+    def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
         """Plan a child with the items up to the last of the ``record_ids`` items, followed by our opening."""
         parent, child = self._read_thread(opening.child.parent), opening.child
         closing_items = []
@@ -225,7 +225,10 @@ class CodexWriter:
             item_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closing_items.append(
                 build_item_record(
-                    build_message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
+                    build_message_item(role, text),
+                    child.attributes.at,
+                    item_id,
+                    {OPENING_KEY: True},
                 )
             )
         item_records = [
@@ -237,14 +240,14 @@ class CodexWriter:
         )
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
-    def scanned(self, session: SessionFile) -> CodexThread:
+    def scan_for_trim(self, session: SessionFile) -> CodexThread:
         """Return a thread with its line numbers, so that it can be trimmed."""
         numbers = {}
         for node in scan_transcript(self._converted_path(session)).nodes:
             numbers[node.uuid] = node.number
         return replace(self._read_thread(session), line_numbers=numbers)
 
-    def untrim(
+    def plan_untrim(
         self,
         reading: TrimmedSession,
         numbers: Collection[int] | None,
@@ -299,7 +302,7 @@ class CodexWriter:
         restored_context = context._replace(
             tokens=context.tokens + round(restored_size / CHARACTERS_PER_TOKEN)
         )
-        head = child.head(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
+        head = child.make_first_line(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
         return UntrimPlan(
             draft=child,
             body=parent.child_body(child, head, edited_items),
@@ -315,7 +318,7 @@ class CodexWriter:
     def _draft_for_own_session(
         self, session: SessionFile, kind: Kind, output_dir: str | None = None
     ) -> Draft:
-        return self.draft(session, read_ends(session, self._where), kind, output_dir)
+        return self.draft_child(session, read_ends(session, self._where), kind, output_dir)
 
     def _build_meta(self, child: Draft) -> Record:
         """Return the fields of a child's first line, from its Codex parent or, for other parents, from the settings."""
@@ -342,7 +345,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         item_count = _count_items_through(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not item_count:
         raise UsageError(
-            f"{cut.asked.capitalize()} lies before a compaction",
+            f"{cut.requested_position.capitalize()} lies before a compaction",
             "Codex can only be cut after the compaction.",
         )
     if not any(
@@ -356,7 +359,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         codex_items.count_item_characters(item.payload) for item in parent.items[item_count:]
     )
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
-    head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+    head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
     # If items were cut, the client must describe the environment again.
     environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from resume_hooks import settings
-from resume_hooks.derive.child.receipt import FilesBeside, Receipt
+from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import DOCUMENT_SUFFIX, FOLDER_SETTING
@@ -71,7 +71,7 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     return path
 
 
-def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> FilesBeside:
+def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> AccompanyingFiles:
     """Return the files for the setting and for ``out`` (from ``resolve_out_path``).
 
     Nothing is written.
@@ -87,12 +87,12 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> FilesB
             )
         except WriteFailed as error:
             warnings.append(error.message)
-    return FilesBeside(tuple(dict.fromkeys(filter(None, paths))), tuple(warnings))
+    return AccompanyingFiles(tuple(dict.fromkeys(filter(None, paths))), tuple(warnings))
 
 
 def write_documents(
     fresh_plan: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
-) -> FilesBeside:
+) -> AccompanyingFiles:
     """Write the documents of a new child; ``force`` overwrites ``out``.
 
     Failures become warnings.
@@ -112,7 +112,7 @@ def write_documents(
             written_paths.append(path)
         except WriteFailed as error:
             warnings.append(f"The session was created, but its document was not: {error.message}")
-    return FilesBeside(tuple(written_paths), tuple(warnings))
+    return AccompanyingFiles(tuple(written_paths), tuple(warnings))
 
 
 def _resolve_setting_folder(value: str, home: str) -> str:
@@ -143,7 +143,7 @@ def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
     The folder in the transcript proves nothing: a transcript may come from anywhere and name any
     folder.
     """
-    folder = fresh_plan.draft.setting.cwd
+    folder = fresh_plan.draft.attributes.cwd
     session_folder = os.path.realpath(os.path.dirname(fresh_plan.draft.parent_file))
     homes = []
     for project_folder in project_folders(folder, where):
@@ -164,7 +164,7 @@ def format_document_name(fresh_plan: FreshPlan) -> str:
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:MAX_SLUG_CHARACTERS].rstrip("-") or "session"
-    return f"{fresh_plan.draft.setting.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT_ID_CHARACTERS]}.md"
+    return f"{fresh_plan.draft.attributes.at[:10]}-{slug}-{fresh_plan.draft.session_id[:SHORT_ID_CHARACTERS]}.md"
 
 
 def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
@@ -193,8 +193,8 @@ def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str
         yield f"  - session_id: {_format_json_string(ancestor.session_id)}"
         yield f"    title: {_format_json_string(ancestor.title)}"
         yield f"    kind: {_format_json_string(ancestor.kind)}"
-    yield f"created: {_format_json_string(child.setting.at)}"
-    yield f"branch: {_format_json_string(child.setting.branch)}"
+    yield f"created: {_format_json_string(child.attributes.at)}"
+    yield f"branch: {_format_json_string(child.attributes.branch)}"
     yield f"next_step: {_format_json_string(extract_next_step(fresh_plan.opening) or '')}"
     yield f"command: {_format_json_string(receipt.shell)}"
     yield "---"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.derive.child.receipt import FilesBeside, Receipt
+from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -29,11 +29,11 @@ def require_out_for_force(options: Any) -> None:
 
 def plan_requested_files(
     fresh_plan: FreshPlan, where: Where, options: Any
-) -> Callable[[Receipt | None], FilesBeside]:
+) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Answer ``questions.files_beside_handoff``."""
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):
-        return lambda _: FilesBeside()
+        return lambda _: AccompanyingFiles()
     from resume_hooks.parts.documents import document  # only needed if files are requested
 
     force = bool(options and options.force)
@@ -42,7 +42,7 @@ def plan_requested_files(
     else:
         out_path = ""
 
-    def list_or_write(receipt: Receipt | None) -> FilesBeside:
+    def list_or_write(receipt: Receipt | None) -> AccompanyingFiles:
         if receipt is None:
             return document.list_documents(fresh_plan, where, out_path)
         return document.write_documents(fresh_plan, receipt, where, out_path, force=force)

@@ -291,16 +291,17 @@ def plan_back(
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
     facts = OpeningFacts(mark, report, omitted_records, loss_reason, fork_digest)
     closing = Closing(format_opening_for_model(child, facts), format_opening_for_screen(facts))
-    tokens_after = parent.tokens_sent(list(kept_nodes), where) + round(
+    tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.ratio
     )
     sizes = Sizes(parent.context.tokens, tokens_after)
-    head = child.head(
-        parent.size(tokens_after), rewound=BackTimes(mark.started_at, child.setting.at)
+    head = child.make_first_line(
+        parent.make_child_size(tokens_after),
+        rewound=BackTimes(mark.started_at, child.attributes.at),
     )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != CLAUDE_NAME:
-        child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).rewound(
+        child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).plan_rewound_child(
             fresh_opening, [node.uuid for node in kept_nodes]
         )
     elif loss_reason:
@@ -313,11 +314,11 @@ def plan_back(
             parent.survey,
             head=head,
             lineage=lineage_if_needed(child, transcript_part),
-            books=copy_lines_after_chain(
+            bookkeeping_lines=copy_lines_after_chain(
                 transcript_part, parent.survey, parent.ends, child.session_id
             ),
             closing=closing,
-            thoughts=frozenset(parent.read_back.thoughts),
+            allowed_thinking=frozenset(parent.read_back.thoughts),
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))

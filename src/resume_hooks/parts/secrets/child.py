@@ -107,7 +107,7 @@ def plan_scrubbed_child(
     """
     if session.agent != CLAUDE_NAME:
         clean_bytes = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
-        return agents.load_foreign_writer(session.agent, where).cleaned(
+        return agents.load_foreign_writer(session.agent, where).plan_cleaned_copy(
             session, clean_bytes, SCRUB_KIND, output_dir
         )
     transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_part(
@@ -152,11 +152,11 @@ def plan_scrubbed_child(
         child,
         transcript,
         survey,
-        head=child.head(measured_parent.size(measured_parent.context.tokens)),
+        head=child.make_first_line(measured_parent.make_child_size(measured_parent.context.tokens)),
         edits=thinking_edits.edits,
-        books=[clean_line(row) for row in bookkeeping],
-        mark=clean_line,
-        thoughts=frozenset(read_back.thoughts),
+        bookkeeping_lines=[clean_line(row) for row in bookkeeping],
+        mark_line=clean_line,
+        allowed_thinking=frozenset(read_back.thoughts),
     )
     return ScrubPlan(
         draft=child,

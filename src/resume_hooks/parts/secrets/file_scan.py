@@ -143,7 +143,7 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
 
 def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
     """Yield the kind and value of secrets in a command's output that only the command itself identifies."""
-    for text in outputs.texts_of_line(line):
+    for text in outputs.list_texts(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             yield secret.kind, value.encode("utf-8", "surrogatepass")
@@ -176,7 +176,7 @@ class _BlockScanner:
         """Read the block before ``offset`` again, because it may contain commands whose output follows."""
         stream.seek(max(0, offset - BLOCK_BYTES))
         for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
-            for _ in self._outputs.texts_of_line(line):
+            for _ in self._outputs.list_texts(line):
                 continue
 
     def scan_block(self, block: bytes, line_number: int, offset: int) -> Iterator[FoundSecret]:
@@ -196,7 +196,7 @@ class _BlockScanner:
 
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each line that may contain a secret, in order."""
-        suspect_offsets = sorted([*suspect_positions(block), *self._outputs.places_in_block(block)])
+        suspect_offsets = sorted([*suspect_positions(block), *self._outputs.find_offsets(block)])
         end = 0
         for suspect_offset in suspect_offsets:
             if suspect_offset >= end:

@@ -114,7 +114,7 @@ def search_place(location: Location, cleaner: Cleaner, where: Where) -> PlaceCon
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
         if chunk.format == LINE:
-            for text in outputs.texts_of_line(chunk.raw):
+            for text in outputs.list_texts(chunk.raw):
                 printed_secrets += cleaner.clean_text(
                     text.encode("utf-8", "surrogatepass")
                 ).removed_secrets

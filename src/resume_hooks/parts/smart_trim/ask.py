@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field, StrictInt
 
-from resume_hooks.derive.model.port import Model, ModelCalls, Progress, Spent
+from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, Progress
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
@@ -103,14 +103,19 @@ def split_offer(offer: Offer) -> list[CallPrompt]:
 
 def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
     for spoken in offer.trimmable.spoken_words():
-        max_characters = MAX_SUMMARY_CHARACTERS if spoken.who == BEFORE else MAX_MESSAGE_CHARACTERS
-        if spoken.who == USER:
+        max_characters = (
+            MAX_SUMMARY_CHARACTERS if spoken.speaker == BEFORE else MAX_MESSAGE_CHARACTERS
+        )
+        if spoken.speaker == USER:
             words = spoken.first
         else:
             words = collapse_line(plain_line(spoken.first[: 10 * max_characters]), max_characters)
         if words:
             yield _MessageExcerpt(
-                spoken.place, offer.material.turn(spoken.place), spoken.who, words
+                spoken.position,
+                offer.material.find_turn_number(spoken.position),
+                spoken.speaker,
+                words,
             )
 
 
@@ -118,8 +123,8 @@ def _format_ending(trimmable: Trimmable) -> str:
     """Return longer excerpts from the last prompt and answer, because they show the current work."""
     last_messages: dict[str, str] = {}
     for spoken in trimmable.spoken_words():
-        if spoken.who == USER or (spoken.who == ASSISTANT and spoken.text.strip()):
-            last_messages[spoken.who] = _shorten_text(spoken.text)
+        if spoken.speaker == USER or (spoken.speaker == ASSISTANT and spoken.text.strip()):
+            last_messages[spoken.speaker] = _shorten_text(spoken.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     for speaker in (USER, ASSISTANT):
         if speaker in last_messages:
@@ -138,7 +143,7 @@ def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Itera
     """Yield each content with the messages directly before it."""
     remaining_messages = [message for message in messages if message.speaker != BEFORE]
     for candidate in offer.candidates:
-        position = offer.material.places[candidate.piece.number]
+        position = offer.material.chain_indexes[candidate.piece.number]
         preceding_messages = [
             message for message in remaining_messages if message.position < position
         ]
@@ -231,7 +236,7 @@ class ModelResult(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()
     unknown_number_count: int = 0
     repeated_number_count: int = 0
-    spent: Spent = Spent()
+    spent: CallCosts = CallCosts()
 
 
 def ask_model_about_offer(

@@ -117,7 +117,7 @@ def build_offer(
     ``max_candidates`` largest contents. Raise SessionNotFound if the file has changed since it was
     read.
     """
-    material, origins = trimmable.material(options), trimmable.origins(where)
+    material, origins = trimmable.collect_material(options), trimmable.find_origins(where)
     rule_choices = choose_pieces(
         material, options, origins, trimmable.scale, trimmable.context.tokens
     )
@@ -172,7 +172,10 @@ def _select_offerable_pieces(
         if piece.kind == TEXT_PIECE:
             texts.append(piece)
     last_words = set(
-        {material.turn(material.places[piece.number]): piece for piece in texts}.values()
+        {
+            material.find_turn_number(material.chain_indexes[piece.number]): piece
+            for piece in texts
+        }.values()
     )
     for piece in material.pieces:
         is_large = (
@@ -186,7 +189,7 @@ def _select_offerable_pieces(
         ):
             continue
         if piece.kind == INPUT_PIECE and (
-            piece.call not in material.answered or piece.call in material.restored
+            piece.call not in material.answered_calls or piece.call in material.needed_calls
         ):
             continue
         if is_trimmable(material, options, piece, MODEL_RULE):
@@ -206,10 +209,10 @@ def _build_candidates(
         str, list[int]
     ] = {}  # the indexes of calls by their file, command or address
     for call in material.calls.values():
-        call_positions.setdefault(call.target, []).append(material.places[call.number])
+        call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
     for number, (piece, value) in enumerate(zip(pieces, trimmable.values(pieces), strict=True), 1):
-        position, target = material.places[piece.number], material.target(piece)
-        failure_note = "failed" if piece.call in material.failed else ""
+        position, target = material.chain_indexes[piece.number], material.find_target(piece)
+        failure_note = "failed" if piece.call in material.failed_calls else ""
         if target:
             later_turns = []
             for later_position in call_positions.get(target, ()):
@@ -224,7 +227,7 @@ def _build_candidates(
         else:
             later_note = ""
         outcome_note = outcome_notes.get(build_content_key(piece)) or (
-            later_note and f"{later_note}{material.turn(max(later_turns))}"
+            later_note and f"{later_note}{material.find_turn_number(max(later_turns))}"
         )
         text = value if isinstance(value, str) else block_text(value)
         # shorten the text first, because an output may have 60 MB
@@ -238,9 +241,9 @@ def _build_candidates(
         yield Candidate(
             number=number,
             piece=piece,
-            tool=material.tool(piece),
+            tool=material.find_tool(piece),
             target=target,
-            turn=material.turn(position),
+            turn=material.find_turn_number(position),
             tokens=round(trimmable.scale.tokens_of_piece(piece)),
             notes=tuple(note for note in (failure_note, outcome_note) if note),
             excerpt=excerpt,

@@ -19,7 +19,7 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
-from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_on_text
+from resume_hooks.derive.outcome import Outcome, PendingAnswer, Question, Report, report_on_text
 from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, list_remarks
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
@@ -75,12 +75,12 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS_MESSAGE, _format_shell_remedy(request))
     if request.can_wait:
-        return Waiting(READING_PROGRESS)
+        return PendingAnswer(READING_PROGRESS)
     session, model = request.session, ForkedModel(request.own_model_report or {})
     if request.own_model_report is None:
         raise UsageError(NO_MODEL_MESSAGE, _format_shell_remedy(request))
-    cached_tokens = model.cached(session.path)
-    if not (model.asked or cached_tokens):
+    cached_tokens = model.count_cached_tokens(session.path)
+    if not (model.was_asked or cached_tokens):
         setting = settings.load_settings(request.where)["summary_model"]
         if setting.source == "default":
             reason = "its cache is cold"
@@ -89,7 +89,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         raise HeadlessFailed(f"{NOT_ASKED_PREFIX}{reason}", _format_shell_remedy(request))
     with time_limit(shell_command(f"trim --smart {request.session_id}"), RESERVED_PLANNING_SECONDS):
         offer = _build_single_call_offer(request, instructions)
-        if model.asked:
+        if model.was_asked:
             return _show_choices(request, model, offer)
         # raises an error if the session cannot be a parent
         agents.draft_child(session, CHILD_KIND, request.where, None)
@@ -101,10 +101,10 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     # otherwise a yes given before the next question would answer an older question
     confirmations.consume_question(request.session_id)
     _store_question(request, _format_verdicts_note(offer, ()), CHILD_KIND)
-    prompt = forked.forked_prompt(
+    prompt = forked.make_forked_prompt(
         f"{format_task(instructions)}\n\n{CONVERSATION_NOTE}", call_prompts[0].text, ModelAnswer
     )
-    return Waiting(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
+    return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
@@ -138,7 +138,7 @@ def _build_single_call_offer(request: Request, instructions: str) -> Offer:
 
 def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Question | Report:
     """Show the model's choices, and ask the user whether to write the trim."""
-    usage_notes = [f"it took {model.words}"] if model.words else []
+    usage_notes = [f"it took {model.usage_text}"] if model.usage_text else []
     _read_stored_verdicts(request, offer)
     try:
         result = ask_model_about_offer(

@@ -153,7 +153,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
             if choice is None or choice.tokens_saved(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))
-    return sorted(rows, key=lambda row: offer.material.places[row[0].record])
+    return sorted(rows, key=lambda row: offer.material.chain_indexes[row[0].record])
 
 
 @dataclass(frozen=True, slots=True)

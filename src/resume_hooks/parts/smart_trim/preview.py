@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from resume_hooks.derive.model.port import Spent
+from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.derive.trim.plan import format_cell, preview_trim
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask import ModelResult
@@ -71,7 +71,7 @@ def _describe_choice(choice: Choice) -> str:
     return f"{_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
-def format_spent(spent: Spent) -> str:
+def format_spent(spent: CallCosts) -> str:
     """Return the model's token usage and cost as text."""
     if spent.calls:
         return f"{plain_line(spent.model)}: {spent.words}"

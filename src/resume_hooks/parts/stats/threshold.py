@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.derive.compare import CACHE_READ_RATE, OUTPUT_RATE, WRITE_RATES
+from resume_hooks.derive.compare import CACHE_READ_RATE, CACHE_WRITE_RATES, OUTPUT_RATE
 from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.hooks.compaction import (
@@ -166,7 +166,7 @@ class _ReplayedSession:
         unread_tokens = sent_tokens - read_tokens - written_tokens
         self.cost += (
             read_tokens * CACHE_READ_RATE
-            + written_tokens * WRITE_RATES[request.lifetime]
+            + written_tokens * CACHE_WRITE_RATES[request.lifetime]
             + unread_tokens
             + request.answer_tokens * OUTPUT_RATE
         )

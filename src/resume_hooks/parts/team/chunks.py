@@ -15,7 +15,12 @@ from typing import Any, NamedTuple, NewType
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular
-from resume_hooks.reading.bundle import DAMAGED_KIND, MAX_FILE_BYTES, make_stand_in, normalize_json
+from resume_hooks.reading.bundle import (
+    DAMAGED_KIND,
+    MAX_FILE_BYTES,
+    make_placeholder_record,
+    normalize_json,
+)
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.search.index.extract import RecordTexts, TextExtractor
@@ -101,7 +106,7 @@ def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Sec
     """Return a line without images, documents and secrets (including ``known`` secrets), and the removed secrets."""
     body = normalize_json(line) if len(line) <= MAX_LINE_BYTES else None
     if body is None:
-        return RedactedBytes(make_stand_in(DAMAGED_KIND)), []
+        return RedactedBytes(make_placeholder_record(DAMAGED_KIND)), []
     clean, secrets = redactor.redact_line(_replace_media(body) if b"base64" in body else body)
     return RedactedBytes(clean), secrets
 

@@ -23,7 +23,7 @@ MAX_HEAD_CHARACTERS = 80  # the maximum number of characters in a line that intr
 MAX_EARLIER_ANSWERS = 3  # the number of answers before the last one that are searched for steps
 # the number of latest prompts that are searched for work that the user put off
 MAX_SEARCHED_PROMPTS = 12
-MAX_LISTED_SENTENCES = 2  # the maximum number of sentences that put work off
+MAX_POSTPONING_SENTENCES = 2  # the maximum number of sentences that put work off
 
 _PROMISE = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -32,7 +32,7 @@ _PROMISE = compile_lazily(
     r"(?![^?]*(?<!\bsee )(?<!\bcheck )\b(?:if|once|when|after)\b)[^?]{0,200}\Z",
     re.IGNORECASE,
 )
-_HEAD = compile_lazily(
+_STEPS_HEADING = compile_lazily(
     r"(?:recommended |suggested |possible |the )?(?:next steps?|follow[- ]?ups?|"
     r"open (?:items|points|questions)|loose ends)\b"
     r"|(?:remaining|outstanding)(?: (?:work|steps?|tasks?|items|todos?))?(?:\W|\Z)"
@@ -43,7 +43,7 @@ _HEAD = compile_lazily(
 )
 """The first words of a line that introduces the steps that are left."""
 
-_NAMED = compile_lazily(
+_STEP_MENTION = compile_lazily(
     r"\b(?:(?:the|your) next (?:step|task|phase)\b|next up\b|still (?:needs?|has|have) to\b|remains? to be\b|"
     r"left to do\b|"
     r"(?:once|after|when) (?:you|that|this|it|the \w+)(?:'re|'s)? (?:\w+ )?(?:satisfied|happy|merged?|merges|green|"
@@ -54,14 +54,14 @@ _NAMED = compile_lazily(
 )
 """Words of a sentence that names a step that is left."""
 
-_LATER = compile_lazily(
+_POSTPONEMENT = compile_lazily(
     r"\b(?:later on|for later|(?:do|worry|look|handle|fix|tackle|address|discuss)\b[^.?!]{1,60}\blater\b|"
     r"(?:in|as|for) (?:a|an|another|the) (?:separate|follow-?up|later|next|new) (?:pr|issue|change|commit|session)\b)",
     re.IGNORECASE,
 )
 """Words with which the user puts work off."""
 
-_SETTLES = compile_lazily(
+_SETTLING_START = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
     r"(?:commit|push|merge|rebase|"
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
@@ -69,91 +69,107 @@ _SETTLES = compile_lazily(
 )
 """The first words of a short request that only commits or publishes what was done."""
 
-MAX_SETTLING_CHARACTERS = 60  # the maximum number of characters in such a request
+MAX_SETTLING_REQUEST_CHARACTERS = 60  # the maximum number of characters in such a request
 
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield what the talk names as the next step, the most certain first."""
-    last = facts.words_since_prompt
-    is_at_work = last is not None and facts.last_call_order > last.place.order
-    if last is not None and not is_at_work:  # a call after the words carried out their announcement
-        yield from _list_steps_of_last_answer(last)
+    last_quote = facts.words_since_prompt
+    is_at_work = last_quote is not None and facts.last_call_order > last_quote.place.order
+    if (
+        last_quote is not None and not is_at_work
+    ):  # a call after the words carried out their announcement
+        yield from _list_steps_of_last_answer(last_quote)
     if not is_at_work:
         yield from _list_steps_of_earlier_answers(facts)
     yield from _list_postponed_work(facts)
 
 
-def ends_with_announcement(said: Quote) -> bool:
+def ends_with_announcement(quote: Quote) -> bool:
     """Check whether the last line of a text announces the assistant's next step, or ends in a colon."""
-    last = prose.with_straight_apostrophes(said.text.rstrip().rpartition("\n")[2])
-    return last.endswith((":", "：")) or _PROMISE.search(last) is not None  # noqa: RUF001
+    last_line = prose.with_straight_apostrophes(quote.text.rstrip().rpartition("\n")[2])
+    return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
 
 
-def _list_steps_of_last_answer(said: Quote) -> Iterator[DigestEntry]:
+def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
-    text = redact_and_collect(said.text)
+    text = redact_and_collect(quote.text)
     sentences = prose.sentences_at_end(text)
-    if ends_with_announcement(said) and sentences:
-        text_of_row = f'announced, and not done: "{sentences[-1]}"'
-        yield make_entry(text_of_row, said.place, max_characters=MAX_ROW_CHARACTERS)
-    if ends_with_announcement(said):
+    if ends_with_announcement(quote) and sentences:
+        row_text = f'announced, and not done: "{sentences[-1]}"'
+        yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
+    if ends_with_announcement(quote):
         return
-    asked = prose.request_at_end(text)
-    if any(prose.is_question(sentence) for sentence in prose.split_sentences(asked)):
-        yield make_entry(f'the answer to: "{asked}"', said.place, max_characters=MAX_ROW_CHARACTERS)
-    elif asked:
+    request = prose.request_at_end(text)
+    if any(prose.is_question(sentence) for sentence in prose.split_sentences(request)):
         yield make_entry(
-            f'offered, and not taken up: "{asked}"', said.place, max_characters=MAX_ROW_CHARACTERS
+            f'the answer to: "{request}"', quote.place, max_characters=MAX_ROW_CHARACTERS
+        )
+    elif request:
+        yield make_entry(
+            f'offered, and not taken up: "{request}"',
+            quote.place,
+            max_characters=MAX_ROW_CHARACTERS,
         )
     steps = _find_steps_under_heading(text)
     if not steps:
         for sentence in sentences[-2 * MAX_STEPS :]:
-            if _NAMED.search(prose.with_straight_apostrophes(sentence)) and sentence not in asked:
+            if (
+                _STEP_MENTION.search(prose.with_straight_apostrophes(sentence))
+                and sentence not in request
+            ):
                 steps.append(sentence)
     for step in steps[:MAX_STEPS]:
         yield make_entry(
-            f'named in the last answer: "{step}"', said.place, max_characters=MAX_ROW_CHARACTERS
+            f'named in the last answer: "{step}"', quote.place, max_characters=MAX_ROW_CHARACTERS
         )
 
 
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
-    for said in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
-        later = [prompt for prompt in facts.prompts.quotes if prompt.place.order > said.place.order]
-        if not all(_only_settles(prompt) for prompt in later):
+    for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
+        later_prompts = [
+            prompt for prompt in facts.prompts.quotes if prompt.place.order > quote.place.order
+        ]
+        if not all(_is_settling_request(prompt) for prompt in later_prompts):
             return
-        steps = _find_steps_under_heading(redact_and_collect(said.text))
+        steps = _find_steps_under_heading(redact_and_collect(quote.text))
         for step in steps[:MAX_STEPS]:
             yield make_entry(
                 f'named before the last commit: "{step}"',
-                said.place,
+                quote.place,
                 max_characters=MAX_ROW_CHARACTERS,
             )
         if steps:
             return
 
 
-def _only_settles(prompt: Quote) -> bool:
+def _is_settling_request(prompt: Quote) -> bool:
     """Check whether a request only commits or publishes what was done."""
-    return len(prompt.text) <= MAX_SETTLING_CHARACTERS and _SETTLES.match(prompt.text) is not None
+    return (
+        len(prompt.text) <= MAX_SETTLING_REQUEST_CHARACTERS
+        and _SETTLING_START.match(prompt.text) is not None
+    )
 
 
 def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the user's sentences that put work off, the latest first."""
     count = 0
-    for said in reversed(facts.prompts.quotes[-MAX_SEARCHED_PROMPTS:]):
-        if len(said.text) > MAX_TYPED_CHARACTERS or said.place in facts.foreign_prompts:
+    for quote in reversed(facts.prompts.quotes[-MAX_SEARCHED_PROMPTS:]):
+        if len(quote.text) > MAX_TYPED_CHARACTERS or quote.place in facts.foreign_prompts:
             continue
-        for sentence in prose.split_sentences(redact_and_collect(prose.keep_typed_text(said.text))):
+        for sentence in prose.split_sentences(
+            redact_and_collect(prose.keep_typed_text(quote.text))
+        ):
             if (
-                _LATER.search(sentence)
+                _POSTPONEMENT.search(sentence)
                 and not prose.is_question(sentence)
-                and count < MAX_LISTED_SENTENCES
+                and count < MAX_POSTPONING_SENTENCES
             ):
                 count += 1
                 yield make_entry(
                     f'put off by the user: "{sentence}"',
-                    said.place,
+                    quote.place,
                     max_characters=MAX_ROW_CHARACTERS,
                 )
 
@@ -161,25 +177,25 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
 def _find_steps_under_heading(text: str) -> list[str]:
     """Return the items of the last list in a text whose heading says that they are left to do."""
     steps: list[str] = []
-    is_inside = False
+    is_in_list = False
     for row in prose.without_code(text)[-MAX_READ_CHARACTERS:].split("\n"):
-        bare = prose.MARKUP.sub("", row).strip()
-        if _introduces_steps(row, bare):
+        plain_row = prose.MARKUP.sub("", row).strip()
+        if _introduces_steps(row, plain_row):
             steps = []
-            is_inside = True
-        elif is_inside and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
+            is_in_list = True
+        elif is_in_list and prose.MARKUP.match(row) and not row.lstrip().startswith(("#", "|")):
             if not row.startswith((" ", "\t")):  # a row below an item explains it
-                steps.append(prose.cut_line(bare))
-        elif bare and (steps or row.startswith("#")):
-            is_inside = False
+                steps.append(prose.cut_line(plain_row))
+        elif plain_row and (steps or row.startswith("#")):
+            is_in_list = False
     return steps
 
 
-def _introduces_steps(row: str, bare: str) -> bool:
+def _introduces_steps(row: str, plain_row: str) -> bool:
     """Check whether a row is a heading of steps that are left."""
-    is_heading = row.startswith(("#", "**")) or bare.rstrip("*_").endswith(":")
+    is_heading = row.startswith(("#", "**")) or plain_row.rstrip("*_").endswith(":")
     return (
         is_heading
-        and len(bare) <= MAX_HEAD_CHARACTERS
-        and _HEAD.match(bare.lstrip("*_ ")) is not None
+        and len(plain_row) <= MAX_HEAD_CHARACTERS
+        and _STEPS_HEADING.match(plain_row.lstrip("*_ ")) is not None
     )

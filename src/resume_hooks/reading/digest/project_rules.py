@@ -21,16 +21,16 @@ MAX_READ_CHARACTERS = 40_000  # the maximum number of characters in the instruct
 MAX_RULES, MAX_COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
 MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
 MAX_TALK_CHARACTERS = 20_000  # the maximum number of characters in the talk whose words count
-MAX_RUNS = 200  # the maximum number of commands whose words count
+MAX_COUNTED_RUNS = 200  # the maximum number of commands whose words count
 MIN_SHARED_WORDS = 2  # the number of words shared with the work that are enough
 MIN_RULE_WORDS = 4  # the minimum number of words in a rule
-AGAIN = "the client loads the file again"
+RELOAD_NOTE = "the client loads the file again"
 
-_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
+_INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
 _SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
 """The start of the client's own part, which lists the skills and is written again in each session."""
 
-_RULE = compile_lazily(
+_RULE_START = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?|instead of|prefer)\b|"
     r"\A\W*(?:use|run|keep|follow|only)\s",
     re.IGNORECASE,
@@ -41,7 +41,7 @@ _STRICT_WORD = compile_lazily(
 _DESCRIPTION = compile_lazily(r"\W*(?:`[^`\n]{1,80}`\s*:|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)")
 """The start of a sentence that describes the program: an option with its meaning, or "Uses ..."."""
 
-_FILE = compile_lazily(r"[\w.-]{1,80}/(?:[\w.-]{1,80}/){0,12}([\w-]{1,80})\.\w{1,5}\b")
+_FILE_PATH = compile_lazily(r"[\w.-]{1,80}/(?:[\w.-]{1,80}/){0,12}([\w-]{1,80})\.\w{1,5}\b")
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
@@ -53,12 +53,12 @@ _COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.M
 
 def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the name and folder of the instructions, then the rules and commands that concern the work."""
-    given = facts.instructions
-    if given is None:
+    instructions = facts.instructions
+    if instructions is None:
         return
-    yield make_entry(facts.instructions_of, given.place, AGAIN)
-    inside = _BODY.search(given.text)
-    body = inside[1] if inside is not None else given.text
+    yield make_entry(facts.instructions_of, instructions.place, RELOAD_NOTE)
+    body_match = _INSTRUCTIONS_BODY.search(instructions.text)
+    body = body_match[1] if body_match is not None else instructions.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
     for text in _select_relevant_rules(body, facts):
         yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
@@ -70,10 +70,12 @@ def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
 def _describe_last_failure(row: str, facts: LineageFacts) -> str:
     """Return a note if the last run of a command failed, or ``""``. More arguments do not matter."""
     parts = shell.parse_simple_commands(row.partition(" #")[0])
-    words = parts[0].words if parts else ()
-    for run in reversed(facts.runs[-MAX_RUNS:]):
+    command_words = parts[0].words if parts else ()
+    for run in reversed(facts.runs[-MAX_COUNTED_RUNS:]):
         run_parts = shell.parse_simple_commands(run.command)
-        if words and any(part.words[: len(words)] == words for part in run_parts):
+        if command_words and any(
+            part.words[: len(command_words)] == command_words for part in run_parts
+        ):
             if run.failed and run.status != INTERRUPTED_STATUS:
                 return f"its last run failed, :{run.place.number}"
             return ""
@@ -82,48 +84,52 @@ def _describe_last_failure(row: str, facts: LineageFacts) -> str:
 
 def _select_relevant_rules(body: str, facts: LineageFacts) -> list[str]:
     """Return the rules that share the most words with the session's talk and commands, in their own order."""
-    words = _collect_work_words(facts)
+    work_words = _collect_work_words(facts)
     rules: list[tuple[float, int, str]] = []
     sentences = list(prose.split_sentences(HEADING.sub("", body)))
-    for at, sentence in enumerate(sentences):
-        telling = prose.significant_words(sentence)
-        shared = telling & words
+    for index, sentence in enumerate(sentences):
+        sentence_words = prose.significant_words(sentence)
+        shared_words = sentence_words & work_words
         if len(sentence.split()) < MIN_RULE_WORDS or not _is_rule(sentence):
             continue
-        if _names_other_files(sentence, words):
+        if _names_other_files(sentence, work_words):
             continue
-        if len(shared) >= MIN_SHARED_WORDS or 2 * len(shared) >= max(1, len(telling)):
-            end = at + 2 if sentence.endswith(":") else at + 1
-            rules.append((-len(shared) / len(telling), at, " ".join(sentences[at:end])))
-    chosen = sorted(rules)[:MAX_RULES]
-    return [sentence for _, _, sentence in sorted(chosen, key=lambda rule: rule[1])]
+        if len(shared_words) >= MIN_SHARED_WORDS or 2 * len(shared_words) >= max(
+            1, len(sentence_words)
+        ):
+            end = index + 2 if sentence.endswith(":") else index + 1
+            rules.append(
+                (-len(shared_words) / len(sentence_words), index, " ".join(sentences[index:end]))
+            )
+    best_rules = sorted(rules)[:MAX_RULES]
+    return [sentence for _, _, sentence in sorted(best_rules, key=lambda rule: rule[1])]
 
 
 def _is_rule(sentence: str) -> bool:
     """Check whether a sentence asks for something, and does not only describe the program."""
     if _STRICT_WORD.search(sentence):
         return True
-    return _RULE.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
+    return _RULE_START.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
 
 
 def _names_other_files(sentence: str, words: frozenset[str]) -> bool:
     """Check whether a sentence names files, and none whose name is among the words of the work."""
-    names = [prose.significant_words(name) for name in _FILE.findall(sentence)]
+    names = [prose.significant_words(name) for name in _FILE_PATH.findall(sentence)]
     return bool(names) and not any(name <= words for name in names)
 
 
 def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
     """Return the significant words of the session's prompts, closing messages and commands, the latest first."""
     texts: list[str] = []
-    left = MAX_TALK_CHARACTERS
-    for said in sorted(
-        (*facts.prompts.quotes, *facts.closing_quotes), key=lambda said: -said.place.order
+    remaining_characters = MAX_TALK_CHARACTERS
+    for quote in sorted(
+        (*facts.prompts.quotes, *facts.closing_quotes), key=lambda quote: -quote.place.order
     ):
-        if left <= 0:
+        if remaining_characters <= 0:
             break
-        texts.append(said.text[:left])
-        left -= len(said.text)
-    texts += [run.command[:MAX_RULE_CHARACTERS] for run in facts.runs[-MAX_RUNS:]]
+        texts.append(quote.text[:remaining_characters])
+        remaining_characters -= len(quote.text)
+    texts += [run.command[:MAX_RULE_CHARACTERS] for run in facts.runs[-MAX_COUNTED_RUNS:]]
     texts += [change.path for change in facts.changes]
     return prose.significant_words("\n".join(texts))
 
@@ -131,14 +137,14 @@ def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
 def _find_commands(body: str) -> list[str]:
     """Return the rows of the commands that check, build or start something."""
     rows = [row.strip() for block in _CODE_BLOCK.findall(body) for row in block.split("\n")]
-    found: list[str] = []
+    commands: list[str] = []
     for row in rows:
         if row and not row.startswith("#") and _is_check(row):
-            found.append(" ".join(row.split()))
+            commands.append(" ".join(row.split()))
     for item in _COMMAND_ITEM.finditer(body):
         if _is_check(item[1]):
-            found.append(prose.MARKUP.sub("", item[0]).strip())
-    return list(dict.fromkeys(found))[:MAX_COMMANDS]
+            commands.append(prose.MARKUP.sub("", item[0]).strip())
+    return list(dict.fromkeys(commands))[:MAX_COMMANDS]
 
 
 def _is_check(command: str) -> bool:

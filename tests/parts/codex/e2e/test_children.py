@@ -14,7 +14,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
@@ -140,7 +140,7 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
 
 def restored(trim: Receipt, where: Where) -> Receipt:
     """An untrim of all that was trimmed."""
-    reading = read_trimmed(resolve_locator(trim.session_id, "/", where, foreign=True))
+    reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
     return made(agents.plan_untrim(reading, where, strict=True), where)
 
 

@@ -138,7 +138,7 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
-    decided = replace(decided, body=replace(decided.body, mark=lambda body, _: body))
+    decided = replace(decided, body=replace(decided.body, mark_line=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret is found in it"):
         write_child(decided, config_home.where)
     assert sorted(each.name for each in path.parent.iterdir()) == [SESSION, path.name]

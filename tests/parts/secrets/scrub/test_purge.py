@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import archive_session, commit, delete, restore,
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.audit import audit_sessions
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -192,7 +192,9 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     assert SECRETS[0] not in entry.title
     back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
-    plan = untrim.plan_untrim(read_trimmed(session_file(str(planted.children[0]))), home.where)
+    plan = untrim.plan_untrim(
+        scan_trimmed_session(session_file(str(planted.children[0]))), home.where
+    )
     assert [missing.record for missing in plan.missing] == [3], (
         "the thinking that told a secret is gone for good"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.output import facts_table, print_text, scan_progress
-from resume_hooks.derive.untrim import read_trimmed
+from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
 from resume_hooks.parts.share.export.writing import (
@@ -38,8 +38,8 @@ def share_session(options: ShareOptions) -> None:
     is_asking = options.must_ask("Sharing")
     session = options.locate_session()
     sessions, warnings = select_sessions(session, options)
-    trimmed_session = read_trimmed(session)
-    if (trimmed_session.trimmed or trimmed_session.undone) and len(sessions) == 1:
+    trimmed_session = scan_trimmed_session(session)
+    if (trimmed_session.trimmed_nodes or trimmed_session.undone_trim_count) and len(sessions) == 1:
         warnings = [
             *warnings,
             TRIMMED_NOTE.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
