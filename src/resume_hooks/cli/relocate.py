@@ -35,7 +35,7 @@ NEW_HOME_QUESTION = (
 
 
 class SessionLoss(NamedTuple):
-    """A session on which no client can start: the reason, and the possible home folders, best first.
+    """A session that no client can start: the reason, and the possible home folders, best first.
 
     ``is_archived`` means that only the vault contains a copy, so the session must be restored.
     """

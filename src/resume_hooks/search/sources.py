@@ -207,7 +207,7 @@ class Sources:
 
 
 def _generation(session_id: str, parents: Mapping[str, str]) -> int:
-    """Return the length of the unbroken chain of a session's ancestors among the given sessions.
+    """Count a session's consecutive ancestors that are among the given sessions.
 
     Hostile sessions may name each other as parents.
     """

@@ -100,8 +100,8 @@ def measure_chain(
 def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     """Return the context size from as little of the file's end as possible, for a live part too long to read.
 
-    The end suffices if the client's branch ends there and was counted or compacted there. Unusual
-    files (a branch chosen farther up, outputs cleared in the end) need a whole scan.
+    The end suffices if the client's branch ends there, with a count or a compaction. Unusual files
+    (a branch chosen farther up, outputs cleared near the end) need a whole scan.
     """
     if records.OUTPUTS_CLEARED.encode() in _read_searched_end(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
@@ -121,8 +121,8 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
 def measure_last_records(last_records: Sequence[Record], window: int = 0) -> ContextSize | None:
     """Return the size from the records of a file's end, on any branch: the last count plus later content.
 
-    Return None if nothing was counted since the last compaction, or if the client cleared outputs,
-    because it sends them again.
+    Return None if nothing was counted since the last compaction, or if the client had cleared
+    outputs. It sends those again, so the count would be too low.
     """
     later_characters = 0
     for record in reversed(last_records):

@@ -103,7 +103,7 @@ def _split_into_fewest(text: str) -> list[str]:
 
 
 def _cut_at_sentence(text: str) -> str:
-    """Return a piece's worth of a text, up to the end of a line, a sentence or a word if one is near."""
+    """Return the first piece of a text. It ends with a line, a sentence or a word if one ends near the limit."""
     piece = cut_to_utf16_units(text, _MAX_PIECE_UNITS)
     search_start = len(cut_to_utf16_units(text, _MAX_PIECE_UNITS - _SENTENCE_SEARCH_UNITS))
     for end in ("\n", ". ", " "):

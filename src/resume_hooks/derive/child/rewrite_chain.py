@@ -233,7 +233,7 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """One scan of a session for a child with its records. ``read_back`` has the session's calls and thinking.
+    """One scan of the parent, whose records a child takes over. ``read_back`` has the session's calls and thinking.
 
     ``context`` is the number of tokens that the client would send, ``ratio`` the number of
     characters per token.

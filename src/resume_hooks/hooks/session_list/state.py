@@ -180,7 +180,7 @@ class Choices:
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
-        """Return the hit of a session if the session matches only by a turn, else None."""
+        """Return a session's hit if only one of its turns matches, else None."""
         return self._turn_only_hits.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:

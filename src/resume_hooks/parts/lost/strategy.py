@@ -237,7 +237,7 @@ class LostSessions(SessionStore):
         self._prompts = prompts
 
     def projects(self) -> list[str]:
-        """Return the projects of the sessions' prompts."""
+        """Return the projects in which the sessions' prompts were typed."""
         return sorted({_read_copy_project(session) for session in self._prompts.lost_sessions})
 
     def sessions(

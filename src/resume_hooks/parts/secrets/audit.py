@@ -201,7 +201,7 @@ class AuditCache:
 
 
 class _AuditRun:
-    """The scans in one audit, given the files with their sizes in bytes.
+    """The scans of one audit. ``bytes_by_place`` maps each file to its size.
 
     A file with several hard links is read once.
     """

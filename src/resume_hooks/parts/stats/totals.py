@@ -199,7 +199,7 @@ def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, 
 
 
 class FolderSize(NamedTuple):
-    """An entry of the state folder, with its number of files and their bytes."""
+    """An entry of the state folder, with its file count and total size in bytes."""
 
     name: str
     files: int

@@ -28,7 +28,7 @@ MAX_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
 
 
 class SessionCheckout(NamedTuple):
-    """A folder with a checkout, and the last branch of that checkout in git's output."""
+    """A folder with a checkout, and the branch that git's output last showed for it."""
 
     folder: str
     branch: str

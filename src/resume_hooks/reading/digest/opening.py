@@ -243,7 +243,7 @@ def _select_messages(
     shown_rows: Mapping[str, Sequence[str]],
     quoted_messages: Collection[TalkMessage],
 ) -> list[TalkMessage]:
-    """Return the talk without the quoted messages and without messages that the shown lists contain completely."""
+    """Return the talk without the quoted messages and without messages that the lists show in full."""
     listed_words = _collect_listed_words(digest, shown_rows)
     messages: list[TalkMessage] = []
     for message in digest.talk:

@@ -158,7 +158,7 @@ def announces_change(statement: str) -> bool:
 def find_corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
-    """Return which of the assistant's ``sentences`` a later one of the user's ``statements`` explicitly revokes.
+    """Return the assistant's ``sentences`` that a later statement of the user explicitly revokes.
 
     Both have times and are ordered, oldest first. The result contains indexes of both.
     """
