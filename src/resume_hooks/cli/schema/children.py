@@ -210,7 +210,7 @@ cut = CommonFields[Cut]()
 class CutSchema(StrictModel):
     """The end of the copied conversation."""
 
-    asked: str = Field(description="the place in words")
+    asked: str = cut(lambda each: each.requested_position, "the place in words")
     reference: str = Field(
         description="the last kept record of the parent: session and 0-based line"
     )
