@@ -40,7 +40,7 @@ def plugin(plugin: Path) -> Path:
     module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
     text = "\n".join(["Facts about this session from before it was compacted:", "", *GIVEN_BACK])
     module.write_text(
-        f"{module.read_text()}\n\ndef text_after_compaction(*_given: object) -> str:\n    return {text!r}\n"
+        f"{module.read_text()}\n\ndef describe_lost_facts(*_given: object) -> str:\n    return {text!r}\n"
     )
     script = plugin / "hooks" / "part"
     script.write_text(f'echo "$part" >>"$HOME/{RAN}"\n{script.read_text()}')
