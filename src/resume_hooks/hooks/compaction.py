@@ -389,10 +389,11 @@ def _compaction_reply(
     hook_state.write_note(hook_state.compaction_note_name(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
-        **{
-            name: getattr(plan_in_place, name)
-            for name in ("messages", "texts", "results", "inputs", "gone")
-        },
+        "messages": plan_in_place.messages,
+        "texts": plan_in_place.texts,
+        "results": plan_in_place.results,
+        "inputs": plan_in_place.inputs,
+        "gone": plan_in_place.unpaired_calls,
         "before": tokens_before,
         "after": tokens_after,
         "remark": f"{tokens_before:,} tokens before, about {tokens_after:,} now. Each placeholder names its "
