@@ -58,7 +58,7 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
     own: dict[str, Any] = {
-        "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
+        "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
         "dial": DIAL,
         "context": ContextSize(150_000, 200_000),
         "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
