@@ -76,11 +76,9 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield what the talk names as the next step, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.place.order
-    if (
-        last_quote is not None and not is_at_work
-    ):  # a call after the words carried out their announcement
-        yield from _list_steps_of_last_answer(last_quote)
-    if not is_at_work:
+    if not is_at_work:  # else a call after the words carried out their announcement
+        if last_quote is not None:
+            yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
     yield from _list_postponed_work(facts)
 
@@ -95,10 +93,10 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
     text = redact_and_collect(quote.text)
     sentences = prose.sentences_at_end(text)
-    if ends_with_announcement(quote) and sentences:
-        row_text = f'announced, and not done: "{sentences[-1]}"'
-        yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
     if ends_with_announcement(quote):
+        if sentences:
+            row_text = f'announced, and not done: "{sentences[-1]}"'
+            yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
         return
     request = prose.request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(request)):
