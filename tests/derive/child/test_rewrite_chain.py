@@ -317,6 +317,23 @@ def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
     assert [row.get("sessionId") for row in found] == [CHILD, CHILD, None, CHILD]
 
 
+@pytest.mark.parametrize(
+    ("of_parent", "of_child"),
+    [("sdk-cli", "cli"), ("cli", "cli"), ("claude-vscode", "claude-vscode"), (None, None)],
+)
+def test_pickers_list_the_child_of_a_headless_session(
+    tmp_path: Path, of_parent: str | None, of_child: str | None
+) -> None:
+    """They go by the first record's entrypoint, which is no other client's afterwards."""
+    rows = conversation(2)
+    for row in rows:
+        row.pop("entrypoint", None)
+        if of_parent:
+            row["entrypoint"] = of_parent
+    found = records(tmp_path, rows)
+    assert [row.get("entrypoint") for row in found] == [of_child, *[of_parent] * 3]
+
+
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
 def test_half_a_character_becomes_a_whole_one(tmp_path: Path, odd: bytes) -> None:
     """The API refuses half a surrogate pair, which old clients send.

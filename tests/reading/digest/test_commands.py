@@ -345,8 +345,11 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
     [
         ("git worktree remove --force /home/user/wt", False),
         ("cd /home/user && rm -rf wt", False),
+        ("rm /home/user/wt --recursive", False),
         ("rm -rf /home/user/other", True),
         ("rm /home/user/wt", True),
+        ("git worktree repair /home/user/wt", True),
+        ("cp -r /home/user/wt /home/user/copy && rm notes.md", True),
     ],
 )
 def test_a_command_into_a_removed_folder_is_not_listed(
@@ -356,6 +359,15 @@ def test_a_command_into_a_removed_folder_is_not_listed(
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
     assert bool(texts(talk.digest(config_home), "commands")) is is_listed
     assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
+
+
+def test_a_removal_that_failed_removes_nothing(config_home: ConfigHome) -> None:
+    """The command can be run again, because its folder is still there."""
+    talk = Talk().prompt("go").runs("cd /home/user/wt && make test")
+    talk.fails(
+        "git worktree remove /home/user/wt", "fatal: '/home/user/wt' contains modified files"
+    )
+    assert texts(talk.digest(config_home), "commands") == ["cd /home/user/wt && make test"]
 
 
 def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
