@@ -197,7 +197,6 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
                 {
                     "reference": f"{names.full}:{command.number}",
                     "result": f"{names.full}:{command.answer}" if command.answer >= 0 else None,
-                    "exit_code": command.code,
                 },
             )
         )

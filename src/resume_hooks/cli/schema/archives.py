@@ -2,66 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
-from resume_hooks.archive.vault.packs import ArchiveDefect
-from resume_hooks.archive.vault.policy import DroppedSession
+from resume_hooks.archive.vault import packs, policy, trash
 from resume_hooks.archive.vault.restore import RestorePlan
-from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
+from resume_hooks.sessions.lineage import Ancestor
 
-deleted = CommonFields[ArchivedSession]()
-restored = CommonFields[RestorePlan]()
-outcome = CommonFields[ArchiveOutcome]()
+deletion_field = CommonFields[ArchivedSession]()
 
 
 class DeletedSession(StrictModel):
     """A session in the trash, or one being deleted or restored."""
 
-    session_id: str
-    locator: str = deleted(
+    session_id: str = deletion_field(lambda entry: entry.session_id)
+    locator: str = deletion_field(
         lambda entry: entry.locator if entry.folder else "",
         "the locator of this deletion for restore; empty if nothing was moved",
     )
-    title: str
-    folder: Folder = deleted(lambda entry: entry.cwd)
-    file: str = deleted(
+    title: str = deletion_field(lambda entry: entry.title)
+    folder: Folder = deletion_field(lambda entry: entry.cwd)
+    file: str = deletion_field(
         lambda entry: path_of_place(entry.place, Where()), "where its transcript belongs"
     )
-    kept_in: str = deleted(
+    kept_in: str = deletion_field(
         lambda entry: entry.folder, "its folder in the trash; empty if nothing was moved"
     )
-    files: int = deleted(lambda entry: len(entry.parts))
-    size: int = Field(description="bytes of all its files")
-    ended: str = Field(description="when it was last written")
-    deleted_at: str
-    complete: bool = Field(
-        description="false: the deletion was interrupted; restore rejoins the moved files with the rest"
+    files: int = deletion_field(lambda entry: len(entry.parts))
+    size: int = deletion_field(lambda entry: entry.size, "bytes of all its files")
+    ended: str = deletion_field(lambda entry: entry.ended, "when it was last written")
+    deleted_at: str = deletion_field(lambda entry: entry.deleted_at)
+    complete: bool = deletion_field(
+        lambda entry: entry.complete,
+        "false: the deletion was interrupted; restore rejoins the moved files with the rest",
     )
 
 
-TrashStray = Annotated[
-    StrayFolder,
-    FieldsLike(
-        size="bytes",
-        gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged",
-    ),
-]
+stray_field = CommonFields[trash.StrayFolder]()
+
+
+class StrayFolder(StrictModel):
+    """A folder in the trash without a session. ``gone`` means that it was being removed, or was still empty.
+
+    If it is false, the folder has no readable manifest.
+    """
+
+    folder: str = stray_field(lambda stray: stray.folder)
+    files: int = stray_field(lambda stray: stray.files)
+    size: int = stray_field(lambda stray: stray.size, "bytes")
+    gone: bool = stray_field(
+        lambda stray: stray.gone,
+        "true: half removed, emptying finishes it; false: its manifest is missing or damaged",
+    )
+
+
+child_field = CommonFields[Ancestor]()
 
 
 class DerivedSession(StrictModel):
     """A session that stays when its parent is deleted."""
 
-    session_id: str
-    title: str
-    kind: str
+    session_id: str = child_field(lambda child: child.session_id)
+    title: str = child_field(lambda child: child.title)
+    kind: str = child_field(lambda child: child.kind)
 
 
 class DeleteSchema(StrictModel):
@@ -77,23 +85,57 @@ class DeleteSchema(StrictModel):
     emptied: list[DeletedSession] = Field(
         description="with --empty-trash: the sessions removed for good"
     )
-    strays: list[TrashStray] = Field(description="with --empty-trash: the other removed folders")
+    strays: list[StrayFolder] = Field(description="with --empty-trash: the other removed folders")
     written: bool
+
+
+outcome_field = CommonFields[ArchiveOutcome]()
 
 
 class ArchivedNow(StrictModel):
     """The result of archiving one session."""
 
-    session_id: str = outcome(lambda each: each.session.session_id)
-    file: str = outcome(lambda each: each.session.path)
-    result: str = Field(
-        description="kept (archived for the first time), renewed, unchanged or failed"
+    session_id: str = outcome_field(lambda outcome: outcome.session.session_id)
+    file: str = outcome_field(lambda outcome: outcome.session.path)
+    result: str = outcome_field(
+        lambda outcome: outcome.result,
+        "kept (archived for the first time), renewed, unchanged or failed",
     )
-    why: str = Field(description="why it failed")
-    packed: bool = outcome(
-        lambda each: each.result in {"kept", "renewed"}, "its pack was written by this archive"
+    why: str = outcome_field(lambda outcome: outcome.why, "why it failed")
+    packed: bool = outcome_field(
+        lambda outcome: outcome.result in {"kept", "renewed"},
+        "its pack was written by this archive",
     )
-    kept: KeptSession | None = outcome(lambda each: each.archived)
+    kept: KeptSession | None = outcome_field(lambda outcome: outcome.archived)
+
+
+defect_field = CommonFields[packs.ArchiveDefect]()
+
+
+class ArchiveDefect(StrictModel):
+    """A defect in the vault: ``name`` is missing, damaged or unreadable."""
+
+    session_id: str = defect_field(lambda defect: defect.session_id)
+    name: str = defect_field(
+        lambda defect: defect.name, "missing, damaged, cut-short, rewritten or unreadable"
+    )
+    place: str = defect_field(
+        lambda defect: defect.place,
+        "the file's path in the client's folder; empty for the whole session",
+    )
+    message: str = defect_field(lambda defect: defect.message)
+
+
+dropped_session_field = CommonFields[policy.DroppedSession]()
+
+
+class DroppedSession(StrictModel):
+    """An archived session that was or must be removed. ``why`` is the reason as the end of a sentence."""
+
+    session_id: str = dropped_session_field(lambda session: session.session_id)
+    title: str = dropped_session_field(lambda session: session.title)
+    stored: int = dropped_session_field(lambda session: session.stored)
+    why: str = dropped_session_field(lambda session: session.why)
 
 
 class ArchiveSchema(StrictModel):
@@ -106,18 +148,10 @@ class ArchiveSchema(StrictModel):
     vault: list[KeptSession] = Field(
         description="with --list, --verify and --forget: the sessions concerned"
     )
-    findings: list[
-        Annotated[
-            ArchiveDefect,
-            FieldsLike(
-                name="missing, damaged, cut-short, rewritten or unreadable",
-                place="the file's path in the client's folder; empty for the whole session",
-            ),
-        ]
-    ] = Field(description="with --verify")
+    findings: list[ArchiveDefect] = Field(description="with --verify")
     verified: int = Field(description="with --verify: the bytes read")
     unhashed: int = Field(description="always 0: every file has its hash")
-    dropped: list[Annotated[DroppedSession, FieldsLike()]] = Field(
+    dropped: list[DroppedSession] = Field(
         description=(
             "the removed copies; with --list the recently removed ones, without their titles"
         )
@@ -128,17 +162,21 @@ class ArchiveSchema(StrictModel):
     written: bool
 
 
+restore_field = CommonFields[RestorePlan]()
+
+
 class RetrievedSession(StrictModel):
     """A session restored, or to be restored, from the vault."""
 
-    session_id: str = Field(
-        description="its id after the restore: the old one, or a new one if that is taken"
+    session_id: str = restore_field(
+        lambda plan: plan.session_id,
+        "its id after the restore: the old one, or a new one if that is taken",
     )
-    file: str = restored(lambda each: each.path)
-    files: int = restored(
-        lambda each: len(each.files), "files that were, or would be, written; 0: it exists already"
+    file: str = restore_field(lambda plan: plan.path)
+    files: int = restore_field(
+        lambda plan: len(plan.files), "files that were, or would be, written; 0: it exists already"
     )
-    kept: KeptSession = restored(lambda each: each.archived)
+    kept: KeptSession = restore_field(lambda plan: plan.archived)
 
 
 class RestoreSchema(StrictModel):
@@ -154,5 +192,7 @@ class RestoreSchema(StrictModel):
             "the sessions and earlier states that only the vault has; empty with a locator"
         )
     )
-    strays: list[TrashStray] = Field(description="other folders in the trash; empty with a locator")
+    strays: list[StrayFolder] = Field(
+        description="other folders in the trash; empty with a locator"
+    )
     written: bool

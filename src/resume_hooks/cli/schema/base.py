@@ -16,11 +16,12 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from resume_hooks.cli.with_fields import WithFields
-from resume_hooks.derive.model.port import CallCosts
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.model import port
+from resume_hooks.sessions.agents.claude import ResumeCommands
 from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.system.text import replace_surrogates
-from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.tokens import ContextSize
+from resume_hooks.transcripts import invariants, tokens
 
 T = TypeVar("T")
 
@@ -137,53 +138,104 @@ def _replace_surrogates(value: Any) -> Any:
     return value
 
 
+commands_field = CommonFields[ResumeCommands]()
+
+
 class Commands(StrictModel):
     """The commands that continue a session."""
 
-    in_client: str
-    shell: str
+    in_client: str = commands_field(lambda commands: commands.in_client)
+    shell: str = commands_field(lambda commands: commands.shell)
+
+
+check_field = CommonFields[invariants.Check]()
+
+
+class Check(StrictModel):
+    """An invariant's name and result."""
+
+    name: str = check_field(lambda check: check.name)
+    ok: bool = check_field(lambda check: check.ok)
+
+
+receipt_field = CommonFields[Receipt]()
 
 
 class ReceiptSchema(StrictModel):
     """The child that a verb wrote, or would write if ``written`` is false."""
 
-    session_id: str
-    file: str
-    title: str
-    parent_session_id: str
-    parent_file: str
-    kind: str
-    written: bool
-    tokens_before: int
-    tokens_after: int
-    chars_saved: int
-    tools_trimmed: int
-    checks: list[Annotated[Check, FieldsLike()]]
-    agent: Annotated[
-        str, Field(description=f"the agent that continues it: {', '.join(RESUMABLE_AGENTS)}")
-    ]
-    commands: Commands
+    session_id: str = receipt_field(lambda receipt: receipt.session_id)
+    file: str = receipt_field(lambda receipt: receipt.file)
+    title: str = receipt_field(lambda receipt: receipt.title)
+    parent_session_id: str = receipt_field(lambda receipt: receipt.parent_session_id)
+    parent_file: str = receipt_field(lambda receipt: receipt.parent_file)
+    kind: str = receipt_field(lambda receipt: receipt.kind)
+    written: bool = receipt_field(lambda receipt: receipt.written)
+    tokens_before: int = receipt_field(lambda receipt: receipt.tokens_before)
+    tokens_after: int = receipt_field(lambda receipt: receipt.tokens_after)
+    chars_saved: int = receipt_field(lambda receipt: receipt.chars_saved)
+    tools_trimmed: int = receipt_field(lambda receipt: receipt.tools_trimmed)
+    checks: list[Check] = receipt_field(lambda receipt: receipt.checks)
+    agent: str = receipt_field(
+        lambda receipt: receipt.agent, f"the agent that continues it: {', '.join(RESUMABLE_AGENTS)}"
+    )
+    commands: Commands = receipt_field(lambda receipt: receipt.commands)
 
 
-SpentSchema = Annotated[
-    CallCosts, FieldsLike(cost_usd="as the client reports it; null if it does not")
-]
+costs_field = CommonFields[port.CallCosts]()
 
-Context = Annotated[
-    ContextSize,
-    FieldsLike(
-        kind=(
-            Literal["measured", "added", "estimated", "unknown"],
-            "counted with an answer; much was added after that answer; estimated; unknown",
-        ),
-        reason="why it is not measured",
-        measured=(bool, "counted by the API, except the tokens added later; else estimated"),
-        window_known="false if unknown: window is then the smallest possible one",
-        added="the estimated part of these: tokens after the counted answer",
-        percent=(int | None, "per cent of the window without its answer; null if unknown"),
-        compacts_at_once=bool,
-    ),
-]
+
+class CallCosts(StrictModel):
+    """The total cost of several calls.
+
+    ``cost_usd`` is None if the client did not report the cost. ``model`` is the model of the last
+    call.
+    """
+
+    model: str = costs_field(lambda costs: costs.model)
+    calls: int = costs_field(lambda costs: costs.calls)
+    tokens_in: int = costs_field(lambda costs: costs.tokens_in)
+    tokens_out: int = costs_field(lambda costs: costs.tokens_out)
+    cost_usd: float | None = costs_field(
+        lambda costs: costs.cost_usd, "as the client reports it; null if it does not"
+    )
+    seconds: float = costs_field(lambda costs: costs.seconds)
+
+
+size_field = CommonFields[tokens.ContextSize]()
+
+
+class ContextSize(StrictModel):
+    """A session's context size: the tokens in use and their window.
+
+    ``kind`` is one of the kinds above; ``reason`` explains why it is not measured. ``added`` are
+    estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
+    smallest possible window, for decisions, and no percentage can be displayed.
+    """
+
+    tokens: int = size_field(lambda size: size.tokens)
+    window: int = size_field(lambda size: size.window)
+    kind: Literal["measured", "added", "estimated", "unknown"] = size_field(
+        lambda size: size.kind,
+        "counted with an answer; much was added after that answer; estimated; unknown",
+    )
+    reason: str = size_field(lambda size: size.reason, "why it is not measured")
+    window_known: bool = size_field(
+        lambda size: size.window_known, "false if unknown: window is then the smallest possible one"
+    )
+    added: int = size_field(
+        lambda size: size.added, "the estimated part of these: tokens after the counted answer"
+    )
+    measured: bool = size_field(
+        lambda size: size.measured,
+        "counted by the API, except the tokens added later; else estimated",
+    )
+    percent: int | None = size_field(
+        lambda size: size.percent, "per cent of the window without its answer; null if unknown"
+    )
+    compacts_at_once: bool = size_field(lambda size: size.compacts_at_once)
+
+
 ByteCount = Annotated[int, Field(description="bytes")]
 LineNumbers = Annotated[
     list[int], Field(description="0-based numbers of lines without a JSON object")

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import (
+    CallCosts,
     CommonFields,
     FieldsLike,
     ReceiptSchema,
-    SpentSchema,
     StrictModel,
 )
 from resume_hooks.cli.with_fields import WithFields
@@ -99,7 +99,7 @@ class SummarySchema(StrictModel):
     model: str = Field(description="the requested model")
     failure: str | None = Field(description="why it is missing; the child then has only the digest")
     material: MaterialSchema | None = Field(description="only in a dry run")
-    spent: SpentSchema | None = Field(description="null in a dry run")
+    spent: CallCosts | None = Field(description="null in a dry run")
     checked: CheckedSchema | None = Field(description="null without a summary")
 
 
@@ -166,7 +166,7 @@ class SmartPlanSchema(StrictModel):
         ge=0, le=10_000, description="turns that stay unchanged; null: the default"
     )
     choices: list[SmartChoice]
-    spent: SpentSchema
+    spent: CallCosts
 
 
 class TrimSchema(ReceiptSchema):

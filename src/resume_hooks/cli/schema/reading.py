@@ -9,16 +9,13 @@ from pydantic import Field, RootModel
 from resume_hooks.cli.schema.base import (
     ByteCount,
     CommonFields,
-    FieldsLike,
     LineNumbers,
     StrictModel,
 )
-from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
-from resume_hooks.reading.passages import Passage
+from resume_hooks.reading import outline
+from resume_hooks.reading.passages import Passage, ShellCall
 
 Tool = Annotated[str, Field(description="the tool of the call or result; empty for none")]
-
-passage = CommonFields[Passage]()
 
 
 class RecordText(StrictModel):
@@ -41,32 +38,41 @@ class RecordText(StrictModel):
     )
 
 
+passage_field = CommonFields[Passage]()
+
+
 class PassageRow(StrictModel):
     """One record for a model: each call in a line, the client's additions only named."""
 
     reference: str = Field(description="session and record, for `read`")
-    record: int | None = passage(
-        lambda one: one.entry.number if one.entry.number >= 0 else None,
+    record: int | None = passage_field(
+        lambda passage: passage.entry.number if passage.entry.number >= 0 else None,
         "0-based line; null in pages, where lines are not counted",
     )
-    turn: int | None = passage(
-        lambda one: one.turn if one.turn >= 0 else None,
+    turn: int | None = passage_field(
+        lambda passage: passage.turn if passage.turn >= 0 else None,
         "counted by prompts in the order of the file; null in pages",
     )
-    uuid: str
-    kind: str = passage(lambda one: one.rendering.kind)
-    role: str = passage(lambda one: one.rendering.role)
-    speaker: str = Field(description="the speaker, or the result's tool")
-    timestamp: str
-    tool: Tool = passage(lambda one: one.rendering.tool)
-    target: str = passage(
-        lambda one: one.rendering.target, "the object of the call: a file, a command..."
+    uuid: str = passage_field(lambda passage: passage.uuid)
+    kind: str = passage_field(lambda passage: passage.rendering.kind)
+    role: str = passage_field(lambda passage: passage.rendering.role)
+    speaker: str = passage_field(
+        lambda passage: passage.speaker, "the speaker, or the result's tool"
     )
-    failed: bool = Field(description="a failed result of a tool, or an error of the API")
+    timestamp: str = passage_field(lambda passage: passage.timestamp)
+    tool: Tool = passage_field(lambda passage: passage.rendering.tool)
+    target: str = passage_field(
+        lambda passage: passage.rendering.target, "the object of the call: a file, a command..."
+    )
+    failed: bool = passage_field(
+        lambda passage: passage.failed, "a failed result of a tool, or an error of the API"
+    )
     calls: list[str] = Field(
         description="references of the calls that a failed record answers, with --errors"
     )
-    characters: int = Field(description="the length of the record's whole text")
+    characters: int = passage_field(
+        lambda passage: passage.characters, "the length of the record's whole text"
+    )
     text: str = Field(description="shortened to --max-chars")
 
 
@@ -80,17 +86,22 @@ class Passages(StrictModel):
     records: list[PassageRow]
 
 
+command_field = CommonFields[ShellCall]()
+
+
 class CommandRow(StrictModel):
     """A shell command."""
 
     reference: str = Field(description="reference of the call")
     result: str | None = Field(description="reference of the answer")
-    turn: int
-    timestamp: str
-    command: str
-    state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"]
-    exit_code: int | None = Field(
-        description="null if the client did not record it; it does for failures"
+    turn: int = command_field(lambda call: call.turn)
+    timestamp: str = command_field(lambda call: call.timestamp)
+    command: str = command_field(lambda call: call.command)
+    state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"] = (
+        command_field(lambda call: call.state)
+    )
+    exit_code: int | None = command_field(
+        lambda call: call.code, "null if the client did not record it; it does for failures"
     )
 
 
@@ -131,16 +142,77 @@ class ReadSchema(RootModel[RecordText | Passages | ShellCommands | EventPage]):
     """
 
 
+compaction_field = CommonFields[outline.Compaction]()
+
+
 class OutlineCompaction(StrictModel):
     """A compaction, in or after a turn."""
 
-    turn: int
+    turn: int = compaction_field(lambda compaction: compaction.turn)
     reference: str
-    time: str
-    trigger: str
-    tokens_before: int
+    time: str = compaction_field(lambda compaction: compaction.time)
+    trigger: str = compaction_field(lambda compaction: compaction.trigger)
+    tokens_before: int = compaction_field(lambda compaction: compaction.tokens_before)
     summary: str | None = Field(description="reference of the summary")
-    abandoned: bool = Field(description="it is on an abandoned branch, which is not sent")
+    abandoned: bool = compaction_field(
+        lambda compaction: compaction.abandoned, "it is on an abandoned branch, which is not sent"
+    )
+
+
+turn_field = CommonFields[outline.OutlineTurn]()
+
+
+class OutlineTurn(StrictModel):
+    """A turn.
+
+    ``line`` is the line number of its prompt, or of the first record before any prompt (turn 0).
+    ``files`` are the files that tools read or wrote, ``edited`` the files that they wrote.
+    ``tokens`` is the context at the end of the turn as the API counted it, or 0. ``growth`` is the
+    number of tokens that the turn added, or None if it is unknown.
+    """
+
+    number: int = turn_field(
+        lambda turn: turn.number, "counted by prompts in file order; stable while the session grows"
+    )
+    time: str = turn_field(lambda turn: turn.time)
+    first_words: str = turn_field(lambda turn: turn.first_words)
+    tools: dict[str, int] = turn_field(lambda turn: turn.tools, "calls by tool")
+    failed: int = turn_field(lambda turn: turn.failed, "results that are errors")
+    files: tuple[str, ...] = turn_field(
+        lambda turn: turn.files, "files that tools read or wrote, written ones first"
+    )
+    edited: tuple[str, ...] = turn_field(lambda turn: turn.edited, "the written files")
+    tokens: int = turn_field(
+        lambda turn: turn.tokens, "the API's count of the context after the turn; 0 without one"
+    )
+    growth: int | None = turn_field(
+        lambda turn: turn.growth, "the tokens that the turn added; null if unknown"
+    )
+    place: Literal["live", "compacted", "branch"] = turn_field(
+        lambda turn: turn.place,
+        "live: sent on resume, or some of it; compacted: before a compaction; branch: on an abandoned one",
+    )
+    reference: str = Field(description="reference of the prompt")
+
+
+agent_field = CommonFields[outline.OutlineAgent]()
+
+
+class OutlineAgent(StrictModel):
+    """A sub-agent. ``turn`` is the turn that started it, or None if it is unknown."""
+
+    name: str = agent_field(lambda agent: agent.name)
+    kind: str = agent_field(lambda agent: agent.kind)
+    task: str = agent_field(lambda agent: agent.task)
+    turn: int | None = agent_field(
+        lambda agent: agent.turn, "the turn that started it; null if unknown"
+    )
+    records: int = agent_field(lambda agent: agent.records)
+    size: int = agent_field(lambda agent: agent.size, "bytes")
+    locator: str = Field(description="the locator for outline and read")
+
+
+outline_field = CommonFields[outline.Outline]()
 
 
 class OutlineSchema(StrictModel):
@@ -148,44 +220,15 @@ class OutlineSchema(StrictModel):
 
     session_id: str
     session_file: str
-    title: str
-    created: str
-    ended: str
-    size: ByteCount
-    lines: int
-    bad_lines: LineNumbers
-    turn_count: int = Field(description="turns of the whole session, without turn 0")
-    turns: list[
-        Annotated[
-            OutlineTurn,
-            FieldsLike(
-                line=None,
-                number="counted by prompts in file order; stable while the session grows",
-                reference=(str, "reference of the prompt"),
-                tools="calls by tool",
-                failed="results that are errors",
-                files="files that tools read or wrote, written ones first",
-                edited="the written files",
-                tokens="the API's count of the context after the turn; 0 without one",
-                growth="the tokens that the turn added; null if unknown",
-                place=(
-                    Literal["live", "compacted", "branch"],
-                    (
-                        "live: sent on resume, or some of it; compacted: before a "
-                        "compaction; branch: on an abandoned one"
-                    ),
-                ),
-            ),
-        ]
-    ]
+    title: str = outline_field(lambda whole: whole.title)
+    created: str = outline_field(lambda whole: whole.created)
+    ended: str = outline_field(lambda whole: whole.ended)
+    size: ByteCount = outline_field(lambda whole: whole.size)
+    lines: int = outline_field(lambda whole: whole.lines)
+    bad_lines: LineNumbers = outline_field(lambda whole: whole.bad_lines)
+    turn_count: int = outline_field(
+        lambda whole: whole.turn_count, "turns of the whole session, without turn 0"
+    )
+    turns: list[OutlineTurn]
     compactions: list[OutlineCompaction]
-    subagents: list[
-        Annotated[
-            OutlineAgent,
-            FieldsLike(
-                locator=(str, "the locator for outline and read"),
-                turn="the turn that started it; null if unknown",
-                size="bytes",
-            ),
-        ]
-    ]
+    subagents: list[OutlineAgent]

@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Commands, CommonFields, Context, FieldsLike, StrictModel
+from resume_hooks.cli.schema.base import (
+    Commands,
+    CommonFields,
+    ContextSize,
+    FieldsLike,
+    StrictModel,
+)
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.compare import (
     OUTPUT_RATE,
@@ -95,7 +101,7 @@ class ResumeSchema(StrictModel):
     session_id: str
     session_file: str = compared(lambda found: original_path(found.ends.path, Where()))
     title: str = compared(lambda found: found.ends.title)
-    context: Context
+    context: ContextSize
     cache: Cache = compared(lambda found: found)
     typical_turn: TypicalTurn = compared(lambda found: found.traffic)
     base: Annotated[

@@ -12,20 +12,17 @@ from resume_hooks.cli.schema.base import (
     ByteCount,
     Commands,
     CommonFields,
-    Context,
-    FieldsLike,
+    ContextSize,
     LineNumbers,
     StrictModel,
 )
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
+from resume_hooks.sessions import lineage
 from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.lineage import Ancestor
 
-archived = CommonFields[ArchivedSession]()
-listed = CommonFields[ListedSession]()
 Folder = Annotated[str, Field(description="the folder in which the client finds it")]
 
 AGENT_DESCRIPTION = (
@@ -34,29 +31,33 @@ AGENT_DESCRIPTION = (
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 
+archived_field = CommonFields[ArchivedSession]()
+
 
 class KeptSession(StrictModel):
     """A session in the vault."""
 
-    session_id: str
-    title: str
-    folder: Folder = archived(lambda kept: kept.cwd)
-    file: str = archived(
+    session_id: str = archived_field(lambda kept: kept.session_id)
+    title: str = archived_field(lambda kept: kept.title)
+    folder: Folder = archived_field(lambda kept: kept.cwd)
+    file: str = archived_field(
         lambda kept: path_of_place(kept.place, Where(), kept.home), "where its transcript belongs"
     )
-    present: bool = archived(
+    present: bool = archived_field(
         lambda kept: os.path.lexists(path_of_place(kept.place, Where(), kept.home)),
         "whether the client has it there, too",
     )
-    kept_in: str = archived(lambda kept: kept.folder, "its folder in the vault")
-    form: str = archived(lambda _: "packed", "packed")
-    files: int = archived(lambda kept: len(kept.parts))
-    size: int = Field(description="bytes of all its files, unpacked")
-    stored: int = Field(description="bytes in the vault")
-    ended: str = Field(description="when it was last written")
-    kept_at: str = archived(lambda kept: kept.archived_at)
-    complete: bool = Field(description="false: some of its files could not be archived")
-    earlier: list[str] = archived(
+    kept_in: str = archived_field(lambda kept: kept.folder, "its folder in the vault")
+    form: str = archived_field(lambda _: "packed", "packed")
+    files: int = archived_field(lambda kept: len(kept.parts))
+    size: int = archived_field(lambda kept: kept.size, "bytes of all its files, unpacked")
+    stored: int = archived_field(lambda kept: kept.stored, "bytes in the vault")
+    ended: str = archived_field(lambda kept: kept.ended, "when it was last written")
+    kept_at: str = archived_field(lambda kept: kept.archived_at)
+    complete: bool = archived_field(
+        lambda kept: kept.complete, "false: some of its files could not be archived"
+    )
+    earlier: list[str] = archived_field(
         lambda kept: [
             f"{kept.session_id}@{name_earlier_state(state)}" for state in list_earlier_states(kept)
         ],
@@ -64,59 +65,66 @@ class KeptSession(StrictModel):
     )
 
 
+listed_field = CommonFields[ListedSession]()
+
+
 class EndContext(StrictModel):
     """The context in use."""
 
-    tokens: int | None = Field(description="null if the end has no count")
-    window: int = listed(lambda row: row.context.window)
-    window_known: bool = listed(
+    tokens: int | None = listed_field(lambda row: row.tokens, "null if the end has no count")
+    window: int = listed_field(lambda row: row.context.window)
+    window_known: bool = listed_field(
         lambda row: row.context.window_known,
         "false if unknown: window is then the smallest possible one",
     )
-    kind: Literal["measured", "added", "estimated", "unknown"] = listed(
+    kind: Literal["measured", "added", "estimated", "unknown"] = listed_field(
         lambda row: row.context.kind,
         "counted with an answer; much was added after that answer; estimated; unknown",
     )
-    reason: str = listed(lambda row: row.context.reason, "why it is not measured")
-    measured: bool = listed(
+    reason: str = listed_field(lambda row: row.context.reason, "why it is not measured")
+    measured: bool = listed_field(
         lambda row: not row.context.is_estimate, "counted by the API, within two per cent"
     )
-    percent: int | None = Field(
-        description="per cent of the window without its answer; null if unknown"
+    percent: int | None = listed_field(
+        lambda row: row.percent, "per cent of the window without its answer; null if unknown"
     )
 
 
 class SessionRow(StrictModel):
     """A session, from the first and last 64 KB of its file."""
 
-    agent: AgentName
-    session_id: str
-    session_file: str = listed(lambda row: row.path)
-    title: str
-    tag: str
-    agent_name: str
-    branch: str
-    folder: Folder
-    created: str
-    ended: str
-    size: ByteCount
-    turns: int | None = Field(
-        description="counted by prompts; null if neither the ends nor the index have them all"
+    agent: AgentName = listed_field(lambda row: row.agent)
+    session_id: str = listed_field(lambda row: row.session_id)
+    session_file: str = listed_field(lambda row: row.path)
+    title: str = listed_field(lambda row: row.title)
+    tag: str = listed_field(lambda row: row.tag)
+    agent_name: str = listed_field(lambda row: row.agent_name)
+    branch: str = listed_field(lambda row: row.branch)
+    folder: Folder = listed_field(lambda row: row.folder)
+    created: str = listed_field(lambda row: row.created)
+    ended: str = listed_field(lambda row: row.ended)
+    size: ByteCount = listed_field(lambda row: row.size)
+    turns: int | None = listed_field(
+        lambda row: row.turns,
+        "counted by prompts; null if neither the ends nor the index have them all",
     )
-    turns_at_least: int
-    context: EndContext = listed(lambda row: row)
-    kind: str = Field(description=KIND_DESCRIPTION)
-    derivation_type: Literal["original", "trimmed", "continued"]
-    parent_session_id: str | None = listed(lambda row: row.parent_id)
-    expires_days: int | None = Field(
-        description="whole days until the client may delete it; null for never"
+    turns_at_least: int = listed_field(lambda row: row.turns_at_least)
+    context: EndContext = listed_field(lambda row: row)
+    kind: str = listed_field(lambda row: row.kind, KIND_DESCRIPTION)
+    derivation_type: Literal["original", "trimmed", "continued"] = listed_field(
+        lambda row: row.derivation_type
     )
-    expires_at: str | None = Field(
-        description="the earliest time at which the client may delete it; null for never"
+    parent_session_id: str | None = listed_field(lambda row: row.parent_id)
+    expires_days: int | None = listed_field(
+        lambda row: row.expires_days, "whole days until the client may delete it; null for never"
     )
-    kept: bool = Field(description="the vault has it, too")
-    open: bool = Field(description="in a running client, or may be")
-    commands: Commands
+    expires_at: str | None = listed_field(
+        lambda row: row.expires_at,
+        "the earliest time at which the client may delete it; null for never",
+    )
+    kept: bool = listed_field(lambda row: row.kept, "the vault has it, too")
+    open: bool = listed_field(lambda row: row.open, "in a running client, or may be")
+    commands: Commands = listed_field(lambda row: row.commands)
 
 
 class SubagentRow(StrictModel):
@@ -152,24 +160,49 @@ class SessionsSchema(StrictModel):
     subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")
 
 
-LineageRow = Annotated[
-    Ancestor,
-    FieldsLike(
-        session_file="the client's path of it, even if the file is gone",
-        derivation_type=Literal["original", "trimmed", "continued", "unknown"],
-        kind=KIND_DESCRIPTION,
-        status=(
-            Literal["present", "kept", "prompts", "missing", "team", "private"],
-            (
-                "kept: an archived copy; prompts: only its prompts remain; team: the server "
-                "has it; private: the server does not show it"
-            ),
+ancestor_field = CommonFields[lineage.Ancestor]()
+
+
+class Ancestor(StrictModel):
+    """A session in a lineage.
+
+    ``derivation_type`` is the origin of the session: original, trimmed or continued; ``kind`` is
+    more specific (handoff, fork, clear...). ``status`` is present, kept (only the vault has a copy;
+    ``session_file`` is the client's former path), prompts (only the prompts exist) or missing (with
+    the details from links). For a session from a team's server, ``owner`` and ``machine`` are its
+    user and computer. ``subagent`` is the parent's sub-agent that this session continues, ``""``
+    for the parent itself.
+    """
+
+    session_id: str = ancestor_field(lambda row: row.session_id)
+    session_file: str = ancestor_field(
+        lambda row: row.session_file, "the client's path of it, even if the file is gone"
+    )
+    title: str = ancestor_field(lambda row: row.title)
+    derivation_type: Literal["original", "trimmed", "continued", "unknown"] = ancestor_field(
+        lambda row: row.derivation_type
+    )
+    kind: str = ancestor_field(lambda row: row.kind, KIND_DESCRIPTION)
+    exported_file: str | None = ancestor_field(lambda row: row.exported_file)
+    parent_session_id: str | None = ancestor_field(lambda row: row.parent_session_id)
+    status: Literal["present", "kept", "prompts", "missing", "team", "private"] = ancestor_field(
+        lambda row: row.status,
+        (
+            "kept: an archived copy; prompts: only its prompts remain; team: the server "
+            "has it; private: the server does not show it"
         ),
-        owner="with --team: its owner; empty for local sessions",
-        size="bytes",
-        subagent=("the parent's sub-agent whose work it continues; empty for the parent's own"),
-    ),
-]
+    )
+    created: str = ancestor_field(lambda row: row.created)
+    ended: str = ancestor_field(lambda row: row.ended)
+    size: int = ancestor_field(lambda row: row.size, "bytes")
+    owner: str = ancestor_field(
+        lambda row: row.owner, "with --team: its owner; empty for local sessions"
+    )
+    machine: str = ancestor_field(lambda row: row.machine)
+    subagent: str = ancestor_field(
+        lambda row: row.subagent,
+        "the parent's sub-agent whose work it continues; empty for the parent's own",
+    )
 
 
 class LineageSchema(StrictModel):
@@ -178,7 +211,7 @@ class LineageSchema(StrictModel):
     With --derived, its descendants, parents first.
     """
 
-    rows: list[LineageRow]
+    rows: list[Ancestor]
 
 
 class InfoSchema(StrictModel):
@@ -211,7 +244,7 @@ class InfoSchema(StrictModel):
     tool_calls: int
     unanswered_calls: int
     models: dict[str, int] = Field(description="answers by model")
-    context: Context
+    context: ContextSize
     characters_per_token: float
 
 

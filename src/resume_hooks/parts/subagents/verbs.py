@@ -47,11 +47,6 @@ class ListedSubagent(NamedTuple):
     mtime: float
     size: int
 
-    @property
-    def ended(self) -> str:
-        """The time of its last write."""
-        return clock.from_epoch(self.mtime)
-
 
 def print_subagents(options: SessionsOptions) -> None:
     """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
@@ -82,13 +77,26 @@ def print_subagents(options: SessionsOptions) -> None:
     has_more = len(subagents) > options.offset + len(page)
     data = {
         "scope": scope, "offset": options.offset, "more": has_more, "files": len(sessions), "helpers": 0,
-        "sessions": [], "archived": [], "subagents": page,
+        "sessions": [], "archived": [], "subagents": [_make_json_row(subagent) for subagent in page],
     }  # fmt: skip
     if has_more:
         more_text = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
     else:
         more_text = ""
     options.emit(data, lambda: _format_subagents(page) + more_text)
+
+
+def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
+    """Return a sub-agent in the schema of ``sessions --subagents``."""
+    return {
+        "locator": subagent.locator,
+        "session_id": subagent.session_id,
+        "session_file": subagent.session_file,
+        "kind": subagent.kind,
+        "asked": subagent.asked,
+        "ended": clock.from_epoch(subagent.mtime),
+        "size": subagent.size,
+    }
 
 
 def _list_subagents(
