@@ -355,24 +355,63 @@ def test_the_folder_of_the_session_is_named(where: Where) -> None:
     assert texts(digest(where, []), "now")[0] == "folder: /home/user/proj"
 
 
-def test_instructions_about_the_work_are_quoted(where: Where) -> None:
-    """With the commands; the client's list of skills is not the project's."""
-    text = (
-        "# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n# Guide\n\n"
-        "Pull request titles must follow Conventional Commits.\n\n"
-        "Never edit the registry of plugins.\n\n- `make lint`: all linters\n\n"
-        "```bash\nmake test # all tests\nvalue = build\n```\n"
-        "- `fix(api): check it`\n\n"
-        "## Skills\nA skill is a set of local instructions. Always open the pull request skill.\n"
-        "</INSTRUCTIONS>\n<environment_context>\n  <cwd>/p</cwd>\n</environment_context>"
+def instructions(*rows: str) -> Line:
+    """The project's instructions, as the client gives them to the model."""
+    body = "\n".join(rows)
+    return said(
+        "user", f"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
     )
-    lines = [said("user", text), said("user", "open a pull request with a good title")]
-    made = digest(where, lines)
+
+
+def test_few_instructions_are_quoted_whole(where: Where) -> None:
+    """With the commands; the client's list of skills is not the project's."""
+    given = instructions(
+        "# Guide\n\nPull request titles must follow Conventional Commits.\n",
+        "Never edit the registry of plugins.\n\n- `make lint`: all linters\n",
+        "```bash\nmake test # all tests\nvalue = build\n```",
+        "- `fix(api): check it`\n",
+        "## Skills\nA skill is a set of local instructions. Always open the pull request skill.",
+    )
+    made = digest(where, [given, said("user", "open a pull request with a good title")])
     assert texts(made, "instructions") == [
         "AGENTS.md of /p",
         "Pull request titles must follow Conventional Commits.",
+        "Never edit the registry of plugins.",
         "make test # all tests",
         "`make lint`: all linters",
+    ]
+
+
+def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
+    """General rules, rules for changed files, and the part about the request; of the rest the headings."""
+    registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]
+    patch = "*** Begin Patch\n*** Add File: docs/a.md\n+x\n*** End Patch"
+    lines = [
+        instructions(
+            "# Guide\n\n## Registry: READ FIRST\n\nPull requests must name the plugin.",
+            *registry_rules,
+            "## Commits\n\nAlways sign a commit, as in:\n\n```sh\n# sign\ngit commit -s\n```\n",
+            "### Titles of PRs\n\nA title must be short.",
+            "## Deprecation Policy\n\n1. **First**: mark it as deprecated in the docs",
+            "## Pages\n\nAlways link a page of `docs/` in the index.",
+            "## Code Architecture\n\n- `src/a.py` - must be read first of all",
+        ),
+        said("user", "deprecate the old option"),
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output("1", "Success. Updated the following files:\nA docs/a.md"),
+    ]
+    headings = [
+        *("Guide", "Registry: READ FIRST", "Commits", "Titles of PRs"),
+        *("Deprecation Policy", "Pages", "Code Architecture"),
+    ]
+    made = digest(where, lines)
+    assert texts(made, "instructions") == [
+        "AGENTS.md of /p",
+        f"its headings: {'; '.join(headings)}",
+        "Always sign a commit, as in: [2 lines of code]",
+        "A title must be short.",
+        "**First**: mark it as deprecated in the docs",
+        "Always link a page of `docs/` in the index.",
     ]
 
 
@@ -473,26 +512,42 @@ def test_a_failed_query_starts_with_its_program(where: Where) -> None:
     assert "; then `gh api graphql" in failure
 
 
-def test_a_description_and_rules_for_other_files_are_not_quoted(where: Where) -> None:
-    """A command of the project whose last run failed says so."""
-    text = (
-        "# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n# Guide\n\n"
-        "- `as_file = true`: write the title to a file instead of a variable\n"
-        "- **Pull requests:** Uses a good title instead of a number\n"
-        "- Use the title helper of `lib/tests/helpers.py` for pull requests\n"
-        "- Use the title rules of `lib/titles.py` for pull requests\n\n"
-        "```bash\nmake test # all tests\nmake lint\n```\n</INSTRUCTIONS>"
+def test_a_description_is_not_a_rule(where: Where) -> None:
+    """An option with its meaning, or what the program does."""
+    given = instructions(
+        "- `as_file = true`: write the title to a file instead of a variable",
+        "- **Pull requests:** Uses a good title instead of a number",
     )
-    lines = [
-        said("user", text),
-        said("user", "open a pull request with good titles"),
-        call("1", "make test -- one"),
-        output("1", "Process exited with code 1\nOutput:\nno rule"),
-    ]
-    made = digest(where, lines)
+    made = digest(where, [given, said("user", "open a pull request with good titles")])
+    assert texts(made, "instructions") == ["AGENTS.md of /p"]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "note"),
+    [
+        (
+            "make test -- one",
+            "Process exited with code 1\nOutput:\nno rule",
+            "its last run failed, :4",
+        ),
+        ("make test", "Process exited with code 130\nOutput:\n", "its last run was stopped, :4"),
+        ("make test", "Process exited with code 0\nOutput:\nok", ""),
+        (
+            "make test | tail -9",
+            "Process exited with code 0\nOutput:\nzsh:1: command not found: runner",
+            "its last run, :4, printed: zsh:1: command not found: runner",
+        ),
+        ("make test && pytest", "Process exited with code 1\nOutput:\nno rule", ""),
+    ],
+)
+def test_a_command_of_the_project_that_failed_says_so(
+    where: Where, command: str, printed: str, note: str
+) -> None:
+    """Unless another command of its chain may have failed."""
+    given = instructions("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
+    made = digest(where, [given, said("user", "test it"), call("1", command), output("1", printed)])
     assert notes(made, "instructions") == {
         "AGENTS.md of /p": "the client loads the file again",
-        "Use the title rules of `lib/titles.py` for pull requests": "",
-        "make test # all tests": "its last run failed, :4",
-        "make lint": "",
+        "make test # all tests": note,
+        "`make lint` or `make l`": "",
     }

@@ -210,7 +210,7 @@ def _make_sections(
         "constraints": statements.list_constraints(facts, known_pull_requests),
         "answers": statements.list_answers(facts),
         "skills": skills.list_skills(facts),
-        "instructions": project_rules.list_instructions(facts),
+        "instructions": project_rules.list_instructions(facts, runs),
         "changed": work.list_changed_files(
             touched_files,
             paths,

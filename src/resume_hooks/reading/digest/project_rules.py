@@ -1,35 +1,46 @@
-"""The project's instructions as a session was given them: the rules and commands that concern its work.
+"""The project's instructions as a session was given them: their headings, and the rules and commands for its work.
 
 Only other agents write these instructions into their transcripts, as Codex does with AGENTS.md. A
-rule concerns the work if the talk or the commands of the session share words with it.
+rule is for the work if its heading is about commits, tests or the like, if its heading has words of
+the user's requests, or if it names a file or folder that the session changed. If the instructions
+have few rules, all of them are quoted.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
-from resume_hooks.reading.digest.statements import HEADING
-from resume_hooks.reading.digest.work import has_check_word
+from resume_hooks.reading.digest.work import ShellCommand, describe_last_failure, has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.system.text import format_count
 
 MAX_READ_CHARACTERS = 40_000  # the maximum number of characters in the instructions that are read
 MAX_RULES, MAX_COMMANDS = 12, 12  # the maximum numbers of rules and commands that are quoted
 MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
-MAX_TALK_CHARACTERS = 20_000  # the maximum number of characters in the talk whose words count
-MAX_COUNTED_RUNS = 200  # the maximum number of commands whose words count
-MIN_SHARED_WORDS = 2  # the number of words shared with the work that are enough
+MAX_HEADINGS_CHARACTERS = 700  # the maximum number of characters in the row of headings
+MAX_PROMPTS = 12  # the number of latest prompts whose words count
+MAX_PROMPT_CHARACTERS = 2_000  # the maximum number of characters in such a prompt
 MIN_RULE_WORDS = 4  # the minimum number of words in a rule
+STEM_CHARACTERS = 6  # words with the same first characters count as equal
+_BLOCK_MARK = "["  # the start of the row that replaces a code block
 RELOAD_NOTE = "the client loads the file again"
 
 _INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
 _SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
 """The start of the client's own part, which lists the skills and is written again in each session."""
 
+_HEADING_ROW = compile_lazily(r"(#{1,6})[ \t]+(\S[^\n]*)")
+_FENCE_ROW = compile_lazily(r"[ \t]*(?:```|~~~)")
+_FENCED_BLOCK = compile_lazily(
+    r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 _RULE_START = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?|instead of|prefer)\b|"
     r"\A\W*(?:use|run|keep|follow|only)\s",
@@ -38,10 +49,28 @@ _RULE_START = compile_lazily(
 _STRICT_WORD = compile_lazily(
     r"\b(?:must|never|always|do not|don't|avoid|ensure|make sure|requires?)\b", re.IGNORECASE
 )
-_DESCRIPTION = compile_lazily(r"\W*(?:`[^`\n]{1,80}`\s*:|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)")
+_DESCRIPTION = compile_lazily(
+    r"\W*(?:`[^`\n]{1,80}`\s*(?::|-+\s)|(?:[\w -]{1,60}:\W*)?[A-Za-z]+[^s\W]s\s)"
+)
 """The start of a sentence that describes the program: an option with its meaning, or "Uses ..."."""
 
-_FILE_PATH = compile_lazily(r"[\w.-]{1,80}/(?:[\w.-]{1,80}/){0,12}([\w-]{1,80})\.\w{1,5}\b")
+_GENERAL_HEADING = compile_lazily(
+    r"\A(?:github|gitlab)\b|\b(?:commits?|pull requests?|prs?|reviews?|tests?|testing|styles?|lint(?:ing)?|"
+    r"format(?:ting)?|pre-commit|preferences|conventions?|contributing|workflow)\b",
+    re.IGNORECASE,
+)
+"""A heading of rules for any work in the project."""
+
+_COMMON_HEADING_WORDS = frozenset({
+    "active", "agent", "agents", "architecture", "available", "build", "changes", "commands", "component", "components",
+    "core", "design", "development", "environment", "examples", "features", "first", "general", "guide", "guideline",
+    "guidelines", "high", "implementation", "important", "instructions", "key", "level", "notes", "organization",
+    "overview", "patterns", "policy", "process", "project", "read", "recent", "repository", "required", "requirements",
+    "rules", "setup", "standards", "structure", "system", "technologies", "tools", "types", "variables",
+})  # fmt: skip
+"""Words of headings that say nothing about the contents."""
+
+_PATH = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
@@ -51,8 +80,30 @@ _NOT_COMMAND = compile_lazily(r"\S*[:(]|\w+\s*=\s")
 _COMMAND_ITEM = compile_lazily(r"^[ \t]*[-*][ \t]+`([^`\n]{3,160})`[^\n]*", re.MULTILINE)
 
 
-def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the name and folder of the instructions, then the rules and commands that concern the work."""
+class _Rank(IntEnum):
+    """How much a sentence concerns the work; the first ones are quoted first."""
+
+    REQUESTED = 0
+    """A rule that names a changed file, or whose heading is about the requests."""
+    GENERAL = 1
+    """A rule for any work."""
+    STEP = 2
+    """Another sentence under a heading that is about the requests, such as a step of a procedure."""
+    OTHER = 3
+    """A rule that is quoted only if there are few rules."""
+
+
+class _Part(NamedTuple):
+    """A part of the instructions under one heading: the headings above it, outermost first, and its text."""
+
+    headings: tuple[str, ...]
+    text: str
+
+
+def list_instructions(
+    facts: LineageFacts, commands: Sequence[ShellCommand]
+) -> Iterator[DigestEntry]:
+    """Yield the name and folder of the instructions, their headings, then the rules and commands for the work."""
     instructions = facts.instructions
     if instructions is None:
         return
@@ -60,49 +111,99 @@ def list_instructions(facts: LineageFacts) -> Iterator[DigestEntry]:
     body_match = _INSTRUCTIONS_BODY.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
-    for text in _select_relevant_rules(body, facts):
-        yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
-    for text in _find_commands(body):
-        note = _describe_last_failure(text, facts)
+    parts = _split_parts(body)
+    rules, rule_count = _select_rules(parts, facts)
+    command_rows = _find_commands(body)
+    if rule_count > len(rules):
+        headings = [prose.MARKUP.sub("", part.headings[-1]) for part in parts if part.headings]
+        row = f"its headings: {'; '.join(headings)}"
+        note = f"{len(rules)} of {format_count(rule_count, 'rule')} quoted"
+        yield make_entry(row, "", note, max_characters=MAX_HEADINGS_CHARACTERS)
+    for text in rules:
+        if text not in command_rows:
+            yield make_entry(text, "", max_characters=MAX_RULE_CHARACTERS)
+    for text in command_rows:
+        note = describe_last_failure(_typed_command(text), commands)
         yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
 
 
-def _describe_last_failure(row: str, facts: LineageFacts) -> str:
-    """Return a note if the last run of a command failed, or ``""``. More arguments do not matter."""
-    parts = shell.parse_simple_commands(row.partition(" #")[0])
-    command_words = parts[0].words if parts else ()
-    for run in reversed(facts.runs[-MAX_COUNTED_RUNS:]):
-        run_parts = shell.parse_simple_commands(run.command)
-        if command_words and any(
-            part.words[: len(command_words)] == command_words for part in run_parts
-        ):
-            if run.failed and run.status != INTERRUPTED_STATUS:
-                return f"its last run failed, :{run.place.number}"
-            return ""
-    return ""
+def _split_parts(body: str) -> list[_Part]:
+    """Return the parts of the instructions, one per heading. A ``#`` in a code block is not a heading."""
+    parts: list[_Part] = []
+    open_headings: list[tuple[int, str]] = []
+    rows: list[str] = []
+    is_code = False
+
+    def close_part() -> None:
+        if rows or open_headings:
+            parts.append(_Part(tuple(text for _, text in open_headings), "\n".join(rows)))
+
+    for row in body.split("\n"):
+        is_code ^= _FENCE_ROW.match(row) is not None
+        heading = None if is_code else _HEADING_ROW.fullmatch(row.rstrip())
+        if heading is None:
+            rows.append(row)
+            continue
+        close_part()
+        rows = []
+        level = len(heading[1])
+        open_headings = [outer for outer in open_headings if outer[0] < level]
+        open_headings.append((level, heading[2]))
+    close_part()
+    return parts
 
 
-def _select_relevant_rules(body: str, facts: LineageFacts) -> list[str]:
-    """Return the rules that share the most words with the session's talk and commands, in their own order."""
-    work_words = _collect_work_words(facts)
-    rules: list[tuple[float, int, str]] = []
-    sentences = list(prose.split_sentences(HEADING.sub("", body)))
+def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[str], int]:
+    """Return the rules for the work in their own order, and the number of all rules."""
+    request_stems = _collect_request_stems(facts)
+    changed_paths = {change.path for change in facts.changes}
+    title = parts[0].headings[:1] if parts else ()
+    ranked_rules: list[tuple[_Rank, bool, int, str]] = []
+    rule_count = 0
+    for part in parts:
+        headings = [heading for heading in part.headings if heading not in title]
+        is_requested = any(_is_about(heading, request_stems) for heading in headings)
+        is_general = not headings or _GENERAL_HEADING.search(headings[-1]) is not None
+        for text in _list_sentences(part):
+            is_rule = _is_rule(text)
+            rule_count += is_rule
+            if is_rule and (is_requested or _names_changed_path(text, changed_paths)):
+                rank = _Rank.REQUESTED
+            elif is_rule and is_general:
+                rank = _Rank.GENERAL
+            elif is_requested and _DESCRIPTION.match(text) is None:
+                rank = _Rank.STEP
+            elif is_rule:
+                rank = _Rank.OTHER
+            else:
+                continue
+            is_loose = _STRICT_WORD.search(text) is None
+            ranked_rules.append((rank, is_loose, len(ranked_rules), text))
+    if rule_count > MAX_RULES:
+        ranked_rules = [rule for rule in ranked_rules if rule[0] is not _Rank.OTHER]
+    best_rules = sorted(ranked_rules)[:MAX_RULES]
+    rules = [text for *_, text in sorted(best_rules, key=lambda rule: rule[2])]
+    return list(dict.fromkeys(rules)), rule_count
+
+
+def _list_sentences(part: _Part) -> Iterator[str]:
+    """Yield the sentences of a part. A sentence that ends with a colon includes the next one."""
+    text = _FENCED_BLOCK.sub(_describe_block, part.text)
+    sentences = list(prose.split_sentences(text))
+    is_included = False
     for index, sentence in enumerate(sentences):
-        sentence_words = prose.significant_words(sentence)
-        shared_words = sentence_words & work_words
-        if len(sentence.split()) < MIN_RULE_WORDS or not _is_rule(sentence):
-            continue
-        if _names_other_files(sentence, work_words):
-            continue
-        if len(shared_words) >= MIN_SHARED_WORDS or 2 * len(shared_words) >= max(
-            1, len(sentence_words)
-        ):
-            end = index + 2 if sentence.endswith(":") else index + 1
-            rules.append(
-                (-len(shared_words) / len(sentence_words), index, " ".join(sentences[index:end]))
-            )
-    best_rules = sorted(rules)[:MAX_RULES]
-    return [sentence for _, _, sentence in sorted(best_rules, key=lambda rule: rule[1])]
+        if is_included:
+            is_included = False
+        elif sentence.endswith(":") and index + 1 < len(sentences):
+            is_included = True
+            yield f"{sentence} {sentences[index + 1]}"
+        elif len(sentence.split()) >= MIN_RULE_WORDS and not sentence.startswith(_BLOCK_MARK):
+            yield sentence
+
+
+def _describe_block(block: re.Match[str]) -> str:
+    """Return the row that replaces a code block."""
+    return f"{_BLOCK_MARK}{format_count(block[2].count(chr(10)), 'line')} of code]\n"
 
 
 def _is_rule(sentence: str) -> bool:
@@ -112,26 +213,32 @@ def _is_rule(sentence: str) -> bool:
     return _RULE_START.search(sentence) is not None and _DESCRIPTION.match(sentence) is None
 
 
-def _names_other_files(sentence: str, words: frozenset[str]) -> bool:
-    """Check whether a sentence names files, and none whose name is among the words of the work."""
-    names = [prose.significant_words(name) for name in _FILE_PATH.findall(sentence)]
-    return bool(names) and not any(name <= words for name in names)
+def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
+    """Return the stems of the significant words of the latest prompts and of the last answer."""
+    quotes = [*facts.prompts.quotes[-MAX_PROMPTS:], *facts.closing_quotes[-1:]]
+    texts = [quote.text[:MAX_PROMPT_CHARACTERS] for quote in quotes]
+    words = prose.significant_words("\n".join(texts))
+    return frozenset(word[:STEM_CHARACTERS] for word in words)
 
 
-def _collect_work_words(facts: LineageFacts) -> frozenset[str]:
-    """Return the significant words of the session's prompts, closing messages and commands, the latest first."""
-    texts: list[str] = []
-    remaining_characters = MAX_TALK_CHARACTERS
-    for quote in sorted(
-        (*facts.prompts.quotes, *facts.closing_quotes), key=lambda quote: -quote.place.order
-    ):
-        if remaining_characters <= 0:
-            break
-        texts.append(quote.text[:remaining_characters])
-        remaining_characters -= len(quote.text)
-    texts += [run.command[:MAX_RULE_CHARACTERS] for run in facts.runs[-MAX_COUNTED_RUNS:]]
-    texts += [change.path for change in facts.changes]
-    return prose.significant_words("\n".join(texts))
+def _is_about(heading: str, request_stems: frozenset[str]) -> bool:
+    """Check whether the requests contain all words of a heading that say something about its contents."""
+    if _GENERAL_HEADING.search(heading):
+        return False
+    words = prose.significant_words(heading) - _COMMON_HEADING_WORDS
+    return bool(words) and all(word[:STEM_CHARACTERS] in request_stems for word in words)
+
+
+def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
+    """Check whether a sentence names a changed file, or a folder of changed files that is not the source folder."""
+    for name in _PATH.findall(sentence):
+        is_folder = name.endswith("/") and name != "src/"
+        for path in changed_paths:
+            if is_folder and f"/{name}" in f"/{posixpath.dirname(path)}/":
+                return True
+            if "." in name and f"/{path}".endswith(f"/{name}"):
+                return True
+    return False
 
 
 def _find_commands(body: str) -> list[str]:
@@ -145,6 +252,13 @@ def _find_commands(body: str) -> list[str]:
         if _is_check(item[1]):
             commands.append(prose.MARKUP.sub("", item[0]).strip())
     return list(dict.fromkeys(commands))[:MAX_COMMANDS]
+
+
+def _typed_command(row: str) -> str:
+    """Return the command in a row: the first one in backticks, or the row without its comment."""
+    if row.startswith("`"):
+        return row[1:].partition("`")[0]
+    return row.partition(" #")[0]
 
 
 def _is_check(command: str) -> bool:

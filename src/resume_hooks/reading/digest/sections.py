@@ -85,7 +85,7 @@ INSTRUCTIONS = Section(
     _BINDING,
     0.08,
     4_200,
-    400,
+    700,
     6_000,
     is_current=True,
 )

@@ -349,6 +349,31 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | No
     return None
 
 
+def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
+    """Return a note if the last run of a command failed or was stopped, or ``""``. More arguments do not matter.
+
+    The failure of a chain counts if no other command in it may have failed.
+    """
+    parsed = shell.parse_simple_commands(text)
+    words = parsed[0].words if parsed else ()
+    for command in reversed(commands):
+        runs = [part for part in command.parts if words and part.words[: len(words)] == words]
+        if not runs:
+            continue
+        if command.run.status == INTERRUPTED_STATUS:
+            return f"its last run was stopped, :{command.run.place.number}"
+        working_parts = [part for part in command.parts if shell.find_program((part,))]
+        if working_parts != runs and _list_suspects(command) != runs:
+            return ""
+        if command.run.failed:
+            return f"its last run failed, :{command.run.place.number}"
+        if command.complaint:
+            complaint = cut_line(command.complaint, MAX_LINE_CHARACTERS // 2)
+            return f"its last run, :{command.run.place.number}, printed: {complaint}"
+        return ""
+    return ""
+
+
 def _is_push(command: ShellCommand) -> bool:
     """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
