@@ -2,8 +2,8 @@
 
 The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``,
 ``SessionNode``, ``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions``
-and its ``SearchHit``. Names load on first use, because hooks import this package before every
-trigger.
+and its ``SearchHit``. Each name is loaded on first use, because hooks import this package before
+every trigger.
 
 A child is a new session made from another, its parent. docs/glossary.md defines the other words.
 Each package may import those to its right: parts, cli, hooks, api, maintenance, search, derive,

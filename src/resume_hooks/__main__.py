@@ -23,7 +23,7 @@ def start() -> None:
 
 
 def _was_plain_search() -> bool:
-    """Answer a search for a program without click. Return False if the command line must answer it."""
+    """Answer a search whose output a program reads, without click. Return False if the command line must answer."""
     from resume_hooks.cli.plain_search import answer_plain_search
 
     if not answer_plain_search(sys.argv[1:]):

@@ -21,9 +21,9 @@ MAX_JSON_BYTES = 1024 * 1024  # the maximum size in bytes of a small JSON file
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of every transcript
 TOOL_RESULTS = "tool-results"  # the folder beside a session for outputs too long for its transcript
-# in the config folder: one folder per session with earlier states of the user's files
+# a folder in the config folder: one subfolder per session with earlier states of the user's files
 FILE_HISTORY = "file-history"
-# in the config folder: one folder per session with the client's tasks, a JSON file each
+# a folder in the config folder: one subfolder per session with the client's tasks, a JSON file each
 TASKS = "tasks"
 # the variable that sets one project folder for every working directory
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
@@ -89,7 +89,7 @@ STATE_NAMES = _OWN_STATE_NAMES | {
 """The names of files in our state folder.
 
 A variable may name a folder as our state folder only if it has no other files. If it is not empty,
-it must also contain ``MARK`` or one of the names that only we use.
+it must also contain ``STATE_MARK`` or one of the names that only we use.
 """
 
 STATE_MARK = ".resume-hooks-state"
@@ -144,7 +144,8 @@ def make_private_folder(path: str, where: Where) -> str:
     for step in [] if steps else _steps_from(where.config, path) or [path]:
         os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
-        with contextlib.suppress(FileExistsError):  # checked by the next statement
+        # the next statement checks the folder, whoever made it
+        with contextlib.suppress(FileExistsError):
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
     if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
@@ -200,7 +201,7 @@ def _require_own_folder(path: str) -> None:
 def canonical_path(folder: str) -> str:
     """Return a folder's path as the client writes it: the real path in NFC.
 
-    Only normalise a string that can't be a path.
+    A string that can't be a path is only normalised.
     """
     try:
         return unicodedata.normalize("NFC", os.path.realpath(folder))

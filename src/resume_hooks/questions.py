@@ -161,12 +161,12 @@ def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
 
 @declare_question
 def notes_after_delete(session_id: str, where: Where, /) -> list[str]:
-    """React to a session's deletion; return notes for the user."""
+    """Do what the part must do after a session was deleted; return notes for the user."""
 
 
 @declare_question
 def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
-    """React to the removal of secrets; return notes for the user.
+    """Do what the part must do after secrets were removed; return notes for the user.
 
     The ids belong to the rewritten files. An id may repeat; it is ``""`` for a file without a
     session.
@@ -215,29 +215,29 @@ def check_handoff_option(options: Any, /) -> None:
 
 @declare_question
 def trim_by_option(options: Any, /) -> Receipt:
-    """Trim instead of the verb, and print the answer."""
+    """Trim in place of the verb's own trim, and print the answer."""
 
 
 @declare_question
 def search_by_option(options: SearchOptions, /) -> None:
-    """Search instead of the verb, and print the answer."""
+    """Search in place of the verb's own search, and print the answer."""
 
 
 @declare_question
 def list_by_option(options: SessionsOptions, /) -> None:
-    """List sessions instead of the verb, and print the answer."""
+    """List sessions in place of the verb's own list, and print the answer."""
 
 
 @declare_question
 def delete_by_option(options: DeleteOptions, /) -> None:
-    """Delete instead of the verb, and print the answer."""
+    """Delete in place of the verb's own deletion, and print the answer."""
 
 
 @declare_question
 def lineage_by_option(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
-    """Return the ancestors to print, and notes, instead of this machine's ancestors, which ``here`` returns."""
+    """Return the ancestors to print, and notes. ``here`` returns the ancestors that this machine knows."""
 
 
 # Parts' agents, and doctor's checks
@@ -265,7 +265,11 @@ def agent_model(where: Where, name: str, /) -> HeadlessModel:
 
 @declare_question
 def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
-    """Yield a session's defects; ``find`` is ``Agent.find_file``. Raise ResumeHooksError if it can't be read."""
+    """Yield a session's defects.
+
+    ``find`` finds other files, as ``Agent.find_file`` does. Raise ResumeHooksError if it can't be
+    read.
+    """
 
 
 @declare_question

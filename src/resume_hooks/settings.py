@@ -32,7 +32,7 @@ DEFAULT_VAULT_SIZE = "20G"
 DEFAULT_HANDOFF_SIZE = "12k"  # the default size of a handoff
 VERSION = 1  # the file format's version; newer ones are read but not written
 
-# also matches a Bedrock profile or a deployment, but never an option of the client
+# the name of a model, a Bedrock profile or a deployment, but never an option of the client
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
@@ -285,7 +285,7 @@ def load_settings(where: Where | None = None) -> dict[str, Setting]:
         try:
             settings[name] = Setting(KEYS[name].read(raw), source)
         except ValueError:
-            continue  # doctor reports it; triggers use the weaker source
+            continue  # doctor reports the invalid value; triggers use the weaker source
     return settings
 
 
@@ -316,7 +316,7 @@ def vault_limit(where: Where | None = None) -> int | None:
 
 
 def without_setting_variables(where: Where) -> Where:
-    """Return the same folders without the settings in the environment, which a trusted repository can set."""
+    """Return the same folders, without the settings in the environment, because a trusted repository can set them."""
     remaining_variables = {}
     for name, value in where.environ.items():
         if (

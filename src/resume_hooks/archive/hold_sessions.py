@@ -1,4 +1,4 @@
-"""Held sessions: hard links to each transcript and the files in its folder, so that they survive a deletion.
+"""Hold sessions: make hard links to each transcript and the files in its folder, so that they survive a deletion.
 
 Clients have deleted sessions hours after their last write. A link takes no space. When our link is
 the last one, the vault archives the file. ``held`` in the state folder has the layout of the
@@ -83,7 +83,7 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, in the time that a waiting user accepts."""
+    """Archive the files that exist only as our links, within the time for which a user may have to wait."""
     if os.path.isdir(links_folder(where)) and _is_holding_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
         walk = _ProjectArchiver(where, lambda: time.monotonic() > deadline, is_user_waiting=True)
@@ -185,7 +185,7 @@ class _ProjectArchiver:
                 removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
-        ):  # the file was moved: to another project, to our trash, or elsewhere by the user
+        ):  # the file was moved to another project, to our trash, or by the user
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
             if (current_path and is_same_file(current_path, link)) or os.path.isdir(

@@ -41,7 +41,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan_transcript
 
-if TYPE_CHECKING:  # each verb imports only its own module
+if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
@@ -176,7 +176,7 @@ def plan_fork(
     from resume_hooks.derive import fork as forking
 
     require_complete(session)
-    session = Session.of(session, where)  # both the draft and the sizes use this one read
+    session = Session.of(session, where)  # read once for the draft and for the sizes
     source_agent, target_agent = session.agent, to or session.agent
     if home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
@@ -304,5 +304,5 @@ def _require_writer_row(name: str, where: Where) -> AgentRow:
     row = row_of_agent(name)
     if not row.writer:
         raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
-    list_agents(where, row.name)  # raises UsageError for an agent without a home
+    list_agents(where, row.name)  # this raises UsageError for an agent without a home
     return row

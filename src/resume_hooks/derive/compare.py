@@ -84,12 +84,12 @@ def rates_for_lifetime(lifetime: int) -> Rates:
 
 
 def first_request_cost(strategy: Strategy, rates: Rates) -> float:
-    """Return the cost up to and including the first request, without its answer."""
+    """Return the cost of a strategy up to its first request, without the answer."""
     return strategy.separate_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
 def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
-    """Return the cost of ``turns`` turns without the answers.
+    """Return the cost of ``turns`` turns, without their answers.
 
     Each request reads the previous context from a warm cache.
     """
@@ -125,18 +125,16 @@ def break_even_turns(
 MAX_SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
 )  # the maximum live bytes for a user who waits in a shell: about a million tokens
-MIN_COUNTED_TURNS = 3  # the minimum number of counted turns to estimate a typical turn
+MIN_COUNTED_TURNS = 3  # a typical turn is estimated only if at least this many turns were counted
 MIN_PROMPTS_LEFT = 3  # if fewer prompts than this are left, the advice is to act
 NEARLY_FULL_PERCENT = 80  # if this percentage of the window is used, the advice is to act
 # a trimmed session that uses less than this percentage of the window has enough space
 MAX_ROOMY_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
-"""The reason for advice in a session that still has enough space: the next prompt sends everything
-uncached."""
+"""The reason for advice in a session that still has enough space: the next prompt sends everything uncached."""
 
 TOKENS_AFTER_COMPACTION = 18_000
-"""The tokens of a compaction's summary and of the files that the client reads again after the
-compaction.
+"""The tokens of a compaction's summary and of the files that the client reads again after the compaction.
 
 The number is the median of ten compactions in the corpus (4,400 to 30,100).
 """
@@ -178,7 +176,7 @@ class Estimate(NamedTuple):
 
 
 class SizeEstimate(NamedTuple):
-    """A handoff of one size, or a fork for the size ``all``.
+    """The estimate for a handoff of one size, or for a fork (the size ``all``).
 
     ``warm`` and ``cold`` are the costs of its first request with a warm and with a cold cache.
     """
@@ -235,7 +233,7 @@ class Comparison(NamedTuple):
 
 
 class _Measurements(NamedTuple):
-    """The figures of a session: its context, its requests, the tokens that every session starts with, a trim estimate.
+    """The measured figures of a session: its context, its requests, the base of every session, an estimate of a trim.
 
     ``fresh_tokens`` is the context after a handoff, ``summary_input_tokens`` the number of tokens that a model
     reads to summarize the session.
@@ -447,7 +445,8 @@ def _format_size(context: ContextSize) -> str:
 
 
 def _estimate_trim(session: SessionFile, where: Where) -> _TrimEstimate | None:
-    from resume_hooks.derive.trim import plan  # not needed if the live part is large
+    # imported late, because it is not needed if the live part is large
+    from resume_hooks.derive.trim import plan
 
     try:
         scanned_session = plan.scan_session(session)
@@ -477,7 +476,8 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
     Return None if no handoff is possible.
     """
-    from resume_hooks.derive import agents  # not needed if the session is long
+    # imported late, because it is not needed if the session is long
+    from resume_hooks.derive import agents
     from resume_hooks.derive.fresh_child import Contents
     from resume_hooks.reading.digest.build import build_digest
 
@@ -558,7 +558,7 @@ def _new_session_strategy(
 def _estimate_sizes(
     sizes: tuple[DialSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
-    """Return the cost of each size. The last entry is the whole session, which a fork continues."""
+    """Return the estimate for each size. The last one is a fork, which continues the whole session."""
     cached_tokens, rates = (
         measurements.base.shared,
         rates_for_lifetime(measurements.traffic.lifetime),

@@ -230,7 +230,8 @@ class CutAtTurn(NamedTuple):
         Prefer records of the live chain.
         """
         if not transcript.whole:
-            return None  # the unread start of the file also contains turns
+            # turns can't be counted, because the unread start of the file also contains some
+            return None
         prompts = []
         for node in transcript.nodes:
             if node.prompt:
@@ -355,7 +356,7 @@ def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
 
 
 def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
-    """Return None if only the end of the file was read. Otherwise raise UsageError."""
+    """Raise UsageError for a missing record. Return None if only the end of the file was read, which may lack it."""
     if not transcript.whole:
         return None
     raise UsageError(

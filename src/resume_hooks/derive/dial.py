@@ -65,7 +65,7 @@ def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, .
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
-    # If the calls do not fill their space, the opening contains all of them, and a larger size adds
+    # If the calls do not fill their space, the opening has all of them, and a larger size would add
     # none.
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
@@ -109,7 +109,7 @@ def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, .
 
 def _characters_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls in an opening with ``length`` other characters."""
-    # imported late for the same reason as in dial_of
+    # imported late, for the same reason as in ``compute_dial``
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
 
     available_characters = characters_for_tokens(tokens)

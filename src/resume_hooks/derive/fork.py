@@ -198,7 +198,7 @@ class _SourceMarker:
         if self._relocation is not None:
             body = self._relocation.move_line(
                 body, first=node.is_boundary
-            )  # if there is no boundary, our lineage comes first
+            )  # without a boundary, our lineage is the first record
         return add_field(body, "forkedFrom", _make_source_mark(self._parent_id, node.uuid))
 
 
@@ -259,7 +259,8 @@ def _list_snapshot_notes(move: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-)  # the maximum number of characters in a call and of its result; a reference leads to the full text
+    # the maximum number of characters of a call and of its result; a reference leads to the full text
+)
 
 
 class SpokenText(NamedTuple):

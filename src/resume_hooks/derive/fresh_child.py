@@ -45,8 +45,7 @@ from resume_hooks.transcripts.records import USER, kind, message, parse
 # names
 MAX_STEP_CHARACTERS = 20_000
 TITLE_LINE = 1
-"""The line number of a child's title. It is before the opening and in the first 64 KB, which
-session lists read."""
+"""The line number of a child's title. It is before the opening and in the first 64 KB, which session lists read."""
 
 OPENING_LINE = 2
 # the line number of a child's whole digest; the next line is the card that answers the opening
@@ -202,7 +201,7 @@ def _redact_digest(contents: Contents, child: Draft) -> Contents:
 
 
 def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
-    """Return the digest as it appears in a child's opening, in the space that the summary leaves.
+    """Return the digest for a child's opening, fitted into the space that the summary leaves.
 
     If there is no digest, the result is empty.
     """
@@ -242,9 +241,9 @@ def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
 
 
 def check_step(ends: HeadTail, next_step: str) -> str:
-    """Return the next step as it appears in the child.
+    """Return the next step in the form in which the child shows it.
 
-    Raises NothingToHandOff and UsageError, like ``plan``.
+    Raises NothingToHandOff if the session has no prompt, UsageError if the step is too long.
     """
     if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")

@@ -46,18 +46,17 @@ _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""The notice at the end of a text that another tool shortened. The line numbers in it start at
-1."""
+"""The notice at the end of a text that another tool shortened. The line numbers in it start at 1."""
 
 # every notice contains at least one of these words
 _NOTICE_WORDS = ("original", "truncated", "full content")
 _BACKUP = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # a backup by the same tool
+)  # the name of a backup that the same tool makes
 
 
 class OriginalRecord(NamedTuple):
-    """The record that was ``requested_line`` for, and its ``original``.
+    """The record that the user asked for, as its ``requested_line``, and its ``original``.
 
     A record that was not trimmed is its own original. If the source of a trim is gone, the original
     is itself a trimmed record.
@@ -216,7 +215,7 @@ class Originals:
             return None  # the file was deleted since it was listed
 
     def _candidate_files(self, origin: Origin, trimmed_folder: str) -> Iterator[tuple[str, str]]:
-        """Yield each file that may contain an original, and the id of its session.
+        """Yield each file that may contain an original, with the id of the file's session.
 
         All these files are safe to open.
         """

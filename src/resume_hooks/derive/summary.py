@@ -236,8 +236,10 @@ _SECTION_LABELS = {
     "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
-"""The sections and their labels, the most useful first. If there is not enough space, the last
-sections are dropped."""
+"""The sections and their labels, the most useful first.
+
+If there is not enough space, the last sections are dropped.
+"""
 
 
 class Point(BaseModel):
@@ -300,7 +302,7 @@ def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> st
 
 
 def format_notes(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
-    """Return the summaries of several parts, oldest first, as input for the model that joins them."""
+    """Return the summaries of several parts, oldest first, as text for the model that joins them."""
     parts = (
         [f"part {number}", *format_rows(part, session_id, shown)]
         for number, part in enumerate(summaries, 1)
@@ -443,7 +445,7 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover: the ``checked`` summary, or the reason for the ``failure``."""
+    """The result of a rollover: the ``checked`` summary that was added, or the reason for the ``failure``."""
 
     receipt: Receipt
     spent: CallCosts

@@ -158,7 +158,7 @@ def _find_original_block(block: Record, original: Record) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSession:
-    """The result of one scan. ``trimmed_nodes`` are the trimmed records of the live chain.
+    """A scanned session; ``trimmed_nodes`` are the trimmed records of its live chain.
 
     If the running client trimmed in place, the chain is the one without these trims. ``undone_trim_count`` is
     the number of these trims, ``restored_characters`` the number of characters that return, and ``whole_tokens``
@@ -509,7 +509,7 @@ def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordL
     if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
-        ):  # the contents of an earlier trim may be gone, so restore the other records
+        ):  # the original of one record may be gone, so go on with the others
             return original, RestoreBlocks(find_block_originals(restored_record, originals), edit)
     return original, edit
 

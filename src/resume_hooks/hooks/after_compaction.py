@@ -30,14 +30,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT_SECONDS = 2.0  # the time limit in seconds; the client waits
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
-"""The maximum length of the restored text in characters, as much as the hooks of a start can
-deliver."""
+"""The maximum length of the restored text in characters: the hooks of a start can deliver this much."""
 
 MAX_LINEAGE_CHARACTERS = 1_900
 FIRST_READ_BYTES = 12_000_000
-"""The number of bytes to read first at the end of a session, which contain about eight compactions.
+"""The number of bytes to read first at the end of a session. They contain about eight compactions.
 
-They usually fill the available space.
+That is usually enough to fill the available space.
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
@@ -95,7 +94,7 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
 
 
 def remove_summary(digest: Digest) -> Digest:
-    """Return the digest without the client's latest summary and the facts in it, because the model has both."""
+    """Return the digest without the client's latest summary and without its facts, because the model has both."""
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is MessageKind.SUMMARY), None
     )

@@ -48,7 +48,7 @@ def main() -> None:
         os.nice(HOOK_NICENESS)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
-    # ModuleNotFoundError: the venv is older than this version
+    # a ModuleNotFoundError means that the venv is older than this version
     with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):
         update_index()
     with contextlib.suppress(ModuleNotFoundError):
@@ -107,7 +107,7 @@ def update_index() -> None:
     """
     if reply.is_headless():
         return
-    # archiving must work without this module
+    # imported late, because archiving must work without this module
     from resume_hooks.search.index.connect import update_stored_index
 
     started, seconds_to_next, is_failed = int(time.time()), DAY, False

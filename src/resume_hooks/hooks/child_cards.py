@@ -1,7 +1,6 @@
 """The card of a new child session: its frame, and how to open it.
 
-The verb provides the lines about the child's content, as ``facts`` of the outcome that
-``derive.verbs`` returns.
+The lines about the child's content come from the verb, as ``facts`` of its outcome.
 
 The last line of each card says what to do in at most 40 columns, because a client that is working
 shows no more. While the model is working, no card mentions Ctrl+C, because that key would end the
@@ -37,7 +36,7 @@ def child_card(
     is_slash: bool,
     parent: Session | None = None,
 ) -> str:
-    """Return the card of a new session: ``action`` names the action, ``facts`` describe the child's content.
+    """Return the card of a new session. ``action`` says what made it, ``facts`` describe its content.
 
     ``parent`` is the parent session, or None if it was not read.
     """

@@ -41,12 +41,10 @@ Any other value specifies the size of a handoff.
 """
 
 RETRY_PAUSES = (0.2, 0.4)
-"""The number of seconds before each new attempt to read the file, because the client may still be
-writing it."""
+"""The number of seconds before each new attempt to read the file, because the client may still be writing it."""
 
 AUTO_TRIGGER, LINE_TRIGGER = "auto", "line"
-"""The triggers of automatic compactions: the context is full, or it exceeds the configured limit
-(the line)."""
+"""The triggers of automatic compactions: the context is full, or it is larger than the configured limit (the line)."""
 
 # the number of prompts that the user must type after a compaction before the line applies again
 MIN_TURNS_BETWEEN = 5
@@ -57,7 +55,8 @@ TARGET_FRACTION = 0.5
 MAX_RESULT_FRACTION = 0.8
 # the maximum number of characters of restored facts that accompany a trimmed conversation
 MAX_FACTS_CHARACTERS = 3_900
-# the name of the note that the user has seen the alternatives to the client's compaction
+# the name of the note which records that the user has seen the alternatives to the client's
+# compaction
 CHOICE_NOTE = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
@@ -159,7 +158,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """Return a function that turns the reason for a missing plan into an answer.
+    """Return a function that makes an answer from the reason why there is no plan.
 
     The answer is empty unless the user or the line requested the compaction.
     """

@@ -181,7 +181,10 @@ def _describe_notice(path: str, context: ContextSize) -> str:
 
 
 def _count_usable_tokens(window: int, max_tokens: int) -> int:
-    """Return the tokens that the client counts as 100 % of a window; ``most`` caps the window, 0 for no cap."""
+    """Return the tokens that the client counts as 100 % of a window.
+
+    ``max_tokens`` limits the window (0: no limit).
+    """
     return limit_window(ContextSize(0, window), max_tokens).limit
 
 

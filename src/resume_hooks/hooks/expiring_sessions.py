@@ -30,8 +30,7 @@ from resume_hooks.system.text import format_count
 START_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
-"""The prefixes of the two notes: for the sessions due at a start, and for all sessions that the
-client may delete."""
+"""The prefixes of the two notes: for the sessions due at a start, and for all sessions that the client may delete."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -119,7 +118,7 @@ VAULT_ANNOUNCEMENT = (
 
 
 def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
-    """Return the vault's announcement once, before the first copy, or ``""`` after a decision. Raise OSError."""
+    """Return the vault's announcement once, before the first copy; ``""`` if the user has decided. Raise OSError."""
     if not permission.is_notice_due(where):
         return ""
     folder = start_folder(event)

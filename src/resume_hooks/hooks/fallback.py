@@ -140,7 +140,7 @@ def _describe_state_and_remedy() -> str:
 
 
 def _describe_install() -> str:
-    """The location of a failed installation's log, and the command that installs the engine."""
+    """Return where the log of a failed installation is, and the command that installs the engine."""
     log_path = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     if os.path.isfile(log_path):
         log_line = f"Log: {log_path}\n"

@@ -34,7 +34,8 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line for a child that the next ``/clear`` can open."""
 
-NEW_TASK_OPTION = "--new-task"  # typed before a new task, which has nothing to do with the old task
+# the user types it before a new task that has nothing to do with the old one
+NEW_TASK_OPTION = "--new-task"
 # the minimum length in characters; a shorter digest is less useful than the beginning of the long
 # digest
 MIN_DIGEST_CHARACTERS = 600
@@ -72,13 +73,13 @@ def answer(request: Request) -> Outcome:
 
 
 def add_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
-    """Return a handoff's outcome with a line on its next step before the other facts."""
+    """Return a handoff's outcome with a line about its next step, before the other facts."""
     lines = _describe_step(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _describe_step(next_step: str, title: str) -> list[str]:
-    """Return the line on the next step, or nothing if the child's title contains the whole step."""
+    """Return a line about the next step, or no line if the child's title contains the whole step."""
     step_text = " ".join(next_step.split())
     if step_text and step_text in title:
         return []

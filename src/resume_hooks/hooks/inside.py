@@ -37,8 +37,7 @@ PANE_VERBS = {"search", "sessions"}
 BAND_QUESTION = "band"  # the module's question when a session is large enough for a notice
 
 NEW_FOLDER_QUESTION = "moved"
-"""The question at a start in a repository folder without sessions, or before the vault's first
-copy."""
+"""The question when a client starts in a repository without sessions, or before the vault's first copy."""
 
 COLD_CACHE_QUESTION = "cold"  # the question when a large session is resumed without a cache
 
@@ -100,8 +99,11 @@ HANDOFF_TOOL = {
         },
     },
 }
-"""The tool with which the model requests a handoff. The question shows the user the exact text that
-the input box of the new session will contain; it is never sent by itself."""
+"""The tool with which the model requests a handoff.
+
+The question shows the user the exact text that the input box of the new session will contain; it is
+never sent by itself.
+"""
 
 CARD_LAYOUT = {
     "keys": ("Enter: table", "Esc closes"),
@@ -371,7 +373,10 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts' lines about a folder without sessions and the vault's announcement, or ``{}``."""
+    """Return the parts' lines about a folder without sessions, and the vault's announcement.
+
+    ``{}`` if there are none.
+    """
     from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
     lines = [line(event) for line in answers(questions.line_of_new_folder)]

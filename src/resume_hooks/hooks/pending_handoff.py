@@ -103,7 +103,7 @@ def store_handoff(handoff: PendingHandoff) -> None:
 def consume_cleared_handoff(
     pid: int, folder: str, cleared_id: Optional[str]
 ) -> Optional[PendingHandoff]:
-    """Consume and return the handoff of the session that this client cleared (``cleared_id`` if known).
+    """Consume and return the handoff of the session that this client cleared. ``cleared_id`` is its id, if known.
 
     Return None if there is no such handoff.
 

@@ -45,7 +45,7 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING_CHANGED_TEXT = "Nothing was changed."
 
-# the percentage of a window below which no way to shrink a session is suggested
+# below this percentage of the window, no way to shrink the session is suggested
 MIN_PERCENT_TO_SHRINK = 20
 
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USAGE_WORDS = {"help", "--help", "-h"}
-"""Words that request the usage of a trigger if no other word follows it. A trim has its own
-answer."""
+"""Words that ask for the usage of a trigger if no other word follows. A trim answers them itself."""
 
 
 def main() -> None:
@@ -80,7 +79,7 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
         from resume_hooks.system.invocation import format_remedy
 
         remedy = error.remedy
-        # after ``/clear``: open the session that was cleared
+        # after ``/clear``, the remedy is to open the session that was cleared
         if isinstance(error, NothingToHandOff):
             from resume_hooks.sessions.link_log import read_links
 

@@ -55,8 +55,7 @@ def host_of_event(event: Event) -> Host:
 MAX_INPUT_BYTES = 32 * 1024 * 1024
 # the maximum length of a reason in UTF-16 units; the client cuts its strings at 10,000
 MAX_REASON_UNITS = 9_500
-# the maximum length in UTF-16 units of a last line that survives a cut; a longer line counts as
-# body text
+# a last line of up to this many UTF-16 units survives a cut; a longer one is cut like the rest
 MAX_LAST_LINE_UNITS = 200
 
 # the maximum length in UTF-16 units of a hook's text for the model; above 10,000 the client shows
@@ -69,7 +68,8 @@ CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> Optional[Dict[str, Any]]:
     """Return the hook's input. Return None if it is too long, not a JSON object, or if hooks must not act.
 
-    Hooks must not act in our own headless call, or if no variable names the user's home.
+    Hooks must not act in a headless client that we started, or if no variable names the user's
+    home.
     """
     raw, environ = sys.stdin.buffer.read(max_bytes + 1), os.environ
     has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session import Session
 
 ALL_WORD = "--all"  # the first word of a search in every project
-# a word outside quotes that looks like an option
+# matches a word outside quotes that looks like an option
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 READING_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
 BUSY_SECONDS = 5.0  # additional seconds for a busy machine
@@ -105,7 +105,10 @@ class Request:
         return shell_command(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
-        """Return the terms for creating a child. Past the time limit, the error names ``command``, which has none."""
+        """Return the terms for creating a child.
+
+        After the time limit, the error suggests ``command``, which has no limit.
+        """
         from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
         limit_time = partial(time_limit, command or self.command)
@@ -137,7 +140,7 @@ def refuse_option(text: str, remedy: str) -> None:
 def time_limit(
     command: str = "resume-hooks --help", seconds: float | None = None
 ) -> Iterator[None]:
-    """Raise TimeLimit if the block takes too long. The message suggests ``command`` as the alternative.
+    """Raise TimeLimitExceeded if the block takes too long. The message suggests ``command`` as the alternative.
 
     ``seconds`` (default: ``READING_SECONDS``) is measured in processor time, so that a busy machine completes
     the same work as an idle one. The limit in real time is ``BUSY_SECONDS`` seconds longer.

@@ -184,7 +184,7 @@ def _describe_prompt_count(prompts: int) -> str:
 def _advise_to_continue(
     comparison: Comparison, prompts_text: str, command: Callable[[str], str]
 ) -> str:
-    """Return a sentence on how many prompts fit (``prompts_text``), and which way would cost less by then."""
+    """Return a sentence: how many prompts still fit (``prompts_text``), and which way would cost less by then."""
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:
         return "going on is fine"
@@ -216,7 +216,7 @@ def _reason_to_shrink(
 
 
 def _describe_ways_to_shrink(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
-    """Return the ways to shrink a session, or nothing if the headline names one."""
+    """Return the ways to shrink a session, or none if the headline already names one."""
     if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {

@@ -47,8 +47,7 @@ _COLD_PREFIX = "cold-"
 _CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
-"""The arguments for a start with sessions that are due for archiving, and for a start in a folder
-without sessions."""
+"""The arguments for a start with sessions that are due for archiving, and for a start in a folder without sessions."""
 
 # the engine's minimum Python version; this module also runs in older ones
 MIN_ENGINE_PYTHON = 3, 11
@@ -110,7 +109,7 @@ def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[
     """Return the lines about a cold cache and a giant file, each ``""`` if it does not apply."""
     pending_handoff.consume_handoff_to_child(session_id)
     if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS):
-        cold = ""  # the module has shown it
+        cold = ""  # the module has already shown this line
     else:
         cold = describe_cold_cache(event, path)
     return [cold, _describe_giant_file(session_id, path)]
@@ -150,7 +149,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
-    """Copy the task list of the child that a session replaces, if the list exists and the engine is installed."""
+    """Copy the task list of the child that this session replaces, if there is a list and the engine is installed."""
     if sys.version_info < MIN_ENGINE_PYTHON or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
@@ -325,7 +324,7 @@ def _run_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str,
         return describe(event)
     except ImportError:
         _mark_venv_broken()
-    except OSError:  # the other lines are still shown
+    except OSError:  # a failure of this line must not hide the others
         pass
     return ""
 
@@ -342,7 +341,7 @@ def _read_context(path: str) -> Optional[ContextSize]:
         return Session.of(session_file(path), Where()).context
     except ImportError:
         _mark_venv_broken()
-    except (OSError, ResumeHooksError):  # the client's figure remains
+    except (OSError, ResumeHooksError):  # without the engine's figure, the client's is used
         pass
     return None
 

@@ -64,12 +64,13 @@ _CONFIRM_HINT = "To confirm, type: >trim yes"
 MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters in a question's options
 
 MAX_CONFIRM_SECONDS = 4.5
-"""The time limit in seconds for reading and writing together. Of the five seconds that a prompt may
-wait, starting and the clipboard need the rest."""
+"""The time limit in seconds for reading and writing together.
+
+Of the five seconds that a prompt may wait, starting and the clipboard need the rest.
+"""
 
 WRITING_RATIO = 1.5
-"""The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to
-1.3 measured)."""
+"""The time needed for writing and checking, as a multiple of that for reading and planning (0.7 to 1.3 measured)."""
 
 
 def answer(request: Request) -> Outcome:
@@ -192,7 +193,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
 
 
 def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
-    """Check whether another running client answered the same question; this client must not open its child."""
+    """Check whether another running client answered the same question. This client must not open that one's child."""
     open_question = question._replace(child="")
     maker_pid = next(
         (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
@@ -345,7 +346,7 @@ def no_question_card(trim: str) -> str:
 
 
 def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> str:
-    """Return the card of a yes to an expired or answered question; ``is_deleted`` means that its child was deleted."""
+    """Return the card of a yes to an expired or answered question. ``is_deleted``: its child was deleted."""
     reason = (
         f"there is nothing to confirm: the question is older than {QUESTION_SECONDS // 60} minutes"
     )

@@ -47,8 +47,7 @@ RIVAL_TOOL_WORDS = ("aichat", "claude-code-tools", "resume_hook.py", "session-re
 """Words in the hooks of other tools that use the same triggers."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""The number of bytes of transcripts to search for giant lines, largest file first. This takes two
-seconds."""
+"""The maximum number of bytes to search for giant lines, beginning with the largest file. This takes two seconds."""
 
 
 class Finding(NamedTuple):
@@ -116,7 +115,7 @@ def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
 
 
 def _uses_only_other_agents() -> bool:
-    """Check whether another agent has sessions here, but Claude Code has neither a program nor sessions."""
+    """Check whether another agent has sessions here, while Claude Code has no program and no sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False

@@ -32,8 +32,7 @@ OWN_FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER_NAME = "index"
-"""Our own files that ``--purge`` removes, including notes, the plugin's files, and folders that
-become empty.
+"""Our own files that ``--purge`` removes, including notes, the plugin's files, and folders that become empty.
 
 Originals are kept: deleted sessions in the trash, archived sessions in the vault, and backups of
 rewritten files.
@@ -58,7 +57,7 @@ The last folder is removed if no link in it is the last name of its file.
 """
 
 NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
-"""Folders in the state folder that contain only our notes.
+"""Folders in the state folder that contain nothing but our notes.
 
 They are removed once they are empty.
 """

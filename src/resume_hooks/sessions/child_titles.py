@@ -66,7 +66,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 def unused_title(
     root_title: str, kind: Kind, folder: str, known_ends: HeadTail | None = None
 ) -> str:
-    """Return the title with the first number unused in the folder; it stays unused during ``lock_titles``.
+    """Return a title with the first number that no session of the folder uses. ``lock_titles`` keeps it unused.
 
     ``known_ends`` are the current ends of one of the sessions.
     """
@@ -77,7 +77,8 @@ def unused_title(
     taken_numbers = set()
     for session in sessions_in(
         folder
-    ):  # all sessions, because the client copies a title when it clears or branches a session
+        # search all sessions, because the client copies a title when it clears or branches a session
+    ):
         if known_ends is not None and known_ends.path == session.path:
             tail = known_ends.tail[-END_BYTES:]
         else:
@@ -124,7 +125,7 @@ def _read_tail(session: SessionFile) -> bytes:
     try:
         descriptor = os.open(session.path, os.O_RDONLY)
     except OSError:
-        return b""  # deleted since the listing, so its title is free
+        return b""  # the file was deleted after it was listed, so its title is free
     try:
         return read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
     finally:

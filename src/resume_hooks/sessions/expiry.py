@@ -1,4 +1,4 @@
-"""The time at which the client deletes a session, by its last write, and some of its files, by their own.
+"""The time at which the client deletes a session, and the earlier times at which it deletes some of its files.
 
 Measured with 2.1.42 and 2.1.329: a cleanup processes all project folders with the settings of the
 client's folder. 2.1.329 deletes a transcript together with its other files. It also deletes large
@@ -20,7 +20,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
-# seconds before deletion from which a session is archived and reported as expiring soon
+# a session is archived and reported as expiring this many seconds before its deletion
 EXPIRING_SOON_SECONDS = 7 * DAY
 MAX_CLOCK_AHEAD_SECONDS = 60  # seconds by which a file system's clock may be ahead of ours
 _TIME_TOLERANCE_SECONDS = 0.001
@@ -38,7 +38,7 @@ class DatedSession(NamedTuple):
 class ExpiringSession(NamedTuple):
     """A session that is about to lose files, and the earliest deletion time in seconds since the epoch.
 
-    ``last_write`` is the last write of all files that are deleted before the requested time.
+    ``last_write`` is the latest write to any file that is deleted before the requested time.
     """
 
     session: DatedSession

@@ -13,7 +13,7 @@ LINKS_FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
-    """Return the folder of the links, which exists if sessions are held."""
+    """Return the folder of the links. It exists only if sessions are held."""
     return os.path.join(where.state, LINKS_FOLDER)
 
 

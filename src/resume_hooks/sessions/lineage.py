@@ -1,8 +1,8 @@
 """Lineage: a session's ancestors, oldest first, and its descendants.
 
-A file's information about its parent is untrusted: a path is followed only to a session in a
-project folder of this config home or beside the child. Otherwise the parent is looked up by id, in
-all projects, then in the vault. Cycles are cut, and gaps are shown.
+What a file says about its parent is untrusted: a path is followed only to a session in a project
+folder of this config home or beside the child. Otherwise the parent is looked up by id, in all
+projects, then in the vault. Cycles are cut, and gaps are shown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATUS_REMARKS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
 }  # the remark on a row without a transcript
-MAX_GENERATIONS = 1_000  # generations to follow; more can only be a forgery
+MAX_GENERATIONS = 1_000  # the maximum number of generations to follow; more can only be a forgery
 
 
 class Ancestor(NamedTuple):
@@ -420,7 +420,7 @@ def _ancestor_row(
         )
         creation_time = clock.normalize_timestamp(
             parent.at
-        )  # content from the parent is older than the child
+        )  # content that was copied from the parent is older than the child
         created, ended = max(created, creation_time), max(ended, creation_time)
     title, subagent_name = (
         collapse_line(plain_text(title), MAX_TITLE_CHARACTERS),

@@ -54,7 +54,7 @@ def render_block(
 
     The child itself comes last.
 
-    ``searcher`` is whether its client has the plugin's agents.
+    ``has_searcher`` is whether its client has the plugin's agents.
     """
     lines = [OPENING_MARKER, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
@@ -96,7 +96,7 @@ def shorten_block(block: str, max_characters: int) -> str:
             break
         omitted_count = int(lines[row_index].partition(".")[0]) - 2
         block = "\n".join([*lines[: rows[1]], f"... and {omitted_count} more", *lines[row_index:]])
-    if len(block) > max_characters:  # the ids suffice to find the sessions
+    if len(block) > max_characters:  # a reader can find the sessions by their ids
         block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE_INDENT))
     return block
 
@@ -132,7 +132,7 @@ def _block_title(text: str) -> str:
 
 
 def remove_block_markers(text: str) -> str:
-    """Remove the block's own markers from ``text``, and tags that clients and models take for the client's.
+    """Remove the block's own markers from ``text``, and tags that a client or a model would take for the client's own.
 
     Foreign text must not begin or end the block, or look like anything but a quote. Markers and tags
     with full-width letters, spaces or invisible characters are recognised as well; such a text is

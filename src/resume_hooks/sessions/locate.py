@@ -199,7 +199,7 @@ def _find_by_old_path(words: str, surroundings: Surroundings) -> SessionFile | N
 
 
 def _belongs_to_folder(archived: ArchivedSession, surroundings: Surroundings) -> bool:
-    """Check whether a session belongs to the working directory, not to another one with the same key."""
+    """Check whether a session belongs to the working directory, and not to another one with the same key."""
     if archived.project not in project_folder_names(surroundings.cwd, surroundings.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical_path(
@@ -325,7 +325,7 @@ def is_subagent_locator(locator: str) -> bool:
 
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
-    """Return the sub-agent of an existing session; None if the words must mean something else."""
+    """Return the sub-agent that the words name, or None if they must mean something else."""
     if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")

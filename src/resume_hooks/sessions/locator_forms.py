@@ -256,7 +256,7 @@ def read_naming_lines(session: SessionFile) -> bytes:
             lines += _lines_with(_NAMING_FIELDS[:1], head)
             if is_cleared or not _ANY_TITLE.search(
                 lines
-            ):  # then a summary or a prompt serves as title
+            ):  # in this case a summary or a prompt serves as title
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -278,7 +278,8 @@ def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
 
 
 MIN_PREFIX_CHARACTERS = 4  # the length of an id's prefix; shorter ones would match by chance
-# bytes of a title's part: three letters, or one character that is a whole word
+# the minimum length of a title's part in bytes: three letters, or one character that is a whole
+# word
 MIN_TITLE_PART_BYTES = 3
 
 LIST_REMEDY = "See resume-hooks sessions for what there is."
@@ -292,7 +293,8 @@ _PULL_ADDRESS = re.compile(
 )
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-IMPORT_ADDRESS = "curl URL | resume-hooks import -"  # no verb downloads an address
+# an address is only recognised, because no verb downloads it
+IMPORT_ADDRESS = "curl URL | resume-hooks import -"
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
 """A form of a locator: a function that returns the session for the words, or None.
@@ -542,7 +544,7 @@ def parse_pull_request(words: str) -> str:
     if address := _PULL_ADDRESS.fullmatch(words):
         return address[1].lower()
     number = _PULL_NUMBER.fullmatch(words)
-    return str(int(number[1])) if number else ""  # drops leading zeros, as in #0072
+    return str(int(number[1])) if number else ""  # int() drops leading zeros, as in #0072
 
 
 def text_after_prefix(form: str, words: str) -> str:
@@ -564,7 +566,7 @@ def absolute_path(words: str, cwd: str) -> str:
     """Return the absolute path for a path typed in a folder; expand ``~``."""
     try:
         return os.path.join(cwd, os.path.expanduser(words))
-    except ValueError:  # ~ and a NUL
+    except ValueError:  # a path with ~ and a NUL
         return os.path.join(cwd, words)
 
 

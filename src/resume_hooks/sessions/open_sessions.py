@@ -76,7 +76,7 @@ class Clients:
         return bool(self.why_open(session))
 
     def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
-        """Check whether the client ``pid`` may open a child: no other running client made it or has it open."""
+        """Check whether the client ``pid`` may open a child. Another running client must not have made or opened it."""
         if any(
             other_pid != pid and entry.get("sessionId") == child_id
             for other_pid, entry in self._running_clients
@@ -132,7 +132,8 @@ def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
         current_start = processes.read_process_start_time(pid)
     else:
         current_start = ""
-    return not current_start or current_start == recorded_start  # otherwise the id was reused
+    # otherwise another process got the id
+    return not current_start or current_start == recorded_start
 
 
 def _is_client_process(pid: int) -> bool:
@@ -144,13 +145,13 @@ def _is_client_process(pid: int) -> bool:
         with open(f"{PROC_FOLDER}/{pid}/comm", "rb") as stream:
             return stream.read().rstrip(b"\n") == CLIENT_PROCESS_NAME.encode()
     except OSError:
-        return False  # it has ended, or is another user's and can't write here
+        return False  # the process has ended, or belongs to another user and can't write here
 
 
 def _is_this_machine(domain: str) -> bool:
     """Check whether a client's ``linux:<machine id>:pid:[<namespace>]`` is our machine and namespace.
 
-    On another system assume that it is.
+    On systems other than Linux, assume that it is.
     """
     try:
         namespace = os.readlink(f"{PROC_FOLDER}/self/ns/pid")

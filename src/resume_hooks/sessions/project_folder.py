@@ -29,7 +29,7 @@ SHORT_COMMIT_DIGITS = 7  # digits of a commit's id, as in git's short form
 
 
 class MovedFolder(NamedTuple):
-    """A folder that a session's folder may have become, and the evidence."""
+    """A folder that may be the new location of a session's folder, and the evidence."""
 
     folder: str
     commits: tuple[str, ...] = ()
@@ -100,8 +100,8 @@ def project_folder(home: str, where: Where) -> str:
 def lock_session_creation(home: str, where: Where) -> Iterator[None]:
     """Keep other commands of ours from creating missing sessions in a working directory during the block.
 
-    Without the lock after ``TITLE_LOCK_SECONDS`` seconds, or with a read-only state folder, run the block
-    anyway. Then there may be two copies of a session.
+    If the lock is still taken after ``CREATION_LOCK_SECONDS`` seconds, or the state folder is
+    read-only, run the block anyway. Then there may be two copies of a session.
     """
     lock_path = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:

@@ -39,7 +39,8 @@ from resume_hooks.transcripts.records import Record
 REFERENCE_HELP = (
     "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 )
-SHORT_ID_CHARACTERS = 8  # displayed characters of an id, if they identify the session
+# the number of characters of an id that are displayed if they identify the session
+SHORT_ID_CHARACTERS = 8
 MAX_LINE_DIGITS = 9  # digits of a line number; no file has more lines
 MAX_OFFSET_DIGITS = 15  # digits of a byte offset; no file is longer
 
@@ -95,8 +96,8 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
 class ShortIds:
     """Shortens ids for display, without ambiguity among the ``known`` ones.
 
-    The short form is the first ``SHORT`` characters if only one known id begins with them, else the
-    whole id.
+    The short form is the first ``SHORT_ID_CHARACTERS`` characters if only one known id begins with
+    them, else the whole id.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -214,7 +215,7 @@ class RecordLines:
             return None
 
     def find_uuid(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """Return the record with a uuid, in line ``near`` or the last one.
+        """Return the record with a uuid: the one in line ``near``, or the last one.
 
         A full search caches all ids of the file.
         """
@@ -298,7 +299,7 @@ def shorten_reference(reference: str) -> str:
 
 
 def find_referenced_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line for a reference in its session, with its number only if that needs no counting.
+    """Return the line for a reference in its session. It has a number only if no lines had to be counted.
 
     Raise UsageError if it does not exist.
     """

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import Record
 
 MAX_LABEL_CHARACTERS = 200  # characters of a title or a tag; nobody types more
-# passes of the SDK's cleaning of a tag; a removal may join characters that need another pass
+# how often the SDK cleans a tag; a removal may join characters that need another pass
 MAX_PASSES = 10
 OPEN_WARNING = (
     "A client may have it open ({why}), and may write the old value again. In Claude Code, "

@@ -1,4 +1,4 @@
-"""A session whose facts are read once, on first use, then cached and passed on.
+"""A session whose facts are read once, on first use, and then kept for every later reader.
 
 An entry point (the prompt hook, the module, the command line, the API) creates it and passes it to
 a verb.
@@ -55,7 +55,7 @@ class Session(SessionFile):
         return Session.of(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
-        """Return a different file, without this session's cached facts."""
+        """Return a copy with another file, without this session's cached facts."""
         return SessionFile(*self)._replace(**fields)
 
     @cached_property
@@ -129,7 +129,7 @@ class Session(SessionFile):
     def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
         from resume_hooks.sessions.client_window import apply_window, window_limit
 
-        if self.agent != CLAUDE_NAME:  # other agents' settings have no window
+        if self.agent != CLAUDE_NAME:  # other agents have no setting for the window
             return context
         return apply_window(
             context, self.head_tail, window_limit(self.head_tail, window, self.where)

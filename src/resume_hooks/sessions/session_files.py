@@ -27,7 +27,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.records import MESSAGE_KINDS, kind, parse, reject_codex_rollout
 
-# bytes of a file with any name to search for a session's records
+# the number of bytes of a file with any name in which a session's records are searched
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 OWN_AGENT = "claude"  # the default agent: Claude Code
 
@@ -174,7 +174,7 @@ def belongs_to_folder(path: str, cwd: str) -> bool:
 
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
-    """Check the same for a session whose head and tail were already read."""
+    """Check ``belongs_to_folder`` for a session whose head and tail were already read."""
     key = ends.project[:MAX_KEY]
     matching_folders = []
     for folder in ends.folders:
@@ -200,7 +200,7 @@ def session_file(path: str) -> SessionFile:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
         ) from error
-    except ValueError as error:  # NULs or lone surrogates
+    except ValueError as error:  # the path contains a NUL or a lone surrogate
         raise SessionNotFound(f"{path!r} is not a path: {error}", "Check the path.") from error
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 

@@ -27,8 +27,10 @@ from resume_hooks.transcripts.turns import opens_turn
 
 SUBAGENT_PREFIX = "agent-"  # the prefix of sub-agents' file names
 SUBAGENTS_FOLDER = "subagents"
-_MAX_INTEGER = 2**63 - 1  # the largest integer in an index; a file's time may be in the year 2264
-MAX_FOLDER_DEPTH = 4  # levels of a session's folder to search for sub-agents, which workflows nest
+# the largest integer that an index can store; a file's time may be in the year 2264
+_MAX_INTEGER = 2**63 - 1
+# the depth to which a session's folder is searched for sub-agents, because workflows nest them
+MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
 _LEAD_MARKUP = re.compile(
@@ -186,7 +188,7 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
             entries = list(iterator)
     except OSError:
         return
-    for entry in entries:  # keep this cheap: every search visits thousands of entries
+    for entry in entries:  # this must be cheap, because every search visits thousands of entries
         if not entry.name.endswith(TRANSCRIPT_SUFFIX):
             if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
                 for agent in subagents_in(entry.path, entry.name):

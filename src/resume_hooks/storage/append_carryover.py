@@ -21,11 +21,9 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 CHUNK_BYTES = 1024 * 1024  # the number of bytes to carry over or compare at a time
-# the maximum time in seconds between a program's lookup of a path and its opening of the file
+# the maximum number of seconds from a program's lookup of a path until it opens the file
 OPEN_GRACE_SECONDS = 0.05
-QUIET_SECONDS = (
-    0.3  # the number of seconds without a new byte after which no more writes are expected
-)
+QUIET_SECONDS = 0.3  # after this number of seconds without a new byte, no more writes are expected
 # the maximum number of seconds to follow a file that other programs write to without a pause
 MAX_FOLLOW_SECONDS = 5.0
 PARTIAL_LINE_SECONDS = 0.5  # the number of seconds to wait for the rest of a half-written line
@@ -33,7 +31,7 @@ PAUSE_SECONDS = 0.005
 
 
 class AppendCarryover:
-    """The end of the open file ``source`` from ``position``, which advances as bytes are carried over."""
+    """Carries over the end of the open file ``source``, from ``position``, which advances."""
 
     def __init__(self, source: int, position: int) -> None:
         self._source = source
@@ -54,7 +52,7 @@ class AppendCarryover:
         return carried
 
     def settle(self, target: int) -> None:
-        """Carry over all lines, and wait for the rest of an unfinished line unless it seems abandoned."""
+        """Carry over all lines. Wait for the rest of an unfinished line, but not for ever."""
         self.append_new_lines(target)
         await_line_end(self._source)
         self.append_new_lines(target)

@@ -1,4 +1,4 @@
-"""The only writer of session files. It writes a file completely or not at all, and checks it before naming it.
+"""The only writer of session files. It writes a file completely or not at all, and checks it before it gets its name.
 
 The bytes go to a temporary file in the same folder (never named ``.jsonl``), which is synced,
 checked and only then linked to its final name. After a crash, clients therefore see either no file
@@ -156,7 +156,7 @@ def _open_to_append(path: str, create: int = 0) -> int:
 def append_and_sync(descriptor: int, lines: bytes) -> int:
     """Append whole lines to an open file, sync it, and return the number of bytes.
 
-    Undo a partial write.
+    If that fails, remove the part that was written.
     """
     lock_descriptor(descriptor, None)
     size = os.fstat(descriptor).st_size
@@ -178,7 +178,8 @@ def _replace_by_copy(path: str, descriptor: int) -> None:
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
     """Restore an open file's former time if its ``size`` shows that only we wrote to it."""
-    with contextlib.suppress(OSError):  # another user's file, whose time stays new
+    # the file belongs to another user, so its time can't be restored
+    with contextlib.suppress(OSError):
         new_status = os.fstat(descriptor)
         if new_status.st_size == size:
             os.utime(descriptor, ns=(new_status.st_atime_ns, old_status.st_mtime_ns))
@@ -206,7 +207,7 @@ def _write_new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "wb", buffering=BUFFER_BYTES) as stream:
-        os.chmod(path, PRIVATE_MODE)  # regardless of the umask
+        os.chmod(path, PRIVATE_MODE)  # sets the mode regardless of the umask
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()

@@ -68,7 +68,7 @@ def hold_for_rewrite(
 
 @contextlib.contextmanager
 def open_with_copy(path: str, copy: str, *, keep_copy: bool = False) -> Iterator[int]:
-    """Hold a file open together with an exact copy. If ``keep_copy`` and the file was replaced, keep the copy.
+    """Hold a file open together with an exact copy. The copy is kept only if ``keep_copy`` and the file was replaced.
 
     A kept copy is synced. If the copy cannot be made, raise WriteFailed and leave no part of the
     copy.

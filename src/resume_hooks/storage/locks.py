@@ -77,8 +77,9 @@ def lock_folder(
     Create the folder first. Afterwards, remove the folder if it is empty.
 
     If another process holds the lock for longer than ``timeout`` seconds, raise SessionOpen with
-    the message ``busy``. If the lock file cannot be created, raise WriteFailed with a message that
-    begins with ``failed``. On a volume without locks, continue without a lock.
+    the message ``busy_message``. If the lock file cannot be created, raise WriteFailed with a
+    message that begins with ``failure_message``. On a volume without locks, continue without a
+    lock.
     """
     descriptor, locked = _acquire_lock(
         folder, where, busy_message, failure_message, time.monotonic() + timeout

@@ -18,7 +18,7 @@ from resume_hooks.storage.atomic import BUFFER_BYTES, link_exclusively
 from resume_hooks.storage.state_file import PRIVATE_MODE, temporary_name
 
 RECENT_USE_SECONDS = 60 * 60
-"""The number of seconds after its last use in which a reproducible copy is not removed."""
+"""A reproducible copy is not removed within this number of seconds after its last use."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -74,7 +74,7 @@ def file_sizes(folder: str) -> Iterator[int]:
 def least_recently_used(
     files: Iterable[tuple[float, str, int]], excess_bytes: int
 ) -> Iterator[str]:
-    """Yield the least recently used reproducible files or folders, until ``excess`` bytes would be freed.
+    """Yield the least recently used reproducible files or folders, until their removal would free ``excess_bytes``.
 
     Each row is the time of last use, the path and the size. Files used within the last ``RECENT_USE_SECONDS``
     seconds are kept, whatever their size.

@@ -193,7 +193,7 @@ def _write_and_rename(
         if new_mode is not None:
             os.chmod(
                 path, new_mode, dir_fd=dir_fd
-            )  # after the owner, because a change of owner clears bits of the mode
+            )  # set after the owner, because changing the owner clears bits of the mode
         os.fsync(descriptor)
         stream.seek(0)
         if stream.read() != content:

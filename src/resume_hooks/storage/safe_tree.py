@@ -1,4 +1,4 @@
-"""Folders below a root, opened one by one through descriptors, so that no link on the path is ever followed.
+"""Open folders below a root one by one through descriptors, so that no link on the path is ever followed.
 
 An open descriptor stays with its folder even if someone renames the folder or puts a link in its
 place.
@@ -55,7 +55,7 @@ def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Ite
 
 
 def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the missing folders on the path, from the top down.
+    """Return the folders on the path that do not exist, from the top down.
 
     Raise WriteFailed as ``open_folder`` does.
     """

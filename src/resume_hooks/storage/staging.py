@@ -50,8 +50,8 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
     """Write ``chunks``, unpacked if they are gzip, to a temporary file in the state folder during the block.
 
     If the state folder was created for the file and is empty, also remove the folder. Raise
-    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE_BYTES`` bytes
-    in a line, or ``MAX_PREVIEW_LINES`` lines. Raise WriteFailed if the disk refuses.
+    ImportFailed for damaged gzip, or if the content exceeds ``max_bytes`` bytes, ``MAX_LINE_BYTES``
+    bytes in a line, or ``MAX_LINES`` lines. Raise WriteFailed if the disk refuses.
     """
     folder = where.state
     folder_existed, temporary = os.path.lexists(folder), temporary_path(folder)

@@ -49,7 +49,7 @@ def create_file(path: str, chunks: Iterable[bytes], *, sync: bool = True) -> int
         path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE
     )
     with os.fdopen(descriptor, "wb") as stream:
-        os.chmod(path, PRIVATE_MODE)  # regardless of the umask
+        os.chmod(path, PRIVATE_MODE)  # sets the mode regardless of the umask
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()

@@ -1,4 +1,4 @@
-"""Parse rows of our own notes by a type's hints. Rows that do not match the type are ignored."""
+"""Parse rows of our own notes into a type, by its hints. Rows that do not match the type are ignored."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LOG_FOLDER = "log"
 LOG_NAME = "errors.log"
 OLDER_SUFFIX = ".1"  # the suffix of the older generation
 MAX_LOG_BYTES = 256 * 1024  # the size in bytes at which a new generation begins
-MAX_FRAMES = 40  # the number of innermost frames in an entry, because a recursion has a thousand
+MAX_FRAMES = 40  # the number of innermost frames to record, because a recursion has a thousand
 
 _MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10
@@ -37,9 +37,9 @@ def log_file(where: Optional[Where] = None) -> str:
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log the origin of an error in ``command``, a verb or trigger of ours.
+    """Log the code locations of an error; ``command`` is the verb or trigger that failed.
 
-    Return the log's path, or ``""`` if writing failed.
+    Return the log's path, or ``""`` if the log could not be written.
     """
     where = where or Where()
     path = log_file(where)
@@ -97,10 +97,11 @@ def _rotate_log(path: str, descriptor: int) -> bool:
 
     Return whether the caller must reopen the path.
 
-    Writers that still have the old file open write to the older generation.
+    A writer that opened the file before the rename writes to the older generation.
     """
     if fcntl is not None:
-        with contextlib.suppress(OSError):  # without locks, the older generation may be incomplete
+        # if the system has no locks, the older generation may be incomplete
+        with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):

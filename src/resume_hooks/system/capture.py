@@ -61,8 +61,8 @@ TERMINATION_GRACE_SECONDS = 0.5
 class CapturedOutput(NamedTuple):
     """A program's exit status and output. ``status`` is negative for a signal.
 
-    ``timed_out`` and ``too_large`` mean that we ended the program because of its time or the size
-    of its output.
+    If ``timed_out`` or ``too_large``, we ended the program: it ran too long, or its output was too
+    large.
     """
 
     status: int
@@ -123,7 +123,7 @@ class _PipeExchange:
         self._left = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
-        """Exchange data until the program exits and its pipes are empty, a limit is exceeded, or a signal arrives."""
+        """Write the input and read the outputs until the program ends, exceeds a limit, or a signal arrives."""
         process = self._process
         with selectors.DefaultSelector() as waiting:
             for stream, event in (

@@ -19,7 +19,7 @@ VERSION_TIMEOUT_SECONDS = 10  # the time limit of ``claude --version`` in second
 
 
 def find_client(where: Where) -> str | None:
-    """Return the path of the client, which is on PATH or in the folders that its own installers use.
+    """Return the path of the client's program: on PATH, or in the folders that its installers use.
 
     Return None if it is not installed.
     """

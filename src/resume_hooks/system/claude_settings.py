@@ -18,7 +18,7 @@ DEFAULT_RETENTION_DAYS = 30
 MIN_WINDOW_TOKENS = (
     100_000  # the minimum number of tokens; clients reject a smaller window for compaction
 )
-# the maximum number of days that date arithmetic supports; it means for ever
+# the largest number of days that dates can be computed with; it means for ever
 MAX_RETENTION_DAYS = 1_000_000
 
 
@@ -97,7 +97,10 @@ def read_compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """A client's retention of transcripts: ``days`` after their last write (None: for ever), and the deciding file."""
+    """How long a client keeps transcripts: ``days`` after their last write (None: for ever).
+
+    ``path`` is the settings file that decides.
+    """
 
     days: int | None
     path: str
@@ -124,15 +127,15 @@ def read_client_retention(cwd: str, where: Where) -> Retention:
 
 
 def read_retention_days(cwd: str, where: Where) -> int | None:
-    """Return for how many days after their last write a client started in ``cwd`` keeps transcripts.
+    """Return the number of days that a client started in ``cwd`` keeps a transcript after its last write.
 
-    Return None if they are kept for ever.
+    Return None if it keeps transcripts for ever.
     """
     return read_client_retention(cwd, where).days
 
 
 def read_managed_retention() -> tuple[str, int]:
-    """Return this machine's managed settings file, and its retention in days or 0."""
+    """Return the path of this machine's managed settings file, and the retention that it sets in days (0: none)."""
     path = settings_files("", Where())[-1]
     days = read_json_object(path).get(RETENTION_KEY)
     return path, min(days, MAX_RETENTION_DAYS) if isinstance(

@@ -1,8 +1,8 @@
 """Copy text to the clipboard of the user at the keyboard, and report the method.
 
 Invariant: "copied" is reported only for text that was read back or that tmux accepted; anything
-unconfirmed is "sent". Nothing runs longer than ``LIMIT`` except the program that holds the
-selection. Standard library, Python 3.9.
+unconfirmed is "sent". Nothing runs longer than ``COPY_TIMEOUT_SECONDS`` except the program that
+holds the selection. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ OSC_52 = "OSC 52"
 def copy_text(
     text: str, *, method: str = "auto", environ: Mapping[str, str] | None = None
 ) -> CopyResult:
-    """Copy ``text`` by the first method that works, or only by ``method`` (one of METHODS, else ValueError).
+    """Copy ``text`` by the first method that works, or only by ``method`` (one of ``COPY_METHODS``, else ValueError).
 
     ``environ`` (default: that of this process) determines the available methods, and is the
     programs' environment. A missing program never raises. Empty text is not copied. Text with lone
     surrogates is not copied either, because no clipboard accepts it.
     """
     if method not in COPY_METHODS:
-        raise ValueError(f"way is one of {', '.join(COPY_METHODS)}, not {method!r}")
+        raise ValueError(f"method must be one of {', '.join(COPY_METHODS)}, not {method!r}")
     try:
         is_copyable = bool(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ def copy_text(
 
 
 def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return the names of the methods that ``copy`` would try here, in order, without starting a program."""
+    """Return the names of the methods that ``copy_text`` would try here, in order, without starting a program."""
     from resume_hooks.system import terminal  # imported late, as explained below
 
     env = dict(os.environ if environ is None else environ)
@@ -77,8 +77,8 @@ def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str
     return names
 
 
-# Each method is imported on first use. Cards import only Copied, and a method takes 10 to 20 ms to
-# import.
+# Each method is imported on first use, because the import takes 10 to 20 ms. Cards import only
+# ``CopyResult``.
 
 
 def _copy_with_programs(

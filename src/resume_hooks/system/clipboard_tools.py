@@ -35,8 +35,8 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste hides this error by the inverse
-# one.
+# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste makes the inverse error, so
+# reading back does not show it.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
 XCLIP = Tool(
@@ -97,7 +97,7 @@ def copy_with_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy with the first of ``tools`` that succeeds, through ``pyperclip`` if it is given.
+    """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip`` if it is given.
 
     Return None if none of them succeeded before ``deadline``.
 

@@ -43,8 +43,7 @@ _ENVIRONMENT = {
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
-"""Variables that keep git from using anyone's settings, the network and locks, and from writing
-traces."""
+"""Variables that forbid git to read settings of its own, use the network, take locks or write traces."""
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED_OPTIONS = (
@@ -86,7 +85,7 @@ Settings = list[tuple[str, str]]
 
 
 class GitView:
-    """A repository for git queries that run no code of the repository. Use it with ``with``.
+    """A view of a repository in which git can't run any code of the repository; a context manager.
 
     ``branch`` is ``""`` if no branch is checked out. Raise OSError if git or the repository is
     missing, or cannot be read before the deadline.
@@ -127,7 +126,7 @@ class GitView:
     def output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
     ) -> bytes | None:
-        """Return a run's output, ``b""`` if it failed, or None if it took too long and was killed."""
+        """Return the output of a git process: ``b""`` if it failed, None if it took too long and was killed."""
         try:
             out, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

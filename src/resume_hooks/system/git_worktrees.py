@@ -104,7 +104,10 @@ def _read_first_bytes(path: str) -> bytes:
 
 
 class Project:
-    """A project: working directories, roots ``within`` which every folder counts, and ``names`` of project folders."""
+    """A project: its working directories, and the ``names`` of its project folders.
+
+    Every folder below the roots ``within`` belongs to it.
+    """
 
     def __init__(
         self, folders: tuple[str, ...], within: tuple[str, ...] = (), names: tuple[str, ...] = ()
@@ -142,7 +145,7 @@ class Project:
     def folder_names(
         self, where: Where, list_known_names: Callable[[], list[str]] | None = None
     ) -> list[str]:
-        """Return those of the ``known`` names of project folders that may contain the project's sessions."""
+        """Return the names of the existing project folders that may contain the project's sessions."""
         list_names = list_known_names or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )

@@ -18,7 +18,7 @@ _CODEX_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
-"""Our commands in a remedy. Elsewhere ``resume-hooks`` is only the program's name."""
+"""A command of ours in a remedy. Elsewhere ``resume-hooks`` is only the program's name."""
 
 
 def shell_command(words: str) -> str:
@@ -37,7 +37,7 @@ def shell_command(words: str) -> str:
 
 
 def lasting_shell_command(words: str) -> str:
-    """Return the command for a text that Codex's model may read later. An update removes the current folder."""
+    """Return the command for a text that Codex's model may read after an update, which removes the current folder."""
     versions = os.path.dirname(_ROOT)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():

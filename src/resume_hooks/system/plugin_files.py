@@ -32,7 +32,7 @@ _ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT_FOLDER = os.path.dirname(
     os.path.dirname(_PACKAGE_FOLDER)
-)  # the folder of the assembled plugin, if we run from this folder
+)  # the plugin's folder if this code runs from it
 
 _BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 

@@ -70,7 +70,10 @@ def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 
 
 def find_client_pid() -> Optional[int]:
-    """Return the client that runs this hook: CLAUDE_PID (2.1.220 and later) or the first ancestor except helpers."""
+    """Return the process id of the client that runs this hook.
+
+    It is CLAUDE_PID (2.1.220 and later), or the first ancestor that is not a helper.
+    """
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
@@ -174,7 +177,10 @@ def read_client_command(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Check whether a process is a client listed in one of ``homes``, and its process id was not reused since."""
+    """Check whether a process is a client that one of its config homes lists.
+
+    The process id must not have been reused.
+    """
     current_start = read_process_start_time(pid)
     entries = (
         read_json_object(os.path.join(home.config, "sessions", f"{pid}.json")) for home in homes

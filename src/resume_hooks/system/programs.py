@@ -44,8 +44,7 @@ _PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables that name files which influence a program. They are passed unless the files are in the
-project."""
+"""Variables that name a file that influences a program. Each is passed unless its file is in the project."""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
@@ -66,7 +65,10 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """Return PATH without relative folders and the project's. It is never ``""``, which means the current folder."""
+    """Return PATH without relative folders and without the project's folders.
+
+    It is never ``""``, which would mean the current folder.
+    """
     return _path_outside_projects(env.get("PATH", ""), tuple(project_roots(env)))
 
 
@@ -107,7 +109,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 
 
 def temporary_root(env: Mapping[str, str]) -> str:
-    """Return the parent of temporary folders: TMPDIR unless it is in the project, which could plant files in it."""
+    """Return the folder for temporary folders: TMPDIR, unless it is in the project, which could plant files in it."""
     configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
     is_outside = is_outside_projects(configured_folder, project_roots(env))
     if is_outside and os.path.isdir(configured_folder):
@@ -123,7 +125,7 @@ def start_program(
     environ: Optional[Mapping[str, str]] = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program; ``options`` are those of ``Popen``.
+    """Start a program; all other arguments are passed to ``Popen``.
 
     Raise FileNotFoundError if ``find_program`` does not find it.
 

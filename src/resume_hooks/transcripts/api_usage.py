@@ -1,4 +1,4 @@
-"""The API's token counts for a session: the size and lifetime of its cache, and the cost of a turn.
+"""The API's token counts for a session: how large its cache is, how long it lasts, and what a turn costs.
 
 Both ends of the file supply the counts. Branches and sub-agents are ignored; requests count in the
 order of the file.
@@ -31,7 +31,7 @@ CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
 }  # since 2.1.329 clients record the requested lifetime with each answer
-MAX_TYPICAL_TURNS = 12  # turns at the end whose median is the typical turn
+MAX_TYPICAL_TURNS = 12  # the number of last turns whose median is the typical turn
 
 
 class RecentRequests(NamedTuple):
@@ -103,7 +103,7 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
 class _TurnRequests:
     """A turn's requests, as the ids of their answers.
 
-    Also the context's size before and after the turn, 0 if unknown.
+    The context's sizes before and after the turn are 0 if they are unknown.
     """
 
     def __init__(self, before: int) -> None:
@@ -148,7 +148,7 @@ class _RequestObserver:
             )
             cached = sum(map(records.positive_count, counts))
             self.last = node.time_ms, cached
-            if cached:  # clients request a cache even if none is kept
+            if cached:  # clients request a cache even if the API keeps none
                 self.lifetime = _cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
 
     def summarize(self, *, is_whole: bool) -> RecentRequests:
@@ -175,7 +175,7 @@ class _RequestObserver:
 
 
 def _cache_lifetime(record: Record) -> int | None:
-    """Return the lifetime of an answer's cache in seconds, or None if the record does not show it."""
+    """Return the lifetime of the cache in seconds as an answer's record shows it, or None."""
     requested_lifetime = CACHE_LIFETIMES.get(records.string(record, "promptCacheRequested"))
     if requested_lifetime is not None:
         return requested_lifetime

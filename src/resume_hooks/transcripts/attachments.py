@@ -16,7 +16,7 @@ Address = tuple[str | int, ...]  # the keys and indexes from a record to a value
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments: a prompt typed while the model was busy, all hooks' additions, one hook's result."""
 
-EVERY_LIST_ITEM = -1  # in an address of the table: every item of a list
+EVERY_LIST_ITEM = -1  # in an address of the table below: every item of a list
 
 TEXT_ADDRESSES: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY_LIST_ITEM),
@@ -65,7 +65,7 @@ def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
 def hook_texts_of_record(record: Record) -> list[str]:
     """Return the texts that hooks added for the model at one event; join a text that came in parts.
 
-    Return an empty list for other records.
+    The list is empty for other records.
     """
     if attachment_kind(record) == HOOK_CONTEXT:
         texts = mapping(record, "attachment").get("content")
@@ -79,8 +79,8 @@ def hook_texts_of_record(record: Record) -> list[str]:
 def read_hook_output(record: Record) -> str:
     """Return the text for the model in one hook's output, or ``""``.
 
-    These records precede the record of ``hook_texts_of_record``, which has all of the texts and may be too
-    long for a file's head.
+    These records precede the record of ``hook_texts_of_record``, which contains all texts and may
+    lie beyond the head of the file.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""

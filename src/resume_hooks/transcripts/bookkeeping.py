@@ -1,7 +1,7 @@
-"""The kinds of records outside the conversation, and the value field of simple ones.
+"""The kinds of records outside the conversation, and the field of each simple kind that contains its value.
 
-Clients append such records when a value changes, so the last one of each kind counts. Also the
-traces of ``/clear`` in the new session, which gets the title of the previous one.
+Clients append such records when a value changes, so the last one of each kind counts. This module
+also finds the traces of ``/clear`` in the new session, which gets the title of the previous one.
 
 Standard library and Python 3.9: the session hooks use this module before the engine is installed.
 """
@@ -24,7 +24,7 @@ FILE_SNAPSHOT, FILE_DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOT_KINDS = frozenset(
     {FILE_SNAPSHOT, FILE_DELTA}
 )  # the states of the user's files at a message
-# results that are sent in shortened form, so that the cache stays valid
+# records of the results that the client sends in shortened form, so that the cache stays valid
 SHORTENED_RESULTS_KIND = "content-replacement"
 
 DIGEST_KIND = "resume-hooks-digest"
@@ -45,7 +45,7 @@ SILENT_KINDS = SNAPSHOT_KINDS | {
     "continued-in", "cost-state", "derived-from",
     "permission-mode", "tools-used", DIGEST_KIND,
 }  # fmt: skip
-"""Kinds without words of the conversation; a queued prompt counts once it is sent."""
+"""Kinds that contain no words of the conversation. A queued prompt counts once it is sent."""
 
 
 def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ PLAUSIBLE_RATIO_RANGE = (
 )  # plausible characters per token of text; outside this range, other content grew
 # minimum characters per token of thinking, which is mostly visible only as encrypted data
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
-MIN_GROWTH_TOKENS = 1_000  # tokens of growth that a session needs to determine its own ratio
+MIN_GROWTH_TOKENS = 1_000  # a session with less growth in tokens does not determine its own ratio
 
 
 class TokenScale:
@@ -36,7 +36,8 @@ class TokenScale:
 
     ``ratio`` applies to records without counts; ``uncounted_tokens`` are missing from the last count.
 
-    ``dropped_thinking_tokens`` are tokens of thinking that an earlier count included and the last count lacks.
+    ``dropped_thinking_tokens`` are tokens of thinking that an earlier count includes but the last
+    count does not.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class TokenScale:
 
 
 class _RequestGap(NamedTuple):
-    """The additions between two requests: the growth in tokens, and the characters of each kind of content."""
+    """The content added between two requests: its growth in tokens, and its characters by kind."""
 
     nodes: tuple[Node, ...]
     growth: int
@@ -79,7 +80,7 @@ def calibrate_tokens(
     pieces: PieceCollector,
     default_ratio: float = tokens.CHARACTERS_PER_TOKEN,
 ) -> TokenScale:
-    """Calibrate a live chain; ``default_ratio`` is the ratio for a chain that is too short to determine its own."""
+    """Calibrate a live chain. A chain that is too short to determine its own ratio gets ``default_ratio``."""
     # Content that was trimmed in place had another size when it was counted.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):

@@ -349,7 +349,7 @@ def _node_time(node: Node) -> int:
 
 
 MAX_BRIDGE_MS = (
-    5_000  # milliseconds; the client's search window for a substitute of a missing parent
+    5_000  # the client searches this many milliseconds for a substitute for a missing parent
 )
 
 
@@ -359,8 +359,8 @@ def build_live_chain(
     """Return the records that the client would load on resume, oldest first, from the last compaction.
 
     ``size`` is the whole file's size in bytes, because clients skip parts of big files. Without
-    ``bridge_gaps`` the chain ends at the first parent missing from ``nodes``; use this if only the end
-    of a file is known.
+    ``bridge_gaps`` the chain ends at the first parent missing from ``nodes``; this is for callers
+    that know only the end of a file.
     """
     graph = RecordGraph(nodes, size)
     last_message = find_last_message(graph, checkpoint)
@@ -404,7 +404,10 @@ def _nodes_outside(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
 
 
 def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
-    """Walk from the leaf to the root and return the path. Bridge a missing parent, or one that would close a cycle."""
+    """Walk from the leaf to the root and return the path.
+
+    A parent that is missing or would close a cycle is bridged.
+    """
     walked_nodes: dict[str, Node] = {}
     node: Node | None = leaf
     while node is not None:
@@ -461,7 +464,7 @@ def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
 
 
 class _RestoredRegion(NamedTuple):
-    """The records to restore between two positions of the chain; ``asides`` follow the record of their key."""
+    """The records to restore between two positions of the chain. ``asides`` maps a record to those that follow it."""
 
     start: int
     end: int
@@ -470,7 +473,7 @@ class _RestoredRegion(NamedTuple):
 
 
 class ParallelCallRecovery:
-    """Restores the records of parallel calls from ``off``, the records outside the chain."""
+    """Restores the records of parallel calls from ``off``, the records that are not on the chain."""
 
     def __init__(self, graph: RecordGraph, chain: list[Node], off: list[Node]) -> None:
         self._graph = graph
@@ -568,7 +571,7 @@ class ParallelCallRecovery:
         return None
 
     def _remarks_below(self, node: Node) -> list[Node]:
-        """Return the remarks below ``node`` that form a single line.
+        """Return the remarks below ``node`` if they form a single line.
 
         Any other record below makes it another branch.
         """

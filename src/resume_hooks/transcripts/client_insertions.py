@@ -11,7 +11,7 @@ _OPENING_TAG_PATTERN = (
     r"\b[^<>]*>"
 )
 _PASTE_TAG = "pasted_content"
-_MAX_UNCLOSED_TAGS = 20  # the text after more of them is the user's own
+_MAX_UNCLOSED_TAGS = 20  # after more of them, the rest of the text is the user's own
 
 
 def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:

@@ -50,14 +50,15 @@ NOT_COUNTED_SINCE_CREATION = "no answer was counted since its creation"
 NEVER_COUNTED = "no answer was counted"
 """Reasons for a size that is not measured."""
 
-SEARCHED_END_BYTES = 4 * 1024 * 1024  # bytes at the end of an old file to search for a clearing
+# the number of bytes at the end of an old client's file in which a clearing of outputs is searched
+SEARCHED_END_BYTES = 4 * 1024 * 1024
 MIN_SOUND_VERSION = (2, 1, 112)
 """The oldest client that is known to clear no outputs silently and to write the parents of all records."""
 
 _PARENT_FIELD = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
 
-# maximum ratio of the first count to a new session's base before the file's beginning counts as
+# if the first count exceeds a new session's base by more than this ratio, the file's beginning is
 # missing
 MIN_FOREIGN_RATIO = 1.5
 
@@ -98,7 +99,7 @@ def measure_chain(
 
 
 def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
-    """Return the context size from as little of the file's end as possible, for a live part too long to read.
+    """Return the context size from as little of the file's end as possible; the live part is too long to read.
 
     The end suffices if the client's branch ends there, with a count or a compaction. Unusual files
     (a branch chosen farther up, outputs cleared near the end) need a whole scan.
@@ -166,7 +167,7 @@ def may_change_in_middle(ends: HeadTail) -> bool:
 
 
 def _read_searched_end(ends: HeadTail) -> bytes:
-    """Return the end of a file in which an old client may have left such a change; ``b""`` for newer clients."""
+    """Return the end of a file where an old client may have left such a change, or ``b""`` for newer clients."""
     if ends.small:
         return ends.head
     if parse_version(ends.first_version) >= MIN_SOUND_VERSION:
@@ -200,7 +201,7 @@ def _size_without_count(
 
 
 def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
-    """Return the counted tokens of unsent content before the file's beginning, if the file lacks its start."""
+    """Return the tokens that the first count includes but the file lacks, because its beginning is missing."""
     if chain[0].is_boundary or not chain[0].parent:
         return 0
     characters = 0

@@ -39,10 +39,13 @@ from resume_hooks.transcripts.lines import (
 )
 
 END_BYTES = 65_536  # bytes to read at each end, as in the client's own listing
-WIDE_END_BYTES = 1024 * 1024  # bytes to read at an end whose usual reach has no prompt or no answer
+# bytes to read at an end whose 64 KB contain no prompt or no answer
+WIDE_END_BYTES = 1024 * 1024
 MAX_TITLE_CHARACTERS = 80
-_TIME_RESOLUTION_SECONDS = 2  # seconds by which a file's time may precede the timestamps in it
-_CHILD_MARK = b'"continue_metadata"'  # marks the first line of a child of ours
+# the number of seconds by which a file's time may be earlier than the timestamps in the file
+_TIME_RESOLUTION_SECONDS = 2
+# the text by which the first line of a child of ours is recognised
+_CHILD_MARK = b'"continue_metadata"'
 _MAX_TITLE_SOURCE_CHARACTERS = 8_192  # characters of a text to consider for a title
 
 
@@ -63,7 +66,7 @@ class HeadTail:
             if len(self.head) == END_BYTES and _CHILD_MARK in self.head.partition(b"\n")[0]:
                 self.head += stream.readline(
                     WIDE_END_BYTES
-                )  # a child's opening may be longer than the reach
+                )  # a child's opening may be longer than 64 KB
             start = max(0, status.st_size - END_BYTES - 1)
             stream.seek(start)
             if len(self.head) >= END_BYTES:
@@ -146,7 +149,7 @@ class HeadTail:
         return self.make_title(str)
 
     def make_title(self, clean: Callable[[str], str]) -> str:
-        """Return the title after ``clean`` is applied to its full source text."""
+        """Return the title, made from its full source text after ``clean`` has changed that text."""
         if (self.is_carried_over or not self.custom_title) and (
             handoff_title := self._handoff_title
         ):
@@ -374,19 +377,19 @@ class HeadTail:
 
     @property
     def is_headless_run(self) -> bool:
-        """Whether it is a headless run with one prompt, as far as the ends show."""
+        """Whether the session is a headless run with one prompt, as far as the ends show."""
         return self.entrypoint.startswith("sdk") and self.prompts <= 1
 
     @property
     def has_messages(self) -> bool:
-        """Whether the session has any messages, as every file longer than its ends does, or is an unopened child."""
+        """Whether the session has any messages or is an unopened child. A file longer than its two ends always has."""
         if any(map(is_conversation, self._iterate_head())) or self.derived_at:
             return True
         return self.all_records is None or any(map(is_conversation, self.all_records))
 
     @property
     def is_listed(self) -> bool:
-        """Whether listings show it: not a sub-agent, not a helper, and not empty."""
+        """Whether listings show the session. They omit sub-agents, helpers and empty sessions."""
         return not self.is_sidechain and not self.is_headless_run and self.has_messages
 
     @property
@@ -426,7 +429,7 @@ class HeadTail:
 
     @cached_property
     def derived_at(self) -> str:
-        """The time of the session's derivation from another, from its first line; ``""`` for an original."""
+        """The time at which the session was made from another, from its first line; ``""`` for an original."""
         first_record = next(self._iterate_head(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if timestamp := clock.normalize_timestamp(
@@ -469,7 +472,7 @@ class HeadTail:
         return [*self.first_records, *self.last_records]
 
     def _last_value(self, kind: str) -> str:
-        """Return a bookkeeping value: the last one within reach, preferring the tail."""
+        """Return a bookkeeping value: the last one in the tail, or else in the head."""
         marker = f'"{kind}"'.encode()
         for region, records_name in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:

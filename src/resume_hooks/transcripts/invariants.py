@@ -20,7 +20,7 @@ from resume_hooks.transcripts.write_scan import needs_mending
 
 
 class Check(NamedTuple):
-    """An invariant's name and result."""
+    """The name of an invariant, and whether the file has it."""
 
     name: str
     ok: bool
@@ -100,7 +100,7 @@ def _is_single_tree(nodes: list[Node]) -> bool:
 
 
 class ChildObserver:
-    """An observer of a written child; ``thoughts`` are digests as in the pieces of its parent."""
+    """An observer of a written child. Its ``thoughts`` are digests that compare with those of the parent."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()

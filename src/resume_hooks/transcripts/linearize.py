@@ -15,7 +15,10 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class LinearChain(NamedTuple):
-    """``nodes`` in order, calls ``dropped`` because no API accepts them by record, and unanswered ``open_calls``."""
+    """``nodes`` in order.
+
+    ``dropped_calls`` are, by record, calls that no API accepts; ``open_calls`` have no result.
+    """
 
     nodes: tuple[Node, ...]
     dropped_calls: Mapping[int, frozenset[str]]
@@ -23,7 +26,7 @@ class LinearChain(NamedTuple):
 
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
-    """Put a live chain, or any other, into one line."""
+    """Put the records of a chain into one line."""
     nodes = tuple(_group_answers(chain))
     call_matcher = _CallMatcher()
     for node in nodes:
@@ -31,20 +34,20 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     nodes_since_answer = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     if any(
         not (node.results or node.is_remark) for node in nodes_since_answer
-    ):  # neither a result nor a remark
+    ):  # the record is neither a result nor a remark
         call_matcher.drop_pending_calls()
     return LinearChain(nodes, call_matcher.dropped, tuple(call_matcher.pending_calls))
 
 
 def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
-    """Return the largest count up to ``end`` of first records that form a valid conversation."""
+    """Return the largest number, up to ``end``, of first records that form a valid conversation."""
     return max(
         takewhile(lambda place: place <= end, _iterate_valid_counts(linear_chain)), default=0
     )
 
 
 def smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
-    """Return the smallest valid count of first records from ``start``, or 0."""
+    """Return the smallest number, from ``start``, of first records that form a valid conversation, or 0."""
     return next((count for count in _iterate_valid_counts(linear_chain) if count >= start), 0)
 
 
@@ -62,7 +65,7 @@ def are_adjacent_answers(previous: Node, node: Node) -> bool:
 
 
 def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
-    """Yield every count of first records that form a valid conversation, smallest first."""
+    """Yield every number of first records that form a valid conversation, smallest first."""
     pending_calls = set[str]()
     for count, node in enumerate(linear_chain.nodes, 1):
         pending_calls.update(
@@ -80,7 +83,10 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
-    """Yield the chain with each answer of several calls as its records, then their results, each with its remarks."""
+    """Yield the chain so that the records of an answer with several calls are followed by their results.
+
+    Remarks stay with their record.
+    """
     index = 0
     while index < len(chain):
         first_node, region_end = chain[index], index + 1

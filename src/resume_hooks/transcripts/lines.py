@@ -22,11 +22,14 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCH_CHUNK_BYTES = 256 * 1024  # bytes to hold at a time in a search
-# bytes before the read end whose comparison shows whether a file was only appended to
+# the number of bytes to compare before the read end: they show whether the file was only appended
+# to
 COMPARED_BYTES = 1_024
 STEP_BYTES = (
     64 * 1024
-)  # bytes to read at a time for nearby lines, and between two stored line counts
+    # the number of bytes to read at a time for nearby lines; a line count is stored after each such
+    # step
+)
 
 
 class Line(NamedTuple):
@@ -67,7 +70,7 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     if size > tail_bytes:
         offset += len(
             stream.readline()
-        )  # the rest of a line that began before the reach, or just its line feed
+        )  # the rest of a line that began earlier, or only its line feed
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
@@ -77,7 +80,7 @@ class SharedFile:
     """A transcript that is opened once, on first use, and shared by successive readers.
 
     They all see the same file, even if another file takes its name meanwhile. A reader that starts
-    during another one's read opens the file again. It is closed with the last reference.
+    during another one's read opens the file again. It is closed when the last reference to it ends.
     """
 
     def __init__(self, path: str) -> None:
@@ -195,7 +198,7 @@ def find_line_start(stream: BinaryIO, position: int) -> int:
 
 
 class LineNumbers:
-    """Line numbers in a file's first ``size`` bytes. Line feeds are counted once, as far as necessary."""
+    """Line numbers in a file's first ``size`` bytes. Line feeds are counted only once, and only as far as needed."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -258,9 +261,10 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
 
 
 MIN_GIANT_FILE_BYTES = (
-    100_000_000  # bytes above which clients were reported to hang or run out of memory
+    100_000_000  # above this many bytes, clients were reported to hang or run out of memory
 )
-# bytes that no request can contain: 2.5 million tokens, or more images than the API accepts
+# a line of this many bytes fits in no request: it has 2.5 million tokens, or more images than the
+# API accepts
 MIN_GIANT_LINE_BYTES = 10_000_000
 
 

@@ -79,7 +79,7 @@ class Node:
 
     @property
     def is_in_conversation(self) -> bool:
-        """Whether it is part of the conversation, and not the output of a client's own command."""
+        """Whether the record is part of the conversation, and not the output of a client's own command."""
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
     def is_node_of(self, record: Record | None) -> bool:
@@ -96,7 +96,7 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
-    """The last valid ``last-prompt`` record: the client's choice for the end of the conversation.
+    """The last valid ``last-prompt`` record, which names the end of the conversation for the client.
 
     A compaction clears it. An ``explicit`` one (a rewind) is exact until another record follows.
     """

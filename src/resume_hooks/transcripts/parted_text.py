@@ -1,8 +1,8 @@
 """A long text of ours in parts: the client accepts 10,000 characters from each hook, so several hooks deliver it.
 
-Invariant: the parts, joined in order, are exactly the text, and no part is longer than ``MOST``.
-Lengths are in UTF-16 units, as the client counts. Standard library and Python 3.9: the session
-hooks use this module before the engine is installed.
+Invariant: the parts, joined in order, are exactly the text, and no part is longer than
+``MAX_PART_UNITS``. Lengths are in UTF-16 units, as the client counts. Standard library and Python
+3.9: the session hooks use this module before the engine is installed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
 # units of a part; the client replaces a text of more than 10,000 by a preview
 MAX_PART_UNITS = 9_800
 MAX_PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
-MAX_TEXT_UNITS = 38_500  # units of a text that always fits into this number of parts
+MAX_TEXT_UNITS = 38_500  # a text of this many units always fits into ``MAX_PARTS`` parts
 _MAX_PIECE_UNITS = MAX_PART_UNITS - 100  # without the words that number the part
-_SENTENCE_SEARCH_UNITS = 100  # a long line is cut at a sentence's end in the last units of a part
+# a long line is cut at the end of a sentence, which is searched in this many last units of a part
+_SENTENCE_SEARCH_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
 _FIRST_PART_LINE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
@@ -41,7 +42,7 @@ def split_into_parts(text: str) -> list[str]:
         pieces = _split_into_fewest(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
-    if not end:  # one line longer than a part: there is no line before it
+    if not end:  # a line is longer than a part and has no line before it
         line, rest = "", first
     count = len(pieces)
     first_part = f"{line}{end}{_FIRST_PART_LINE.format(count)}\n{rest}"

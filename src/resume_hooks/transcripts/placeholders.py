@@ -24,7 +24,8 @@ _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [
 # a placeholder of ours is within this number of characters of a text's start
 MAX_PLACEHOLDER_OFFSET = 1_000
 NOTICE_SEARCH_CHARACTERS = (
-    # another tool's notice, which names a file, fits in this number of characters at a text's end
+    # another tool's notice, which names a file, is searched in this number of last characters of a
+    # text
     4_500
 )
 _RESPONSE_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")

@@ -24,7 +24,7 @@ _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
 # bytes to read of a first line, which may be a record with metadata merged into it
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
-FORK_SEARCH_BYTES = 64 * 1024  # bytes to search for a fork's mark
+FORK_SEARCH_BYTES = 64 * 1024  # the number of bytes in which a fork's mark is searched
 
 
 class Parent(NamedTuple):
@@ -45,7 +45,10 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """A child's size until an answer is counted; ``window`` is the parent's large window, if any."""
+    """A child's size, which counts until the API has counted an answer.
+
+    ``window`` is the parent's large window, if any.
+    """
 
     context_tokens: int
     characters_per_token: float
@@ -53,7 +56,7 @@ class ChildSize(NamedTuple):
 
 
 class BackTimes(NamedTuple):
-    """The times of a child's mark and of its rewind to that mark."""
+    """The times at which a child's mark was set and at which the user went back to it."""
 
     started_at: str
     rewound_at: str

@@ -19,7 +19,8 @@ from resume_hooks.transcripts.records import Record, parse, string, usage
 
 _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
-# occurrences of a field's text to try in a line; each try parses the line, which may be long
+# the maximum number of occurrences of a field's text to try; each try parses the line, which may be
+# long
 _MAX_OCCURRENCES = 32
 
 _TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'

@@ -57,7 +57,7 @@ TYPED_FIELD = "chars"
 """The input of that tool with characters that it types for the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
-"""Marks on a result of a converted transcript: the task of a running command, and the exit status.
+"""Fields that mark a result of a converted transcript: the task of a running command, and the exit status.
 
 The status is None if nothing recorded it.
 """
@@ -65,9 +65,10 @@ The status is None if nothing recorded it.
 INSTRUCTIONS_FIELD = "instructionsOf"
 """A mark on a message of a converted transcript that gave the project's instructions: their name."""
 
-FILE_KEYS = ("file_path", "notebook_path")  # their inputs with the file's path
+FILE_KEYS = ("file_path", "notebook_path")  # the inputs of these tools that contain the file's path
 MAX_CONTEXT_TOKENS = 100_000_000  # larger numbers are not context sizes
-SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client or we wrote without a model
+# the model's name in answers that the client or we wrote without a model
+SYNTHETIC_MODEL = "<synthetic>"
 # the beginning of the answer to a refused call; the user's own words follow
 REJECTION_BEGINNING = "The user doesn't want to"
 
@@ -108,7 +109,7 @@ def parse(body: bytes) -> Record | None:
 
 
 def _parse_with_fallback(body: bytes) -> Record | None:
-    """Parse a body that is not JSON as it stands."""
+    """Parse a body that a strict JSON parser rejects."""
     record = parse_strict(body)
     if record is None and body.lstrip()[:1] == b"{":
         return _parse_tolerantly(body)
@@ -322,7 +323,7 @@ def model(record: Record) -> str:
 
 
 def is_prompt(record: Record) -> bool:
-    """Check whether a user record opens a turn: not a result, summary, command output or text of the client."""
+    """Check whether a user record opens a turn. Results, summaries, command outputs and texts of the client don't."""
     if kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):

@@ -16,7 +16,7 @@ _COPY_ID_PREFIX = "repl-error-"
 
 
 def is_made_by_script(record: Record) -> bool:
-    """Check whether a record contains a script's call. The model did not make it, but it did happen."""
+    """Check whether a record contains a call that a script made, or its result. The model did not make this call."""
     if records.kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
     return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(

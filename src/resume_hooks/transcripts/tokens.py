@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import (
 MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_PER_TOKEN = 750
-# of a PDF page: the API's guide gives 1,500 to 3,000 for its text, plus the image
+# the tokens of a PDF page: the API's guide gives 1,500 to 3,000 for its text; its image is added
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
@@ -46,21 +46,25 @@ _IMAGE_HEAD_CHARACTERS = (
 DEFAULT_WINDOW_TOKENS = 200_000
 LARGE_WINDOW_TOKENS = 1_000_000
 CHARACTERS_PER_TOKEN = 4.0  # for a session that is too short to determine its own ratio
-# tokens of a first request without its prompt: the median of 82 sessions (mostly 28,000 to 44,000)
+# the tokens of a session's first request without its prompt: the median of 82 sessions (mostly
+# 28,000 to 44,000)
 USUAL_BASE_TOKENS = 30_000
-# the part that is already cached: the median of 47 sessions (16,000 to 25,000)
+# the tokens of it that are already cached: the median of 47 sessions (16,000 to 25,000)
 USUAL_CACHED_TOKENS = 18_000
 # tokens of the window that the client reserves for an answer; its percentages refer to the rest
 ANSWER_RESERVE_TOKENS = 20_000
 # tokens that the client keeps free for an answer and a summary before it compacts automatically
 OUTPUT_RESERVE_TOKENS = 33_000
-MAX_ESTIMATED_SHARE = 0.02  # a larger share of estimated tokens makes the sum an estimate
-TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)  # bytes at the end to try before a whole scan
-MAX_STATED_LINE_BYTES = 64 * 1024  # bytes of a first line to search for a trim's numbers
+# if more than this share of the tokens is estimated, the sum counts as an estimate
+MAX_ESTIMATED_SHARE = 0.02
+# the numbers of bytes at the end of a file to try before the whole file is scanned
+TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
+# the number of bytes of a first line in which a trim's numbers are searched
+MAX_STATED_LINE_BYTES = 64 * 1024
 
 
 class FirstRequest(NamedTuple):
-    """The base of every new session, in tokens: the client's instructions, the tools, and files of the project.
+    """The tokens that every new session begins with: the client's instructions, tools and files of the project.
 
     ``shared`` of them are read from the cache while any similar session keeps it warm.
     """
@@ -90,7 +94,7 @@ def media_tokens(block: Record) -> int:
             return len(data) // 4
         return TOKENS_PER_PAGE * max(
             1, len(_PDF_PAGE.findall(_decode_base64(data)))
-        )  # compressed pages may be invisible
+        )  # pages in compressed parts of the file can't be counted
     size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
         return image_tokens(size)
@@ -206,7 +210,7 @@ class ContextSize(NamedTuple):
 
     @property
     def is_estimate(self) -> bool:
-        """Whether it may be wrong by more than two per cent, so that the figure is displayed with "about"."""
+        """Whether the size may be wrong by more than two per cent. Such a figure is displayed with "about"."""
         return self.kind != MEASURED
 
     @property
@@ -321,7 +325,8 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
         if records.kind(record) == records.ASSISTANT and records.model(record):
-            return None  # a copied answer: the next count does not belong to a first request
+            # the answer is a copy, so the next count does not belong to a first request
+            return None
         if message_characters or not record.get("isMeta"):
             message_characters += node.characters
     return None

@@ -37,7 +37,7 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
 
 MAX_QUICK_BYTES = 8 * 1024 * 1024
-"""Bytes of a live conversation that are scanned while a prompt waits: 0.1 seconds."""
+"""The number of bytes of a live conversation that are scanned while a prompt waits, which takes 0.1 seconds."""
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
 """A callback for each readable line, with its record, and the node of a linked record."""
@@ -70,7 +70,7 @@ class CopyDetector:
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
-            return False  # first in its file: the next records decide
+            return False  # the boundary is first in its file, so the next records decide
         instant = clock.normalize_timestamp(at)
         is_new_summary = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
             self.latest
@@ -175,7 +175,7 @@ class Transcript:
         return pairs
 
     def with_chain(self, chain: Sequence[Node]) -> Transcript:
-        """Return the same file with ``chain``, a beginning of its live chain, as its live chain."""
+        """Return the same transcript, but with ``chain``, a beginning of its live chain, as the live chain."""
         shortened = copy.copy(self)
         for property_name in ("turns", "pairs"):
             shortened.__dict__.pop(property_name, None)
@@ -308,7 +308,7 @@ def scan_live_part(
 
     For a large compacted file read only the part since the compaction if that is sufficient, else
     the whole file. Numbers and offsets always refer to the whole file. Raise SessionNotFound or
-    NotATranscript as ``scan`` does.
+    NotATranscript as ``scan_transcript`` does.
     """
     with open_transcript(file) as stream:
         offset = _find_live_offset(stream)
@@ -332,7 +332,7 @@ def is_live_part_within(file: str | SharedFile, max_bytes: int) -> bool:
 def was_compacted(path: str) -> bool:
     """Check whether a session has a compaction with records before it.
 
-    Raise SessionNotFound as ``scan`` does.
+    Raise SessionNotFound as ``scan_transcript`` does.
     """
     with open_transcript(path) as stream:
         return _find_last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
@@ -387,7 +387,8 @@ def selects_same_branch(tail: Transcript) -> bool:
         return True
     dated_nodes = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
     if dated_nodes and max(dated_nodes, key=lambda node: node.time_ms or 0) is not dated_nodes[-1]:
-        return False  # out of order: without a hint the times decide
+        # the records are out of order, and without a hint the client decides by their times
+        return False
     return _last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
@@ -398,7 +399,7 @@ def build_certain_chain(tail: Transcript) -> list[Node]:
     for node in tail.nodes:
         if not node.sidechain and not node.broken and node.kind != PROGRESS:
             main_nodes.append(node)
-    # Another branch than the last may be live if an earlier compaction kept messages.
+    # If an earlier compaction kept messages, another branch than the last one may be live.
     is_certain = (
         tail.checkpoint.explicit
         or _last_boundary_line(tail) >= 0

@@ -1,6 +1,7 @@
 """Pieces: the contents of records that a placeholder can replace, each with its address and size.
 
-They are collected during a scan. Their details are copied, so that the record can be freed.
+They are collected during a scan. Their details are copied, so that the record itself need not stay
+in memory.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _EXTENT_FIELDS = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
-    """A tool call: its target (a file, a command...), and its range, if any."""
+    """A tool call: its target (a file, a command...), and the range that it read, if any."""
 
     number: int
     tool: str

@@ -29,7 +29,7 @@ def opens_turn(record: Record, *, subagent: bool = False) -> bool:
 
 
 class TurnRange(NamedTuple):
-    """Requested turns: ``first`` to ``last`` (None: to the end), or the last ``from_end`` ones."""
+    """Requested turns: ``first`` to ``last`` (None: to the end), or the last ``last_count`` ones."""
 
     first: int
     last: int | None

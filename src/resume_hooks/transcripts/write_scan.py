@@ -1,9 +1,7 @@
-"""An observer with the extra data for copying a conversation.
+"""An observer that collects the data that a copy of a conversation needs besides the records.
 
-It collects them during a scan.
-
-They are the records to mend before an API accepts them, and the snapshots of the user's files by
-message.
+It collects the records to mend before the API accepts them, and the snapshots of the user's files
+by message.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ class WriteObserver:
 
 
 def needs_mending(record: Record) -> bool:
-    """Check whether the API or an old client rejects a message's form, which ``mend`` can correct."""
+    """Check whether the API or an old client rejects a message's form, which ``mend_record`` can correct."""
     content = records.message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()

@@ -32,8 +32,7 @@ MAX_QUICK_FILES = 100
 """The maximum number of files that are read while the user waits."""
 
 MAX_LOCK_SECONDS = 0.02
-"""The number of seconds to wait for another command that works on the same session. That command
-archives it anyway."""
+"""The number of seconds to wait for another command that is archiving the same session."""
 
 
 class ArchiveOutcome(NamedTuple):
@@ -57,7 +56,7 @@ def archive_sessions(
     where: Where,
     report_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
-    """Archive these sessions, then remove the sessions that the settings no longer allow to keep.
+    """Archive these sessions. Then remove those that the settings no longer allow the vault to keep.
 
     If a session fails, the others are still archived. ``report_progress`` is called with the number
     of bytes done and the total. Raises VaultOff if archiving is not allowed.
@@ -147,7 +146,7 @@ class BackgroundArchiver:
         return True
 
     def archive_quickly(self, session: SessionFile) -> bool:
-        """Archive a session unless that takes too long. Return False if it would take too long."""
+        """Archive a session if that is quick. Return False if it would take too long."""
         is_quick = is_quick_to_archive(session, self._where)
         if is_quick:
             self._archive(session)

@@ -30,11 +30,11 @@ RETRY_SECONDS = 60 * 60
 
 
 class ExpiryForecast(NamedTuple):
-    """The numbers of sessions that the client will delete.
+    """A forecast of the sessions that the client will delete.
 
     ``sessions`` is the number of sessions that are deleted whole, ``projects`` the number of their
-    projects, and ``younger`` the number of sessions that lose single files. ``unkept`` is the
-    number of all these sessions whose current state is not in the vault. ``first`` is the earliest
+    projects, and ``younger`` the number of sessions that lose single files. ``unkept`` is how many
+    of all these sessions are not in the vault in their current state. ``first`` is the earliest
     deletion, in seconds since the epoch, or None. ``retention`` is the setting that decides.
     """
 

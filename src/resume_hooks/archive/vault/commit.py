@@ -103,8 +103,8 @@ def lock_for_change(
     """Lock an archived session until the block, which changes it, ends. Yield its current manifest.
 
     Afterwards, files that no manifest names are removed. Raises the errors of ``lock_archived``,
-    and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed with
-    the participle ``participle`` in its message.
+    and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed whose
+    message says that the session could not be ``participle``.
     """
     with lock_trash(where) if archived.deleted_at else lock_archived(archived.session_id, where):
         current = read_manifest(archived.folder, archived.session_id)

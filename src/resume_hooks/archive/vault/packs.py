@@ -24,7 +24,7 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 XZ_PRESET = 1
 
 ContentChange = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
-"""a function that changes a file's content"""
+"""A function that changes a file's content."""
 
 
 class PackWriter:

@@ -39,7 +39,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 POLICY_FILE = "policy.json"
-"""The data in the vault that one run leaves for the next."""
+"""The file in the vault with the data that one run leaves for the next."""
 
 POLICY_VERSION = 1
 
@@ -48,11 +48,10 @@ MIN_RUN_SECONDS = 20 * 60 * 60
 wrong clock does not empty the vault."""
 
 DAILY_REMOVAL_DIVISOR = 10
-"""One part in this many may be removed at a time if the vault is too large."""
+"""If the vault is too large, its size divided by this number may be removed at a time."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
-"""The number of seconds for which an announcement is valid. A full vault removes sessions every few
-days."""
+"""The number of seconds for which an announcement is valid. A full vault removes sessions every few days."""
 
 ANNOUNCEMENT_NOTE = os.path.join("pending", "vault-shrinks")
 """An empty file in the state folder. It records that the user must be informed of a removal."""
@@ -61,8 +60,7 @@ MAX_REMOVED = 100
 """The maximum number of removed sessions in the record. The latest are kept."""
 
 MAX_DUE = 5_000
-"""The maximum number of due sessions in the record. Further sessions are recorded after these are
-removed."""
+"""The maximum number of due sessions in the record. Further sessions are recorded after these are removed."""
 
 
 class DroppedSession(NamedTuple):

@@ -82,7 +82,7 @@ class RestoredFile(NamedTuple):
 class RestorePlan(NamedTuple):
     """The plan to restore an archived session. ``session_id`` is its id after the restore.
 
-    If there are no pieces, there is nothing to do.
+    If there are no files, there is nothing to do.
 
     ``unrestored_files`` are the files that are not restored because other files have their paths.
     """
@@ -492,7 +492,7 @@ def _require_real_folder(folder: str, top: str) -> None:
 
 
 def _choose_min_days_left(retention: int) -> int:
-    """Return how many days a restored session has at least, for a retention of this many days."""
+    """Return the minimum number of days that a restored session stays. Clients keep sessions for ``retention`` days."""
     return min(MIN_DAYS_LEFT, (retention + 1) // 2)
 
 

@@ -19,12 +19,10 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
-"""The maximum size in bytes of a text that is changed as a whole. A larger text is changed line by
-line."""
+"""The maximum size in bytes of a text that is changed as a whole. A larger text is changed line by line."""
 
 TEXT_CHECK_BYTES = 8 * 1024
-"""The number of bytes at the start of a file that are searched for a NUL, the sign of a binary
-file."""
+"""The number of bytes at the start of a file that are searched for a NUL, the sign of a binary file."""
 
 
 def rewrite_archived(
@@ -89,7 +87,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
 
 
 class _CountingChange:
-    """A change that counts the lines that it changes."""
+    """A change of lines or texts, with the count of those that it changed."""
 
     def __init__(
         self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None

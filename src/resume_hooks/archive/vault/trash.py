@@ -30,7 +30,7 @@ REMOVED_SUFFIX = ".gone"
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash without a session. ``gone`` means that it was being removed, or was still empty.
+    """A folder in the trash without a session. ``gone`` means that the folder was being removed, or was still empty.
 
     If it is false, the folder has no readable manifest.
     """
@@ -46,7 +46,7 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
 
     Raises OSError.
 
-    Readers ignore the folder until ``GONE`` is removed from its name.
+    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name.
     """
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)

@@ -41,7 +41,8 @@ MAX_TASKS = 1_000  # the maximum number of tasks in a task list that is copied
 MAX_TASK_BYTES = 1024 * 1024  # the maximum size of one task, in bytes
 _TASK_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGH_WATER_FILE = (
-    ".highwatermark"  # the highest number of a deleted task; the client does not reuse it
+    # the file with the highest number of a deleted task, which the client does not reuse
+    ".highwatermark"
 )
 _BACKUP_NAME_IN_LINE = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
@@ -158,7 +159,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """The files of one folder to copy or link into another folder. If ``file_names`` is None, all files."""
+    """A copy step: the files of one folder to copy or link into another one. If ``file_names`` is None, all files."""
 
     source: str
     target: str

@@ -1,4 +1,4 @@
-"""The properties of a child before it has contents: its id, folder, title, lineage and first line.
+"""A draft: the properties of a child before it has contents, such as its id, folder, title and lineage.
 
 A draft writes nothing.
 """
@@ -339,7 +339,7 @@ def _find_root_title(
         return oldest.title
     from resume_hooks.reading.digest.prose import (
         make_goal_title,
-    )  # only needed if no title is given
+    )  # imported late, because it is needed only if no title is given
 
     prompts = (
         secrets.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts

@@ -187,7 +187,7 @@ def _make_receipt(
 
 
 def has_later_records(parent: HeadTail, instant: str) -> bool:
-    """Check whether a session has messages or tool output after ``instant``, even before its tail."""
+    """Check whether a session has messages or tool output after ``instant``, also in the part before its tail."""
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
         for record in parent.last_records

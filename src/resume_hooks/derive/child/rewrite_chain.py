@@ -65,15 +65,16 @@ Edit = Callable[
 ]  # a function that returns the record for the child, or None to leave it out
 
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
-"""The start of the client's record for a prompt that a module stopped. Our reason follows this
-text."""
+"""The start of the client's record for a prompt that a module stopped. Our reason follows this text."""
 
 BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
 """The start of the client's record for a card. The client never sends that record to the model."""
 
 CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""Lines in the card of a child. They identify the card even if it does not name this plugin. The
-second line is from 0.2.0."""
+"""Lines in the card of a child.
+
+They identify the card even if it does not name this plugin. The second line is from 0.2.0.
+"""
 
 # the number of records at the start of a chain that may contain our lineage block
 MAX_OPENING_RECORDS = 4
@@ -223,7 +224,7 @@ def renew_block(record: Record, lineage: str) -> Record:
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
-# the year 2100: a later time is invalid, and no later record could follow it
+# the year 2100; a later time is invalid, because no later record could follow it
 LATEST_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
@@ -248,7 +249,7 @@ class ParentScan(NamedTuple):
     ratio: float
 
     def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
-        """Return the number of tokens that the client would send for ``chain``, a prefix of this session's chain.
+        """Return the number of tokens that the client would send for ``chain``, a beginning of this session's chain.
 
         The number includes the tokens that every request contains. If ``chain`` has no request that
         the API counted, it is estimated from the records.
@@ -312,7 +313,8 @@ def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     return draft.block
 
 
-MarkLine = Callable[[bytes, Node], bytes]  # adds the child's fields to a line of the parent
+# a function that adds the child's fields to a line of the parent
+MarkLine = Callable[[bytes, Node], bytes]
 
 
 class Closing(NamedTuple):
@@ -324,7 +326,7 @@ class Closing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChainRewrite(Body):
-    """The live chain of the file ``source`` as the lines of a child.
+    """The lines of a child, made from the live chain of the file ``source``.
 
     ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
     is ``""``, it becomes a record of its own before the node at index ``lineage_index``. ``bookkeeping_lines`` are
@@ -347,8 +349,7 @@ class ChainRewrite(Body):
     mark_line: MarkLine | None
     allowed_thinking: frozenset[int] | None
     unlinked_answers: int
-    """The number of answers that directly follow another answer because the records between them
-    are lost.
+    """The number of answers that directly follow another answer because the records between them are lost.
 
     The API treats such a pair as one answer.
     """

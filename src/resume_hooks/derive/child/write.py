@@ -36,9 +36,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
-SCRUB_KIND: Final = (
-    "scrub"  # the kind of a child without secrets, for which no more ancestors are archived
-)
+SCRUB_KIND: Final = "scrub"  # the kind of a child without secrets; no ancestors are archived for it
 
 
 class Sizes(NamedTuple):
@@ -122,7 +120,7 @@ class ChildPlan:
         return self.body.checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return new observers that check the parent's records in a child of this kind."""
+        """Return new observers that check how a child of this kind takes over the parent's records."""
         return ()
 
     def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:

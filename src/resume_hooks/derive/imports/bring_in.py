@@ -60,7 +60,7 @@ _NAMING_STRINGS = (
 
 @dataclass(frozen=True, slots=True)
 class _RelocatedLines(Body):
-    """The lines of a bundled session that is written to the file ``path``.
+    """The lines of a bundled session as they are written to the file ``path``.
 
     ``new_ids`` maps the bundle's ids to the new ones.
     """

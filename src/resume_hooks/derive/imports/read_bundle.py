@@ -229,7 +229,7 @@ def _parse_head(line: bytes) -> Head:
 
 
 def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Value:
-    """Parse a part of the bundle as a value of this type.
+    """Parse a part of the bundle with its validator.
 
     Raises ImportFailed if the part does not fit the type.
     """
@@ -247,7 +247,7 @@ def _validators() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
 
     A bundle has a head and checksums for every session.
     """
-    from pydantic import TypeAdapter  # a slow import, as in _parse_part
+    from pydantic import TypeAdapter  # imported late, because it is slow
 
     return TypeAdapter(Head), TypeAdapter(Sums)
 

@@ -4,9 +4,9 @@ Invariant: the result contains only fields that are named in this module, so a f
 clients obey is dropped already. The filter drops permission modes, system prompts, rights of
 commands, plans and their files, instructions from hooks and tools, links to other sessions, token
 costs, and ``toolUseResult``, which is for the screen only and crashes client 2.1.42 if malformed.
-The tags of a client's reminders become plain words. A note replaces each block that cannot be sent,
-so no message is empty and no call loses its result. Filtering a record twice has the same result as
-filtering it once.
+The tags of a client's reminders become plain words. Each block that cannot be sent is replaced by a
+note, so no message is empty and no call loses its result. Filtering a record twice has the same
+result as filtering it once.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-"""The maximum number of base64 characters of an image, and the maximum number of pixels of its
-longest side.
+"""The maximum number of base64 characters of an image, and the maximum number of pixels of its longest side.
 
 The API refuses larger images (its guide to vision).
 """
@@ -117,7 +116,7 @@ def _filter_text(block: Record) -> Record:
 def _filter_thinking(block: Record) -> Record:
     """Return a thinking block with its signature.
 
-    A block without a signature is removed later by ``mend``.
+    A block without a signature is removed later by ``mend_record``.
     """
     fields = _THINKING_FIELDS[block["type"]]
     return {
@@ -264,8 +263,7 @@ _ALLOWED_TYPES = MappingProxyType(
         "result": _VISIBLE_TYPES,
     }
 )
-"""The block types that the API accepts in each position and that refer to nothing outside the
-message."""
+"""The block types that the API accepts in each position and that refer to nothing outside the message."""
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {

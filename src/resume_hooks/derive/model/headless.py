@@ -62,14 +62,13 @@ _QUIET_VARIABLES = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""Exclude CLAUDE.md files and attachments, and allow few retries.
+"""Variables that exclude CLAUDE.md files and attachments, and allow few retries.
 
 In client 2.1.329 the amount of thinking depends on the effort, whatever this limit is.
 """
 
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})
-"""This value is passed on the command line, because ``env`` in the user's settings overrides the
-environment."""
+"""This value is passed on the command line, because ``env`` in the user's settings overrides the environment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
                 "a trimmed child."
             ),
         )
-    with contextlib.suppress(OSError):  # if the file was deleted, reading it fails later
+    with contextlib.suppress(OSError):  # a deleted file is reported later, when it is read
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",

@@ -23,7 +23,7 @@ MIN_SAVINGS = 300  # the minimum number of tokens that a trim must save to justi
 # the minimum savings in tokens for a trim that is suggested or written in place, which invalidates
 # the cache
 MIN_WORTHWHILE_SAVINGS = 1_000
-MAX_OPTION_VALUE = 1_000_000_000  # a larger number is a mistake
+MAX_OPTION_VALUE = 1_000_000_000  # a larger number can only be a mistake
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
 """Tools whose results are trimmed only if the options name them: the user's choices and approvals,
@@ -41,8 +41,9 @@ RULE_DESCRIPTIONS = {
     "pasted": "the middle of long pastes in prompts",
     "assistant": "long answers of the model, with --assistant",
 }
-"""The contents that each rule trims, the least useful contents first. Rules apply in this order
-until the target size is reached.
+"""The contents that each rule trims, the least useful contents first.
+
+Rules apply in this order until the target size is reached.
 """
 
 RULE_NAMES = tuple(RULE_DESCRIPTIONS)

@@ -182,7 +182,7 @@ def find_restored_writes(
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
-    """Return the last Write of each file in ``folders`` that is newer on disk.
+    """Return the call ids of the last Write of each file in ``folders`` that is newer on disk.
 
     The inputs of these calls must stay. On resume the client compares such a file with the input.
     If they differ, it sends the whole file as changed, up to 8,600 characters for each file
@@ -317,7 +317,7 @@ def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:
 
 
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Offer whole thinking blocks before the last turn: the API refuses changed blocks, and requires the last turn's.
+    """Offer whole thinking blocks before the last turn. The API refuses changed blocks, and needs the last turn's.
 
     Answers that contain only thinking are kept: clients do not send them, but would send empty
     ones.
@@ -381,5 +381,4 @@ RULES: dict[str, Rule] = {
     "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),
     "assistant": _offer_answers,
 }
-"""The rules, the least useful contents first. They apply in this order until the target size is
-reached."""
+"""The rules, the least useful contents first. They apply in this order until the target size is reached."""

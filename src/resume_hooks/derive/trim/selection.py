@@ -1,4 +1,4 @@
-"""Apply the rules of a trim. The first rule that offers a piece decides what happens to it.
+"""Apply the rules of a trim to its pieces. The first rule that offers a piece decides about it.
 
 The module also makes the edits that replace the pieces, and counts their savings.
 """
@@ -47,8 +47,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
 
 MAX_LARGEST = 10  # the maximum number of pieces that are listed individually
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
-"""Tools whose ``toolUseResult`` is kept, because it is small or is the coloured diff on the
-screen."""
+"""Tools whose ``toolUseResult`` is kept, because it is small or is the coloured diff on the screen."""
 
 
 class Choice(NamedTuple):
@@ -229,7 +228,7 @@ class TrimEdit:
             and choice.tool not in TOOLS_WITH_SCREEN_COPY
             for choice in self._choices
         ):
-            record.pop("toolUseResult", None)  # the screen's copy of the same output
+            record.pop("toolUseResult", None)  # the record's copy of the output for the screen
         return {
             **record,
             **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),

@@ -29,10 +29,10 @@ def rollover(
     """Write a child with a digest, then add a model's summary to it.
 
     ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
-    digest. It asks a model, or returns the reason why the user must wait. ``find_unfinished`` returns
-    the child of an earlier attempt, which is completed.
+    digest. The function asks a model, or returns the reason why the user must wait.
+    ``find_unfinished`` returns the child of an earlier attempt, which is completed.
     """
-    # this import takes 100 ms and is not needed for a quick rollover
+    # imported late, because it takes 100 ms and a quick rollover does not need it
     from resume_hooks.derive import summary
 
     with caller.time_limit():

@@ -46,7 +46,7 @@ from resume_hooks.transcripts.transcript import was_compacted
 if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
-# the steps of a question; the first three follow each other in this order
+# the steps of a question; the module asks for the first three in this order
 NAMES_STEP, HITS_STEP, PREVIEW_STEP, PAGE_STEP = "names", "said", "preview", "page"
 
 LISTING_SECONDS = 1.0
@@ -55,8 +55,8 @@ LISTING_SECONDS = 1.0
 That is enough for the newest sessions, even on a busy machine.
 """
 
-FIELD_LINES = 1  # the line of the input field
-FIELD_AND_HEADING_LINES = 3  # the lines of the field and the heading beside a list
+FIELD_LINES = 1  # the number of lines of the input field
+FIELD_AND_HEADING_LINES = 3  # the number of lines above a list: the input field and the heading
 NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list above a preview
 MIN_PREVIEW_LINES = 4  # the minimum number of lines of a preview, and of a page with a title
@@ -85,12 +85,10 @@ FIRST_STEPS_ELSEWHERE = {
     FORK_ACTION: "a copy is made; ",
     UNDO_ACTION: "a copy is made; ",
 }
-"""The first step of an action on another project's session. The command that opens the session is
-then copied."""
+"""The first step of an action on another project's session. The command that opens the session is then copied."""
 
 MAX_ROWS_AROUND = 100
-"""The number of rows before and after the marked row that the module receives, so that it can move
-without asking."""
+"""The number of rows before and after the marked row that the module receives, so that it can move without asking."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -243,7 +241,7 @@ def _find_row_to_mark(pane: PaneEvent, choices: Choices) -> ListedSession | None
 def _list_heading(
     pane: PaneEvent, choices: Choices, unindexed_text: str, *, is_complete: bool
 ) -> str:
-    """Describe the listed sessions and their number, or report that nothing matches or not all was searched."""
+    """Return the heading: what is listed and how many, or that nothing matches, or that not all was searched."""
     match_count, session_count = (
         len(choices.matches),
         f"{choices.count:,}{'' if is_complete else '+'}",
@@ -380,8 +378,7 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return a page of the marked session, from its hit or else from its outline, with the actions.
 
-    On the first page the default action is to read on if there is a hit, or else to resume the
-    session.
+    On the first page, Enter reads on if there is a hit, and otherwise resumes the session.
     """
     row = _find_marked_session(pane.marked_id, where)
     offered_actions = []

@@ -26,7 +26,7 @@ BRANCH_COLUMNS = 18  # the width of a branch in columns
 STRENGTH_COLUMNS = 6  # the width of a hit's strength in columns
 MAX_TITLE_COLUMNS = 44  # the width in columns of a title before a hit's text
 INDENT = "    "  # the indent of the text below a title
-MIN_HIT_COLUMNS = 30  # the width in columns below which a row omits the hit's text
+MIN_HIT_COLUMNS = 30  # if fewer columns are left, a row omits the hit's text
 # the width in columns of a title's end, which contains a child's kind and number
 MAX_TITLE_END_COLUMNS = 16
 
@@ -91,8 +91,7 @@ _FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] 
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""The facts after a title: the minimum width of the list, the fact's width (both in columns), and
-the fact's text."""
+"""The facts after a title: the minimum width of the list, the fact's width (both in columns), and the fact's text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: bool) -> str:

@@ -27,7 +27,7 @@ MIN_QUERY_LETTERS = 2  # the minimum number of letters in a query that is search
 MAX_LISTED_HITS = 20  # the maximum number of hits for a query
 MAX_READ_RECORDS = 100  # the maximum number of records to read for an exact phrase
 
-TITLE_ROLE = "title"  # the role of a title
+TITLE_ROLE = "title"  # the role that marks a hit in a title
 # the name shown for a role; other roles keep their names
 SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 

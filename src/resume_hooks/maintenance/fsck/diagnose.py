@@ -1,7 +1,7 @@
 """Run the checks of every group of defects while reading a session once.
 
-The modules beside this one check Claude Code's format. Every other agent provides ``defects(path,
-file_of)``.
+The modules beside this one check Claude Code's format. Every other agent answers
+``questions.agent_defects``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DefectCollector:
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
     """Return all defects of a session of any agent.
 
-    A file's contents never make this raise. Instead they become a finding.
+    If a file can't be read, that is a finding and not an error.
     """
     agent = agent_of(session, where)
     path = session.path if agent.name == CLAUDE_NAME else session.original

@@ -1,4 +1,4 @@
-"""Findings as values: the defect, its record, and the defect's effect on clients.
+"""A session's defects as values: each with its record and its effect on clients.
 
 The clients' behaviour was measured on 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
 documented in its reference and in docs/transcripts.md. ``error``: a client refuses the session, the
@@ -17,8 +17,7 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 MAX_LISTED_FINDINGS = 200
-"""The maximum number of findings of one kind to list in a document; ``count`` includes all
-findings."""
+"""The maximum number of findings of one kind to list in a document; ``count`` includes all findings."""
 
 
 class DefectKind(NamedTuple):

@@ -173,7 +173,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return a description of the lost marks of kept messages."""
+    """Return phrases that name the marks of kept messages that the file lacks."""
     if segment.anchor in nodes:
         missing = []
     else:
@@ -245,7 +245,7 @@ class LeafHint(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch off the live history: its last message, its turns, and the live turns after the fork."""
+    """A branch off the live history: its last message, how many turns it has, and how many live turns follow the fork."""
 
     leaf: Node
     fork: Node | None
@@ -286,7 +286,10 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 
 
 def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
-    """Walk back from the live end through compactions; ``records_before`` maps boundaries to the record before them."""
+    """Walk back from the live end through compactions.
+
+    ``records_before`` maps each boundary to the record before it.
+    """
     chain = transcript.chain
     positions = {node.uuid: position for position, node in enumerate(chain)}
 
@@ -307,7 +310,7 @@ def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> L
 def find_branches_off_live_chain(
     transcript: Transcript, records_before: Mapping[str, str]
 ) -> list[Branch]:
-    """Return the branches off the live history that have a turn, each with its longest end, in file order."""
+    """Return, in file order, the branches off the live history that have a turn. Each ends at its longest end."""
     live = live_history(transcript, records_before)
     depths = _BranchDepths(transcript.by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}

@@ -230,7 +230,7 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
 
 
 class _CallLedger:
-    """The tool calls of a conversation, by the state of their results.
+    """The tool calls of a conversation, sorted by whether a result can still come.
 
     ``open_calls`` may still get a result. Another message followed each of the ``late_calls``.
     """

@@ -52,7 +52,7 @@ REPAIR_KIND: Final = "repair"
 _LOST_KINDS = frozenset(
     {UNREADABLE_LINE, TORN_LINE, BAD_UTF8, REPEATED_UUID, LOST_SEGMENT, MISSING_OUTPUT}
 )
-"""Defects whose contents were already lost before a repair."""
+"""Kinds of defects whose contents were lost before the repair."""
 
 
 def build_repaired_chain(
@@ -354,7 +354,7 @@ def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
 
 
 def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObserver) -> None:
-    """Also pass the records found in bad lines to the survey, with their numbers in the chain."""
+    """Also pass the records inside bad lines to the scan's observer, with their numbers in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.length)

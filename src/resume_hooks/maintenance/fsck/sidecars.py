@@ -1,4 +1,4 @@
-"""The files that a session's records name: large tool outputs, backups of the user's files, and originals.
+"""Check the files that a session's records name: large tool outputs, backups of the user's files, and originals.
 
 Paths in a transcript are hostile, so only paths in the project folders and under the session's own
 id are checked.

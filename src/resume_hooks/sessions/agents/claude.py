@@ -76,9 +76,9 @@ class Agent(Protocol):
         return session
 
     def open_briefly(self, path: str) -> AbstractContextManager[str]:
-        """Return a context with a readable path for one that ``list_files`` returns.
+        """Return a context manager that makes a path of ``list_files`` readable and yields the readable path.
 
-        It raises the errors of ``to_common_format``.
+        On entry it raises the errors of ``to_common_format``.
         """
         return contextlib.nullcontext(path)
 
@@ -101,7 +101,7 @@ class Agent(Protocol):
         """Return every transcript."""
 
     def listing_notes(self) -> list[str]:
-        """Return a sentence on each problem with listing, except for folders that the store reports as hidden."""
+        """Return a sentence on each problem that hides sessions from a list, except for hidden folders."""
         return []
 
     def plugin_install_command(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
@@ -140,9 +140,9 @@ class Claude(Agent):
         return transcript_files.all_files(self._where)
 
     def why_open(self, session: SessionFile) -> str:
-        """Return the reason, according to the running clients and the last write."""
+        """Return why a session counts as open, according to the running clients and the last write."""
         from resume_hooks.sessions.open_sessions import (
-            why_session_is_open,  # few callers inspect processes
+            why_session_is_open,  # imported late, because few callers inspect processes
         )
 
         return why_session_is_open(session, self._where)
@@ -155,6 +155,6 @@ class Claude(Agent):
         """Resume the session by its id."""
         from resume_hooks.system.claude_cli import (
             find_client,
-        )  # few callers search for programs
+        )  # imported late, because few callers search for programs
 
         return LaunchCommand("claude", find_client(self._where), ("--resume", session_id))

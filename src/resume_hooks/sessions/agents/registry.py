@@ -26,8 +26,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ALL_AGENTS = "all"
 # in the state folder: other agents' sessions in the common record format, one folder per agent
 COPIES_FOLDER_NAME = "mirrors"
-READ_STATE_NAME = "read.json"  # beside the copies of prompts: how far the history was read
-# bytes of a prompt history that a list reads on first use: half a second
+# a file beside the copies of prompts; it records how far the history was read
+READ_STATE_NAME = "read.json"
+# the size in bytes up to which a list reads a new prompt history: half a second
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 
 
@@ -97,7 +98,7 @@ def copies_folder(where: Where) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _is_writable(folder: str) -> bool:
-    import tempfile  # takes 3 ms, only in another agent's shell
+    import tempfile  # imported late, because it takes 3 ms and only another agent's shell needs it
 
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -124,7 +125,7 @@ def _create_temporary_folder() -> str:
 
 @functools.lru_cache(maxsize=8)
 def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
-    """Create each agent once per run, so that it caches its folders across many sessions."""
+    """Create each agent only once per run, so that its cached folders serve many sessions."""
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
 

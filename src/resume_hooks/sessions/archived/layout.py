@@ -79,12 +79,12 @@ def is_valid_place(place: str, session_id: str) -> bool:
 
 
 def path_of_place(place: str, where: Where, config_home: str = "") -> str:
-    """Return the absolute path of a place in the config home, or in another one."""
+    """Return the absolute path of a place in our config home, or in ``config_home``."""
     return os.path.join(config_home or where.config, *place.split("/"))
 
 
 def root_of_place(place: str, where: Where) -> str:
-    """Return the config home's folder that contains a place. It may be the user's symbolic link."""
+    """Return the folder of the config home that contains a place. The user may have made it a symbolic link."""
     return os.path.join(where.config, place.partition("/")[0])
 
 

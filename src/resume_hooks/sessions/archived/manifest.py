@@ -2,8 +2,7 @@
 
 An untrustworthy manifest is ignored.
 
-Only manifests are authoritative: a file in the vault without one remains from an interrupted
-operation.
+Only the manifests count: a file that none of them names was left by an interrupted operation.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 
 
 class EarlierState(NamedTuple):
-    """Files that were later replaced by unrelated content, not continued."""
+    """An earlier state of a session: files that were later replaced by other content, not continued."""
 
     archived_at: str
     parts: tuple[ArchivedFile, ...]

@@ -67,7 +67,7 @@ def read_pack(path: str) -> Iterator[bytes]:
 def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Yield each file with its content, in the order of the packs. Read each content before the next one.
+    """Yield each file with its content, in the order of the packs. The caller must read a content before the next.
 
     ``folder`` is the session's own folder in the vault. Each pack is read once. Raise OSError if it
     ends too early.
