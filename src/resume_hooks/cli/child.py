@@ -65,7 +65,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
 
 
 def caller_of_options(options: VerbOptions) -> Caller:
-    """Return the terms on which a command creates a child."""
+    """Return the conditions under which a command creates a child."""
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 
@@ -84,7 +84,7 @@ def print_child(
         WithFields(receipt, fields or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
     )
     if receipt.written and _is_start_requested(options):
-        # the client replaces this process, so the verb's resources must be released first
+        # release the verb's resources, because the client replaces this process
         click.get_current_context().close()
         replace_process_by_client(
             find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
@@ -127,7 +127,7 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
 
 
 def print_child_note(receipt: Receipt) -> None:
-    """Print a line on stderr about a child that was created first, so that stdout contains only the command."""
+    """Print a line on stderr about the child that was just created, so that stdout contains only the command."""
     print_text(
         f"{displayed_kind(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,

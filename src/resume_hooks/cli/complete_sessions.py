@@ -27,7 +27,7 @@ TITLE_SECONDS = 0.06
 MAX_TITLE_CHARACTERS = 60  # the maximum length of a shown title in characters
 # the minimum length in characters of a text that is searched for in titles
 MIN_TITLE_PART_CHARACTERS = 2
-# characters that may be special in a shell
+# matches characters that may have a special meaning in a shell
 _SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 

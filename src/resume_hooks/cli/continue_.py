@@ -35,14 +35,14 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-# the size of a file in bytes above which the client's readers give up
+# if a file has more bytes, the client's readers give up
 CLIENT_READ_BYTES = 50_000_000
 
 
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command for it."""
     session: SessionFile = options.locate_whole_session()
-    # an archived copy can also be forked
+    # a fork also works for an archived copy
     is_fork_of_archived = options.forks and is_archived_copy(session.path, options.where)
     if options.is_interactive and not is_fork_of_archived:
         session = prepare_session(session)
@@ -102,7 +102,7 @@ def prepare_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
-    """Continue a session in this ``way``. Return False if the way's verb created no child."""
+    """Continue a session by a strategy. Return False if its verb created no child."""
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.written:
         return False
@@ -134,7 +134,7 @@ def _copy_and_report(command: str) -> str:
 
 
 def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
-    """Create a child with the verb and the flags of a way.
+    """Create a child with the verb and the options of a strategy.
 
     Report on stderr which child was created, or why none was created.
     """

@@ -56,7 +56,7 @@ def fsck(options: FsckOptions) -> int:
 
 
 def report_text(report: DefectReport) -> str:
-    """Return a report as text: each kind of defect with its effect on clients, by severity, and then the remedy.
+    """Return a report as text: the kinds of defects by severity, each with its effect on clients, and then the remedy.
 
     For a session without errors and warnings, only count the notes, because clients ignore them.
     """

@@ -72,7 +72,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
 def _find_parent(options: HandoffOptions) -> Session:
     """Return the named session.
 
-    If the words do not name a session, the error says that they may be a next step.
+    If the words do not name a session, the error says how to pass them as a next step.
     """
     try:
         return options.locate_parent()
@@ -148,7 +148,7 @@ _EDITOR_REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 @contextlib.contextmanager
 def edit_text(text: str) -> Iterator[str]:
-    """Yield the ``text`` as the user edited it, and keep its file if the block fails.
+    """Yield the text after the user has edited it. If the block fails, keep the file.
 
     Raise ResumeHooksError if there is no editor or no free disk space.
     """
@@ -168,7 +168,7 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             edited_text = read_regular(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited_text = ""  # deleting the file in the editor also cancels the verb
+            edited_text = ""  # a user who deletes the file also cancels the verb
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"
@@ -181,7 +181,8 @@ def edit_text(text: str) -> Iterator[str]:
             raise
     finally:
         if not is_kept:
-            shutil.rmtree(folder, ignore_errors=True)  # includes backup copies that editors made
+            # this also removes backup copies that the editor made
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_write_error(error: OSError) -> ResumeHooksError:

@@ -53,7 +53,7 @@ def info(options: InfoOptions) -> None:
 def session_facts_data(
     session: Session, transcript: Transcript, pieces: PieceCollector
 ) -> dict[str, Any]:
-    """Return a session's facts in their documented JSON schema, from one scan and the pieces that it found."""
+    """Return a session's facts in their documented JSON schema, from one scan and its pieces."""
     ends = session.head_tail
     file, agent = (
         original_path(ends.path, session.where),

@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-MAX_LABEL_COLUMNS = 160  # the width in columns for a title of wide letters and its kind
+MAX_LABEL_COLUMNS = 160  # the width in columns that a title of wide letters needs with its kind
 DEFAULT_SESSION_HINT = (
     "No session was named: this is the lineage of the latest one here. {} lists the others."
 )
@@ -147,8 +147,8 @@ def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:
         label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     output = io.StringIO()
-    # Never wrap a line, because an id on two lines cannot be copied. A child is four columns deeper
-    # than its parent.
+    # Never wrap a line, because an id on two lines cannot be copied. A child is indented by four
+    # columns more than its parent.
     columns = MAX_LABEL_COLUMNS + 4 * len(descendants)
     Console(file=output, width=columns, no_color=True).print(branches[root_id])
     return output.getvalue().rstrip("\n")

@@ -49,7 +49,7 @@ class VerbGroup(click.Group):
         """Return a verb's command, or None for an unknown name."""
         if is_verb(cmd_name):
             return load_command(cmd_name)
-        from resume_hooks.hooks.triggers import ROWS  # verbs do not need this import
+        from resume_hooks.hooks.triggers import ROWS  # imported late, because verbs do not need it
         from resume_hooks.shared_values import SLASH
 
         row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     given_arguments = sys.argv[1:] if arguments is None else arguments
     replace_unencodable_characters()
     exit_code = run(given_arguments)
-    # otherwise the garbage collector scans all objects once more at exit, which takes 10 ms
+    # otherwise the garbage collector would scan all objects once more at exit, which takes 10 ms
     gc.freeze()
     sys.exit(exit_code)
 

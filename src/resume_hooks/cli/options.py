@@ -61,7 +61,10 @@ class DeclaredParameter(NamedTuple):
 
 
 def option(*option_names: str, **arguments: Any) -> Any:
-    """Declare an option with the arguments of ``click.Option``, and its names if they differ from the attribute."""
+    """Declare an option, with the arguments of ``click.Option``.
+
+    Its names are given if they differ from the attribute.
+    """
     return DeclaredParameter(click.Option, option_names, arguments)
 
 
@@ -98,7 +101,7 @@ MAX_CHARS = option(
     type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
     help="Maximum characters of the text; 0 for all.",
 )  # fmt: skip
-# the position for the options that installed parts add to the verb
+# marks the place of the options that installed parts add to the verb
 PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 
 
@@ -168,18 +171,18 @@ class VerbOptions:
                 yield value.make_parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> Session:
-        """Return the session of the locator, resolved from the current folder.
+        """Return the session that the locator names, as seen from the current folder.
 
         If ``foreign``, also accept another agent's session.
         """
         return locate_session(self.locator, self.where, foreign=foreign)
 
     def locate_parent(self) -> Session:
-        """Return the locator's session or sub-agent as the parent of a child."""
+        """Return the session or sub-agent that the locator names, as the parent of a child."""
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> Session:
-        """Return the locator's session, which may belong to any agent.
+        """Return the session that the locator names, of any agent.
 
         Raise UsageError if only the session's prompts are left.
         """
@@ -229,7 +232,7 @@ class VerbOptions:
         return is_asking
 
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:
-        """Return whether to write. Return False in a dry run, or if ``asks`` and the user says no."""
+        """Return whether to write. Return False in a dry run, or if ``is_asking`` and the user says no."""
         return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
 
 

@@ -66,7 +66,8 @@ def emit(
 
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text. Line feeds, tabs and our styles are the only control characters that reach the terminal."""
-    segments = enumerate(_STYLE_SEQUENCE.split(text))  # every second piece is a style
+    # every second piece is a sequence that sets a style
+    segments = enumerate(_STYLE_SEQUENCE.split(text))
     _print_or_fail(
         "".join(segment if number % 2 else plain_text(segment) for number, segment in segments),
         err=err,
@@ -80,7 +81,7 @@ def print_document(document: dict[str, Any]) -> None:
 
 
 def replace_unencodable_characters() -> None:
-    """Print substitutes for characters that the terminal's encoding lacks, such as some characters of a title."""
+    """From now on, print substitutes for characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

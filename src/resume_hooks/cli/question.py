@@ -19,7 +19,8 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-MAX_LOCATOR_CHARACTERS = 60  # the maximum number of a locator's characters to repeat
+# the maximum number of characters of a locator that the question repeats
+MAX_LOCATOR_CHARACTERS = 60
 MIN_DESCRIPTION_COLUMNS = 24  # the minimum width of an answer's description in columns
 _SEPARATORS = (":", "/")  # the characters that separate a session's name from a record or sub-agent
 

@@ -243,7 +243,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """Return the record with an id on a page. The part of the id after the session is enough.
+    """Return the record with an id on a page. The part after the session's id is enough.
 
     Raise UsageError for the id of another session.
     """
@@ -343,7 +343,7 @@ def passages_text(
     describe_gap: DescribeGap,
 ) -> str:
     """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
-    # a passage is one record, or consecutive records that the client added
+    # each run is one record, or consecutive records that the client added
     passage_runs: list[list[Passage]] = []
     for passage in passages:
         if (

@@ -35,7 +35,7 @@ NEW_HOME_QUESTION = (
 
 
 class SessionLoss(NamedTuple):
-    """A session that no client can start: the reason, and the possible home folders, best first.
+    """Why no client can start a session, and the folders that could become its home, best first.
 
     ``is_archived`` means that only the vault contains a copy, so the session must be restored.
     """
@@ -123,7 +123,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
 
 
 def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
-    """Return the command that continues a session of ``folder``, or that first moves the session to a new home."""
+    """Return the command that continues a session of ``folder``, after a move to a new home if it needs one."""
     loss = find_session_loss(session, where)
     if loss:
         return loss.command_to_continue(session)

@@ -33,7 +33,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 
 EMPTY_OPTION_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
-# other arguments filter the list
+# every other argument filters the list
 RESOLVERS_OF_WHOLE_NAMES = tuple(
     resolver for resolver in RESOLVERS if resolver is not resolve_title_part
 )
@@ -93,7 +93,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
-    """Return the session that a locator names exactly. If it names several sessions, ask.
+    """Return the session that a locator names exactly. If it names several sessions, ask the user.
 
     Return None if the arguments should be searched for.
 

@@ -29,10 +29,10 @@ def print_search_result(
     mark_style: Style = without_style,
     title_style: Style = without_style,
 ) -> None:
-    """Print the hits; ``scope`` describes where they were searched for, ``typed`` are the command's arguments."""
+    """Print the hits; ``scope`` describes where they were searched for, ``arguments`` are those of the command."""
     max_characters = 0  # the maximum number of characters of the text, or 0 for no limit
     if max_chars:
-        max_characters = max(1, max_chars - 1)  # the last character is a line feed
+        max_characters = max(1, max_chars - 1)  # the text ends with a line feed
     command = _command_without_limits(arguments)
 
     def text() -> str:

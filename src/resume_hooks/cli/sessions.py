@@ -24,7 +24,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
 PIPE_COLUMNS = 200  # the width of a row in columns if there is no terminal
-MIN_TITLE_COLUMNS = 24  # the minimum width in columns of a title before its marks
+MIN_TITLE_COLUMNS = 24  # the minimum width in columns of a title that marks follow
 UNKNOWN_VALUE = "-"
 _COLUMN_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds

@@ -137,7 +137,7 @@ def _vault_notes(where: Where) -> list[str]:
 def install(options: InstallOptions) -> int:
     """Register the plugin, or remove it.
 
-    Or print a shell's completion script. Return 1 if the client refused to remove the plugin.
+    With ``--completion``, only print a script. Return 1 if the client refused to remove the plugin.
     """
     options.refuse_combination("completion", "remove")
     if options.purge and not options.remove:
@@ -267,7 +267,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     was_run, warning = False, ""
     try:
         was_run = not options.dry_run and run_client_commands(commands)
-    # the state can be deleted even if the plugin was never installed
+    # go on, because the state can be deleted even if the plugin was never installed
     except ResumeHooksError as error:
         warning = error.message
     if removed_paths is not None and not options.dry_run:

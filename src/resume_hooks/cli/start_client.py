@@ -28,8 +28,11 @@ _SET_BY_CLIENT = frozenset(
         "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "AI_AGENT",
     }
 )  # fmt: skip
-"""The variables that a client sets for its programs (2.1.329); CLAUDE_CODE_CHILD_SESSION would hide
-the session. Other variables with this prefix are the user's settings."""
+"""The variables that a client sets for its programs (2.1.329).
+
+CLAUDE_CODE_CHILD_SESSION would hide the session. Other variables with this prefix are the user's
+settings.
+"""
 
 
 class ClientStart(NamedTuple):
@@ -120,5 +123,5 @@ def _default_pipe_signal() -> Iterator[None]:
     former_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
-    finally:  # no program was started, and writing to a closed pipe must not end this process
+    finally:  # no program was started, so a closed pipe must not end this process
         signal.signal(signal.SIGPIPE, former_handler)

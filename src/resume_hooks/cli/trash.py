@@ -302,7 +302,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 
 def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
-    """Return lines on the trash's other folders: the number of partly removed ones, and each unknown one."""
+    """Return lines about the other folders in the trash: how many were partly removed, and each unknown folder."""
     half_removed_folders = [stray for stray in stray_folders if stray.gone]
     size = format_bytes(sum(stray.size for stray in half_removed_folders))
     if half_removed_folders:

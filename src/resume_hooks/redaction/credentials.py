@@ -38,7 +38,7 @@ _COOKIE_HEADER = compile_lazily(
 _COOKIE = compile_lazily(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
-"""One cookie. The part after a second ``=`` is limited, so that no text is scanned repeatedly."""
+"""A single cookie. The part after a second ``=`` has a maximum length, so that no text is scanned repeatedly."""
 
 _SESSION_COOKIE_NAME = compile_lazily(
     rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret"
@@ -211,7 +211,7 @@ def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 def _whole_key_spans(
     raw: bytes, start: int, body_start: int, end_marker: re.Pattern[bytes]
 ) -> Iterator[Span]:
-    """Yield a key from ``start`` to its ``last`` line, to the next key, or as far as the text looks like a key."""
+    """Yield a key from ``start`` to its end marker, to the next key, or as far as the text looks like a key."""
     next_key = _NEXT_KEY.search(raw, body_start, body_start + MAX_PRIVATE_KEY_BYTES)
     search_end = next_key.start() if next_key else body_start + MAX_PRIVATE_KEY_BYTES
     key_end = end_marker.search(raw, body_start, search_end) or _KEY_TEXT.match(

@@ -13,8 +13,7 @@ _PLACEHOLDER_WORDS = compile_lazily(
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal|%7b|eby8vdm02x|\A(?!a{20}).*?(.)\1{11}"
 )
-"""Words and sequences that people and documentation use instead of a secret, without ``-`` and
-``_``.
+"""Words and sequences that people and documentation use instead of a secret, without ``-`` and ``_``.
 
 The last items are the beginning of the public key that every emulator of Azure's storage uses, and
 twelve equal characters, as in the zeros of a certificate. One vendor's tokens begin with them.
@@ -40,8 +39,8 @@ _CODE_REFERENCE = compile_lazily(
 )
 """Text that refers to a secret, or to something public, instead of containing a secret.
 
-Code of a program or a shell, a template, a port, a commit of another repository, a migration's
-name, an instant, the next setting.
+It is code of a program or a shell, a template, a port, a commit of another repository, the name of
+a migration, an instant, or the next setting.
 """
 
 _KEY_WITH_SLASH = compile_lazily(
@@ -83,8 +82,10 @@ _USUAL_NEXT_LETTERS = {
 """The usual successors of each letter: 93 of 100 pairs in English and in programs, 38 of 100 random pairs."""
 
 _MIN_RANDOM_LETTERS = 8
-"""The minimum number of letters needed to distinguish random letters from words. ``already`` is
-shorter and has rare pairs."""
+"""The minimum number of letters needed to distinguish random letters from words.
+
+``already`` is shorter and has rare pairs.
+"""
 
 _NAME = compile_lazily(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
 _LETTER_RUN = compile_lazily(rb"[A-Za-z]+")

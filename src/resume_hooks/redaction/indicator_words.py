@@ -62,12 +62,11 @@ More such words occur only in texts that were made to slow down the search.
 
 
 _Examine = Callable[[bytes, int], Generator[Span, None, int | None]]
-"""A function that examines the text after a word at a position, and may return the end of the
-examined text."""
+"""A function that examines the text after a word at a position, and may return the end of the examined text."""
 
 
 class _WordHandlers(NamedTuple):
-    """A word's two handlers: for the positions in raw lower-case bytes that may have a secret, and for the secrets."""
+    """The two handlers of a word: one finds positions that may have a secret, in lower-case bytes, one the secrets."""
 
     candidate_positions: Callable[[bytes, Iterable[int]], Iterator[int]]
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
@@ -110,7 +109,7 @@ _OPTION_OR_COLUMN_STARTS = frozenset([b"-", b",", b"|", b"\t", b";"])
 
 
 def _may_have_value(lower: bytes, position: int) -> bool:
-    """Check whether a name may precede a secret: with a sign, as an option, in a command, or after a login in netrc."""
+    """Check whether the name at ``position`` may precede a secret, such as by its sign, as an option or in netrc."""
     start, end, meaning = name_at(lower, position)
     if meaning == NONE or lower.startswith(b"secret removed: ", start):
         return bool(is_command_name(lower, position))
@@ -265,7 +264,7 @@ def indicated_positions(lower: bytes) -> Iterator[int]:
 
 _WordFinder = Callable[[bytes], Iterable[tuple[int, int]]]
 """A function that finds every word in lower-case bytes, even inside another word: its index in
-``WORDS``, its position."""
+``HANDLERS_BY_WORD``, its position."""
 
 
 @cache
@@ -344,7 +343,7 @@ def _expression_around_character(character: bytes, words: list[tuple[int, bytes]
 
 
 def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
-    """Return the words that occur in lower-case bytes, in the order of ``WORDS``, with their positions in order."""
+    """Return the words that occur in lower-case bytes, each with its positions, in the order of ``HANDLERS_BY_WORD``."""
     positions: dict[int, list[int]] = {}
     for index, position in _word_finder()(lower):
         positions.setdefault(index, []).append(position)

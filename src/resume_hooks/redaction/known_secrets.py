@@ -40,15 +40,13 @@ from resume_hooks.redaction.unescape import (
 )
 
 MIN_VALUE_BYTES = 6
-"""The minimum size in bytes of a value to search for. A shorter value is removed only if a rule
-matches it."""
+"""The minimum size in bytes of a value to search for. A shorter value is removed only if a rule matches it."""
 
 _MIN_RANDOM_BYTES = 8
 """The minimum size in bytes of a random value that is also found inside a longer word."""
 
 _MIN_LINE_BYTES = 16
-"""The minimum size in bytes of a line of a longer secret, such as a private key, that is found
-without the rest."""
+"""The minimum size in bytes of a line of a longer secret, such as a private key, that is found without the rest."""
 
 _CUT_PART_BYTES = 3
 """The number of bytes at a value's beginning or end that identify it beside an ellipsis."""
@@ -68,12 +66,10 @@ _INDICATOR_WORD = compile_lazily(
     rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
 )
 _CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
-"""The number of bytes before and after a plain word to search for another word that indicates a
-password."""
+"""The number of bytes before and after a plain word to search for another word that indicates a password."""
 
 KNOWN_VALUE_RANK = 4
-"""The rank of a known value. If a rule matches at the same position, the rule determines the
-kind."""
+"""The rank of a known value. If a rule matches at the same position, the rule determines the kind."""
 
 
 class _KnownValue(NamedTuple):
@@ -95,7 +91,7 @@ class Redactor:
     """Removes every match of the rules from texts, and every value that the rules matched before.
 
     Learn from the original texts, and redact the originals, before anything is cut or joined. How a
-    value is searched for depends on how likely the same characters mean something else:
+    value is searched for depends on how likely the same characters are to mean something else:
 
     - Random values of at least eight bytes are found anywhere, even inside a word, quoted, escaped,
       percent-encoded, or over several lines. Three characters of the beginning or the end are

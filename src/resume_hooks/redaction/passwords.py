@@ -52,8 +52,7 @@ from resume_hooks.redaction.program_text import (
 from resume_hooks.redaction.spans import GENERIC, Span
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""The meanings of a name: no secret, a random secret, a user's name and a password in one value, or
-a password.
+"""The meanings that a name gives its value: no secret, a random secret, a user's name with a password, a password.
 
 A person may have chosen the password.
 """
@@ -104,8 +103,7 @@ _PUBLIC_KEY_WORDS = tuple(
 _SNMP_WORDS = frozenset(
     b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
 )
-"""Words before ``community`` in the name of an SNMP password, as opposed to an edition of a
-program."""
+"""Words before ``community`` in the name of an SNMP password, as opposed to an edition of a program."""
 
 _TOKEN_WORDS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
@@ -140,7 +138,7 @@ _WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.
 _MAX_NAME_BYTES = 64
 _MIN_VALUE_BYTES = 6
 _MIN_GENERATED_BYTES = 24
-"""The minimum size in bytes of a generated value, which letters outside ASCII end."""
+"""The minimum size in bytes of a generated value. It ends at the first letter outside ASCII."""
 
 CONTEXT_BYTES = 160
 """The number of bytes before a name to examine for its context."""
@@ -220,7 +218,7 @@ _SENTENCE_NOTATIONS = (CHANGED_TO_VALUE, VALUE_IN_PARENTHESES)
 
 _ADDRESS = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
-"""Another name with its value, as they occur in a program's settings and logs."""
+"""Another name with its value, as in the settings and logs of a program."""
 
 _FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
 """Further words after a value on the same line."""
@@ -238,8 +236,7 @@ _MIN_TOPIC_LETTERS = 3
 """The minimum number of letters in a word that by itself shows the topic of a value."""
 
 _TYPE_PREFIX = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
-"""The text before a name that is a type in a program, or part of the name that AWS gives a
-secret."""
+"""The text before a name that is a type in a program, or part of the name that AWS gives a secret."""
 
 _QUERY_PARAMETER = compile_lazily(rb"&[\w.]{1,60}=")
 _HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
@@ -325,7 +322,7 @@ def _words_of_name(name: bytes) -> tuple[bytes, ...]:
 
 
 def _meaning_of_key(words: bytes) -> int:
-    """Return the meaning of a name that ends in ``key`` after ``words``."""
+    """Return the meaning of a name that consists of ``words`` and then ``key``."""
     if not words or words.endswith(_PUBLIC_KEY_WORDS):
         return NONE
     if _CHOSEN_KEY_WORDS.search(words):
@@ -699,7 +696,7 @@ def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Plain text that is passed to PowerShell's ``ConvertTo-SecureString``."""
+    """Yield the plain text that is passed to PowerShell's ``ConvertTo-SecureString``."""
     if match := _POWERSHELL_SECURE_STRING.match(raw, position) or _AWS_SECURE_STRING.match(
         raw, position
     ):

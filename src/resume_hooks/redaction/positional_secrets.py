@@ -87,8 +87,7 @@ _VALUE_SEARCH_BYTES = 64
 """The number of bytes before such words to search for the value."""
 
 _CREATE_SECRET_COMMAND = compile_lazily(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
-"""The command that creates a Kubernetes secret, up to an argument. The command may extend over
-several lines."""
+"""The command that creates a Kubernetes secret, up to an argument. The command may extend over several lines."""
 
 _FIXED_FORMAT_WORDS = frozenset([b"codecov", b"kubeadm"])
 """Words after which only the value's format decides: a UUID, or two words of letters and digits."""
@@ -105,8 +104,7 @@ _AMBIGUOUS_WORDS = frozenset(
         b"user create",
     ]
 )
-"""Words that values other than passwords may follow, so that ordinary words after them do not
-count."""
+"""Words that values other than passwords may follow, so that ordinary words after them do not count."""
 
 _ELASTIC_PASSWORD = compile_lazily(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -263,15 +261,14 @@ PHRASE_PATTERNS = {
         ),
     ),
 }
-"""The notation of a secret that has spaces, or consists only of words or digits, by its first
-word."""
+"""The notation of a secret that has spaces, or consists only of words or digits, by its first word."""
 
 PRINT_COMMAND = (
     rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
     rb"(?:cat|get|show|read|print(?:env)?|echo|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access"
     rb"|decrypt|cut|pass|\w{0,12}-(?:password|token)|\w{0,8}:generate)\b)"
 )
-"""A lookahead for a command that may print a secret."""
+"""An expression that looks ahead for a command that may print a secret."""
 
 _PRINTED_SECRET = compile_lazily(
     rb"\$ "
@@ -401,7 +398,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     ):
         return
     if any(cell.strip().isdigit() for cell in header.split(separator)):
-        return  # a row of values
+        return  # this line is a row of values
     column, separator_count = raw.count(separator, line_start, start), header.count(separator)
     for _ in range(_MAX_ROWS):
         line_start, line_end = (
@@ -418,7 +415,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
 
 
 def _start_of_line_text(raw: bytes, line_start: int) -> int:
-    """Return the start of the text in the line that begins at ``line``."""
+    """Return the start of the text in the line that begins at ``line_start``."""
     prefix = _LINE_PREFIX.match(raw, line_start)
     if prefix:
         return prefix.end()
@@ -428,7 +425,7 @@ def _start_of_line_text(raw: bytes, line_start: int) -> int:
 def _cell_spans(
     raw: bytes, name_range: tuple[int, int], row: list[bytes], column: int, row_start: int
 ) -> Generator[Span, None, None]:
-    """Yield the value in a column of the row at ``start`` if the column's name makes it a secret."""
+    """Yield the value in a column of the row at ``row_start`` if the column's name makes it a secret."""
     if column < len(row):
         match = _CELL_VALUE.search(row[column])
         value = match[0] if match else b""

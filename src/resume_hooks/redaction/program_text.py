@@ -38,8 +38,7 @@ _BEFORE_DECLARED_NAME = compile_lazily(
 """The text before a declared name: the beginning of a line, or other parameters."""
 
 _MIN_NAMES = 4
-"""The minimum number of other names with the same value. A password may belong to a user, a host
-and a database."""
+"""The minimum number of other names with the same value. A password may belong to a user, a host and a database."""
 
 _BLANKS = frozenset([b" ", b"\t"])
 _QUOTES = frozenset([b'"', b"'"])
@@ -67,7 +66,7 @@ def is_variable(raw: bytes, match: re.Match[bytes]) -> bool:
 
 
 def _is_assigned_elsewhere(raw: bytes, position: int, value: bytes) -> bool:
-    """Check whether a value is assigned to earlier as a variable, or is a parameter."""
+    """Check whether a value is a variable that was assigned earlier, or a parameter."""
     for other_position in _positions_nearby(
         raw, position, value, max(0, position - _SAME_WORD_SEARCH_BYTES), position
     ):

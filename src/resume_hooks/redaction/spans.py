@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHAPE, ASSIGNED, GENERIC = 1, 2, 3
-"""How reliable a kind is: from the secret's own shape, a vendor's name before it, or a word such as
-``password``."""
+"""How reliably the kind is known: by the secret's own shape, by a vendor's name, or by a word such as ``password``."""
 
 
 class Span(NamedTuple):

@@ -31,7 +31,7 @@ from resume_hooks.redaction.unescape import (
 )
 
 _MIN_TEXT_BYTES = 9
-"""The size in bytes of the shortest text with a secret: a password of three characters in an address."""
+"""The size in bytes of the shortest text with a secret: an address with a password of three characters."""
 
 _PLACEHOLDER = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
 MAX_PASSES = 4
@@ -41,7 +41,7 @@ Content = TypeVar("Content", str, bytes)
 
 
 def suspect_positions(raw: bytes) -> Iterator[int]:
-    """Yield the positions in raw bytes, in any order, at or shortly after which a secret may begin.
+    """Yield positions in raw bytes, in any order. A secret may begin at each position or shortly after it.
 
     This first pass is fast and misses no secret. The bytes may have escapes of any depth, so
     backslashes may separate a name from its value, and the expressions are looser than the rules.

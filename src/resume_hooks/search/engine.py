@@ -60,8 +60,8 @@ class Searcher:
 
         To verify phrases, at most ``max_reads`` records are read.
         """
-        # The files that are not indexed yet, except those of the asking session, which contain the
-        # question.
+        # Files that are not indexed yet, except those of the asking session, because they contain
+        # the question.
         unread_files = []
         for file in self._index.unread:
             if _session_id_of_file(file) != self._scope.asking_session:
@@ -149,7 +149,7 @@ class Searcher:
 
     def _suggest_words(self, result: SearchResult) -> tuple[str, ...]:
         """Return words that the user can add to a question without close hits."""
-        # imported late: only questions without close hits need it
+        # imported late, because only questions without close hits need it
         from resume_hooks.search.suggestions import suggest_words
 
         lookups = []
@@ -333,7 +333,7 @@ def _interpretation_notes(
 ) -> Iterator[str]:
     """Yield notes on how a query was interpreted: replacements for missing words, and omitted words."""
     for lookup in wording.lookups:
-        # words that occur only in other projects do not help
+        # a word that occurs only in other projects would not help
         if lookup.kind == "nowhere" or (not best_hits.hits and lookup.kind != "word"):
             if lookup.term not in unindexed_terms:
                 yield f"no match for {lookup.term.name}"

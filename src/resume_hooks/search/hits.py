@@ -155,7 +155,7 @@ class Wording:
         return 1.0
 
     def typed_fraction(self, text: Text) -> float:
-        """Return the fraction of the query that a text contains exactly as typed."""
+        """Return the weighted fraction of the query's terms that a text contains exactly as typed."""
         folded_text = text.folded[:MAX_SEARCHED_CHARACTERS]
         return self.weight_fraction(
             [
@@ -189,7 +189,8 @@ class HitMaker:
 
     def best_hits(self, turns: Sequence[Sequence[WordingTurn]], max_hits: int) -> BestHits:
         """Return the ``max_hits`` best of the ranked turns, turns with nearby words first."""
-        texts: dict[tuple[str, str], _HitText] = {}  # the key is the session and the snippet
+        # maps a session and a snippet to the first record with that text
+        texts: dict[tuple[str, str], _HitText] = {}
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
         needs_texts = any(wording.needs_texts for wording in self._wordings)
@@ -214,7 +215,7 @@ class HitMaker:
             elif (text := self._turn_text(turn)) is not None:
                 headless_count += is_headless
                 original = text.copies[0]
-                # otherwise a copy of the text was already a hit
+                # otherwise a copy of this text is already among the hits
                 if (original.file, original.line) not in first_records:
                     first_records.add((original.file, original.line))
                     text_key = (self._sources.session_id_of_record(original), text.snippet.text)
@@ -321,7 +322,7 @@ class HitMaker:
                 missing_names.append(lookup.term.name)
         clean_snippet = self._redact_snippet(text.record, text.snippet, wording)
         confidence = self._estimate_confidence(text, session.title)
-        if file.agent and session.file == path:  # the sub-agent's file has no session
+        if file.agent and session.file == path:  # the session of this sub-agent was deleted
             reference = short = f"{path}:{original.line}"
         else:
             agent = f"/{file.agent}" if file.agent else ""
@@ -390,10 +391,10 @@ def answer_probability(
     """Return the probability, 0 to 1, that a hit answers the question.
 
     The probability depends on the fraction of the query in the turn and in its best record or
-    title, on the distance between the words, on the number of ``term_count``, and on the turn's
-    ``score``, which grows with the ``wording_count`` that found it. The coefficients come from a
-    logistic regression on half of the questions in benchmarks/recall, and were tested on the other
-    half.
+    title, on the distance between the words, on the ``term_count`` of the question, and on the
+    turn's ``score``, which grows with the ``wording_count`` that found it. The coefficients come
+    from a logistic regression on half of the questions in benchmarks/recall, and were tested on the
+    other half.
     """
     length_fraction = min(max(term_count, SHORT_QUERY_TERMS), LONG_QUERY_TERMS) / LONG_QUERY_TERMS
     exponent = (

@@ -146,7 +146,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
         period = _parse_period(
             {name: words.lower() for name, words in hint.groupdict().items() if words}, now
         )
-    except (ValueError, OverflowError):  # an impossible date, such as the 31st of February
+    except (ValueError, OverflowError):  # the date does not exist, such as the 31st of February
         return text, None
     if period.end <= 0:
         return text, None
@@ -191,7 +191,7 @@ def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | Non
     if name := groups.get("alone"):
         return _period_of_month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
-        )  # the most recent such day or month
+        )  # the latest such day or month before today
     if year := groups.get("only"):
         return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
     return None
@@ -258,7 +258,8 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
     included_terms, excluded_terms = _parse_terms(question)
-    if period and not included_terms:  # in that case the time itself is the question, not a hint
+    # without other words, the time itself is the question and not a hint
+    if period and not included_terms:
         included_terms, excluded_terms = _parse_terms(text)
     topic_terms = []
     for term in included_terms:
@@ -306,7 +307,7 @@ def _parse_term(text: str, *, is_phrase: bool) -> Term | None:
     words = re.sub(r"\A\W+", "", text)
     forms = [tuple(forms) for forms in forms_of_word(words[:MAX_TERM_CHARACTERS])]
     if len(words) > MAX_TERM_CHARACTERS:
-        forms = forms[:-1] or forms  # the last token may be cut
+        forms = forms[:-1] or forms  # leave out the last token, because it may be cut
     if forms:
         return Term(text.strip(), tuple(forms[:MAX_TERM_TOKENS]), is_phrase)
     return None

@@ -156,7 +156,7 @@ class TermLookups:
         return None
 
     def _add_words(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Return a lookup of a word, if the index contains it, together with the ``words`` that it may stand for."""
+        """Return a lookup of a term's word, if it is indexed, and of the ``words`` that the term may stand for."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -208,7 +208,7 @@ class TermLookups:
         candidates = {
             other: rows
             for other, rows in self._words.words_with_prefix(WORDS_FIELD, word[0])
-            if abs(len(other) - len(word)) <= 2  # a larger difference means another word
+            if abs(len(other) - len(word)) <= 2  # a word with a larger difference is another word
         }
         return [
             (other, candidates[other])
@@ -224,7 +224,7 @@ def _most_common_words(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]
 
 MAX_RANKED_RECORDS = 300  # the maximum number of records, and of windows, in a ranking
 MAX_CHECKED_TURNS = 60  # the number of turns whose terms are checked
-MAX_WINDOWS = 2_000  # the number of these turns' windows to check
+MAX_WINDOWS = 2_000  # the number of windows of these turns to check
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records with the words of a phrase.
 
@@ -232,8 +232,7 @@ Only the records' texts show whether they contain the phrase.
 """
 
 RANK_DAMPING = 5
-"""The number added to a rank before taking its reciprocal. A larger number makes the first ranks
-matter less."""
+"""The number added to a rank before taking its reciprocal. A larger number makes the first ranks matter less."""
 
 # the bonus for a turn at the time that the question hints at, as a fraction of the turn's score
 TIME_HINT_BONUS = 0.3

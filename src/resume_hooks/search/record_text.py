@@ -29,12 +29,12 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 The record's text takes ten times as much memory.
 """
 
-# in most texts, only these letters need to be converted one by one
+# matches the letters of a text that must be converted one by one
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 # the number of a text's characters to search; for a later match, the beginning of the text is shown
 MAX_SEARCHED_CHARACTERS = 400_000
-CHARACTERS_BEFORE_PHRASE = 1_000  # the number of characters before a phrase to search as well
+CHARACTERS_BEFORE_PHRASE = 1_000  # the number of characters before a phrase that are searched, too
 MAX_MARKS = 2_000
 MAX_SENTENCES_CHARACTERS = 480
 """The maximum length of three sentences in a snippet: ten such hits fit a model's output limit."""
@@ -42,18 +42,17 @@ MAX_SENTENCES_CHARACTERS = 480
 _SENTENCE_END = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
 )
-"""The end of a sentence with the space after it. A full stop after a single letter does not end a
-sentence."""
+"""The end of a sentence with the space after it. A full stop after a single letter does not end a sentence."""
 
 # the minimum length of a stem that is also marked inside words; a shorter stem is marked only at
 # the beginning of a part
 MIN_STEM_INSIDE_WORD = 5
 
-_WORD_REST = re.compile("[0-9a-z]*")  # the rest of a word after its stem
+_WORD_REST = re.compile("[0-9a-z]*")  # matches the rest of a word after its stem
 _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 _WORD_CHARACTERS = _LETTERS | {"_"}
 
-Mark = tuple[int, int, int]  # the start and end in a text, and the number of the term
+Mark = tuple[int, int, int]  # the start and end of a match in a text, and the number of its term
 
 
 class Text(NamedTuple):

@@ -219,7 +219,7 @@ def _snippet_with_marks(hit: Hit, mark_style: Style) -> str:
 
 
 def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: int) -> str:
-    """Return the number of matching turns, and how the query was interpreted in at most ``max_interpretation``.
+    """Return the number of matching turns, and how the query was interpreted (``max_interpretation`` characters).
 
     ``no_hits_text`` is the sentence for a search without hits.
     """

@@ -24,7 +24,7 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MISSING_FILE_GENERATION = 1_000_000  # the generation of a file that no longer exists
+MISSING_FILE_GENERATION = 1_000_000  # the generation that a file counts as if it no longer exists
 
 
 class IndexedFile(NamedTuple):
@@ -207,7 +207,7 @@ class Sources:
 
 
 def _generation(session_id: str, parents: Mapping[str, str]) -> int:
-    """Count a session's consecutive ancestors that are among the given sessions.
+    """Return how many ancestors of a session, one after the other, are among the given sessions.
 
     Hostile sessions may name each other as parents.
     """

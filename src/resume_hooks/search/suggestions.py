@@ -1,4 +1,4 @@
-"""Words to add to a search without close hits, chosen from the words near its weak hits."""
+"""Suggest words to add to a search without close hits. They come from the texts of its weak hits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from resume_hooks.search.query import COMMON_WORDS
 
 MAX_SUGGESTED_WORDS = 2  # the maximum number of suggested words
 MAX_TYPO_RECORDS, MIN_FILLER_RECORDS = 2, 10
-"""Limits for a word's number of records. A rarer word may be a typo, and a more frequent word is a
-filler, unless only a small fraction of all records contains it."""
+"""Limits for a word's number of records.
+
+A rarer word may be a typo, and a more frequent word is a filler, unless only a small fraction of
+all records contains it.
+"""
 
 SMALL_RECORD_FRACTION = 0.05
 

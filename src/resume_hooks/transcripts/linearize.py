@@ -83,10 +83,7 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
-    """Yield the chain so that the records of an answer with several calls are followed by their results.
-
-    Remarks stay with their record.
-    """
+    """Yield the chain with the results of an answer directly after its records. Remarks stay with their record."""
     index = 0
     while index < len(chain):
         first_node, region_end = chain[index], index + 1

@@ -23,7 +23,7 @@ from resume_hooks.transcripts.transcript import was_compacted
 
 FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
 MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in a numbered list
-# the number of sessions to search for the words, so that the user does not wait for all sessions
+# the number of sessions to search for the words; a search of all would keep the user waiting
 MAX_SEARCHED_SESSIONS = 2_000
 
 
@@ -82,7 +82,7 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedS
 
 
 def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
-    """At the second request, fork a session before its last compaction.
+    """Fork a session before its last compaction if the user asks for it twice.
 
     Otherwise return a message that asks for confirmation, or that says why it cannot be forked.
     """

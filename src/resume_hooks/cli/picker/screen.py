@@ -72,8 +72,7 @@ KEY_MOVES = {
 
 Listing = Callable[[bool], Iterator[ListEntry]]
 KeyAction = Callable[[ListedSession, str], str | ListedSession]
-"""A key's action on a session, given the current message. It returns a new message, or a session to
-choose instead."""
+"""The action of a key on a session, given the current message. It returns a new message, or a session to choose."""
 
 SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ALL_KEYS_HINT = " · F1 or ? all keys"
@@ -110,7 +109,7 @@ SCREEN_STYLE = Style.from_dict(
 
 
 class OfferedSessions(NamedTuple):
-    """The sessions to choose from: a function that lists those of one project or, with True, of all projects.
+    """The sessions to choose from: ``list_sessions`` lists those of one project or, with True, of all projects.
 
     ``key_actions`` are the actions of additional keys on the marked session. ``make_search``
     searches the turns.
@@ -262,7 +261,7 @@ class Chooser:
         return keys
 
     def _move(self, lines: int) -> None:
-        self.message = ""  # the message belonged to the previously marked session
+        self.message = ""  # remove the message about the previously marked session
         self.choices.move_choice(lines)
 
     def _choose_marked(self) -> None:
@@ -443,7 +442,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    # if there is no space for all keys, the hint to the keys is also omitted
+    # if there is no space for all keys, the hint about them is omitted, too
     def key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_KEYS_HELP + ALL_KEYS_HINT

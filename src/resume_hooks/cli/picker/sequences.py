@@ -75,6 +75,6 @@ class KeyParser(Vt100Parser):
 
 
 def filter_keys(terminal_input: Input) -> None:
-    """Pass only keys through to the input of a terminal."""
+    """Filter a terminal's input, so that only keys pass."""
     if isinstance(terminal_input, Vt100Input):
         terminal_input.vt100_parser = KeyParser(terminal_input.vt100_parser.feed_key_callback)

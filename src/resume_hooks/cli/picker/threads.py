@@ -182,8 +182,7 @@ class ContentSearch:
 
 
 READING_NOTICE = "reading ..."
-# the number of seconds to wait before reading a preview, so that moving through the list reads
-# no previews
+# the number of seconds to wait before a preview is read, so that moving through the list reads none
 PREVIEW_DELAY_SECONDS = 0.06
 MAX_CACHED_PREVIEWS = 200  # the maximum number of cached previews
 

@@ -245,7 +245,7 @@ class LeafHint(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch off the live history: its last message, how many turns it has, and how many live turns follow the fork."""
+    """A branch off the live history. ``live_turns`` is the number of live turns after the fork."""
 
     leaf: Node
     fork: Node | None

@@ -116,7 +116,7 @@ def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[st
     try:
         yield folder
     finally:
-        # unless another process has opened the folder since
+        # remove the folder, unless another process has opened it since
         if not was_unpacked and _last_use_time(folder) == last_use_time:
             removal.remove_if_possible(session_folder, where.state)
 

@@ -1,4 +1,4 @@
-"""The changes on disk since the last update, file by file, and how to read each file.
+"""Find the files that changed since the last update, and the position from which to read each.
 
 A search does not load the modules that read transcripts and write the index unless a file has
 changed.
@@ -74,7 +74,7 @@ class FileWork(NamedTuple):
 
 
 class _IndexedFile(NamedTuple):
-    """The index's entry for a file.
+    """The entry of a file in the index.
 
     If the entry is in doubt, its inode and the position of its last part are empty.
     """
@@ -122,7 +122,7 @@ def find_changes(
     rows_by_path = {row[0]: row[1:] for row in rows}
     file_work: list[FileWork] = []
     present_paths = set()
-    # every search runs this for thousands of files, so an unchanged file must not cost more
+    # every search runs this loop for thousands of files, so unchanged files must be cheap
     for file in files:
         present_paths.add(file.path)
         row = rows_by_path.pop(file.path, None)

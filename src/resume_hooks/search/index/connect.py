@@ -64,9 +64,9 @@ _BACKGROUND_CODE = (
 )
 BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
-MIN_INDEX_SECONDS = 0.3  # seconds that a search spends on indexing after that
+MIN_INDEX_SECONDS = 0.3  # after a search in unindexed files, indexing gets this many seconds more
 
-FileIdentity = tuple[int, int]  # identifies a file even if another file replaces it
+FileIdentity = tuple[int, int]  # a value that tells a file from another one that replaced it
 
 
 class OpenIndex(NamedTuple):
@@ -158,9 +158,9 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         "-c",
         _BACKGROUND_CODE,
     ]
-    # the next search continues the work
+    # if the process could not start, the next search continues the work
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        programs.run_program(  # this runs our own code, which needs our environment
+        programs.run_program(  # the process runs our own code, which needs our environment
             [*command, *filter(None, sys.path)],
             where.environ,
             environ=where.environ,

@@ -65,10 +65,11 @@ def open_index(where: Where) -> sqlite3.Connection:
     with sqlite_errors():
         try:
             make_private_folder(os.path.dirname(path), where)
-            if os.path.isdir(path):  # we never create a folder here; only an empty one is removed
+            # this is not a folder that we made; it is removed only if it is empty
+            if os.path.isdir(path):
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            # private from the first byte; SQLite's own files copy its mode
+            # the file is private from its first byte, and SQLite's own files copy its mode
             os.close(os.open(path, flags, PRIVATE_MODE))
             _require_own_files(path)
         except OSError as error:
@@ -156,11 +157,11 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
 def _create_tables(db: sqlite3.Connection) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
-        # another command may have been faster
+        # another command may have created the tables first
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    # a later full disk then has no log to move into the table
+    # empty the log now, because it could not be moved into the table if the disk became full
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -50,8 +50,7 @@ _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 _BLOCK_CONTENT = (
     rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
 )
-"""The content of a block, without a marker inside, so that a text full of opening markers is
-scanned only once."""
+"""The content of a block, without a marker inside, so that a text full of opening markers is scanned only once."""
 
 _BLOCK = re.compile(
     f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_LEGEND}|{_DIGEST}",
@@ -99,7 +98,7 @@ class TextExtractor:
         self._omits_own_output = omits_own_output
         self._seen_titles: set[str] = set()
         self._is_imported = False
-        """Whether the file is an imported session, whose answers name no model."""
+        """Whether the file is an imported session. Its answers name no model."""
 
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
@@ -123,7 +122,7 @@ class TextExtractor:
             records.USER,
             records.RESULT,
             records.CALL,
-        }:  # the latter two types come from plain exports
+        }:  # the last two types come from plain exports
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
@@ -230,7 +229,7 @@ class TextExtractor:
     def _extract_title(self, title: str) -> RecordTexts | None:
         """Return a session's title, but only once, because clients repeat it."""
         if title in self._seen_titles or root_title_of(title) != title:
-            return None  # a derived session's title only repeats the root session's
+            return None  # the title of a derived session only repeats that of its root
         self._seen_titles.add(title)
         return RecordTexts("title", prompt=title)
 
@@ -259,7 +258,8 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         )
     content = string(record, "content")
     if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
-        return None  # the text never reached the model, and a search would find our own cards
+        # omit the text, because it never reached the model, and searches would find our own cards
+        return None
     return RecordTexts("note", result=_join_own_texts([content]))
 
 

@@ -4,7 +4,8 @@ There are two indexes because each needs its own statistics: the number and the 
 A word's frequency in a document is its weight: one for each record, and two if the user or the
 model wrote it. A part is a section of a file that is read and replaced as a whole.
 
-Tantivy's files never change. They end in a checksum, which tantivy never reads, but ``check`` does.
+Tantivy's files never change. They end in a checksum, which tantivy never reads, but
+``verify_files`` does.
 
 Only this package, ``ranking`` and ``scope`` use tantivy; its errors are converted to our own.
 """
@@ -37,7 +38,7 @@ _BLOCK_BYTES = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
-    """A segment of an index: its files' common name, its documents, and the number and identity of the deleted ones."""
+    """A segment of an index: the common name of its files, its number of documents, and which of them were deleted."""
 
     name: str
     document_count: int
@@ -125,7 +126,7 @@ _ANALYZER = "spaced"
 WINDOW_WORDS = 200
 # the maximum number of records to check as copies of the displayed records
 MAX_COPY_RECORDS = 5_000
-# the number of bits for a turn or part in a key that also contains the file's number
+# in a key with a file's number, this many bits contain the number of a turn or part
 _NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 """The number of bytes of memory that tantivy uses for writing.
@@ -196,7 +197,7 @@ class _SilentStandardError:
         self._saved_descriptor = -1
 
     def __enter__(self) -> None:
-        # the stream may already be closed
+        # there may be no stream, because it was closed
         with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:
             if not self._user_count:
                 self._saved_descriptor = os.dup(2)
@@ -249,7 +250,7 @@ class Postings:
         self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
         self._is_new = is_new
         self._heap_bytes = SMALL_HEAP_BYTES
-        self._has_changes = False  # true if there are uncommitted changes
+        self._has_changes = False  # whether there are uncommitted changes
         self._indexes: dict[str, tantivy.Index] = {}
         self._writers: dict[str, tantivy.IndexWriter] = {}
         self._searchers: dict[str, tantivy.Searcher] = {}
@@ -459,7 +460,7 @@ class Postings:
 
 
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
-    """Return the original id from which an id was copied.
+    """Return the first id in the chain of copies that leads to the id ``key``.
 
     If the ids form a circle, return the lowest id.
     """

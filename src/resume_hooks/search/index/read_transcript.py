@@ -55,8 +55,7 @@ When a line is added, its whole part is read again.
 PART_WORDS_BYTES = 200_000  # the maximum number of bytes of words in a part
 
 _PRIME = 2**61 - 1
-"""Ids are stored modulo this prime. The result fits a column, and ids that differ in any bit stay
-distinct."""
+"""Ids are stored modulo this prime. The result fits a column, and ids that differ in any bit stay distinct."""
 
 
 class Part(NamedTuple):
@@ -117,7 +116,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     for line in read_lines(stream, start.offset, start.lines):
         if is_full:
             break
-        # complete JSON cannot be the beginning of a longer line
+        # a line with complete JSON is not the beginning of a longer line
         if line.is_torn and records.parse(line.body) is None:
             is_torn = not is_settled
             break
@@ -184,7 +183,7 @@ class _RecordReader:
         self._name = os.path.basename(job.path)
 
     def add_line(self, line: Line) -> None:
-        # copying each line would be slow
+        # uses the line's own bytes, because copying each line would be slow
         record = records.parse(line.raw if line.offset else line.body)
         if record is None or self.copy_detector.is_copy(record):
             return
@@ -272,7 +271,7 @@ bytes of transcripts."""
 
 TERMINATE_SECONDS = 1.0  # the number of seconds to wait for a terminated process
 
-SizedJob = tuple[ReadJob, int]  # a job, and the number of its bytes to read
+SizedJob = tuple[ReadJob, int]  # a job, with the number of bytes to read for it
 
 JobResult = tuple[ReadJob, Part | None]
 
@@ -334,7 +333,7 @@ def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> boo
 
     File sizes differ greatly, so processors would be idle if we waited only for one worker.
     """
-    from multiprocessing.connection import wait  # loaded with the first worker
+    from multiprocessing.connection import wait  # imported with the first worker
 
     while not (awaited_worker.parts or awaited_worker.has_ended):
         sizes = []
@@ -373,7 +372,7 @@ class _Worker:
             self._process.start()
         except OSError:  # too many processes
             self.has_ended = True
-        answer_pipe.close()  # so that the pipe closes when the worker ends
+        answer_pipe.close()  # close our copy, so that the pipe closes when the worker ends
 
     def receive_answer(self) -> None:
         try:
@@ -424,7 +423,7 @@ def _run_worker(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for pipe in inherited_pipes:
-        pipe.close()  # so that only the parent can read the answers
+        pipe.close()  # close the other ends, so that only the parent can read the answers
     with contextlib.suppress(OSError):  # the parent has ended
         for job in jobs:
             for part in read_parts(job):

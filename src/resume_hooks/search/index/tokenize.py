@@ -19,8 +19,10 @@ from resume_hooks.system.text import remove_escape_sequences
 MAX_TOKEN_BYTES = 64
 MAX_IDENTIFIER_BYTES = 256  # the maximum size in bytes of an identifier that is split into parts
 MAX_TOKENS = 100_000
-"""The maximum number of distinct tokens to index from a text. A text with more is data, and 60 MB
-of such tokens take a minute."""
+"""The maximum number of distinct tokens to index from a text.
+
+A text with more is data, and 60 MB of such tokens take a minute.
+"""
 
 # the maximum number of parts of an identifier; an identifier with more parts is random
 MAX_IDENTIFIER_PARTS = 16
@@ -125,7 +127,7 @@ def fold_letters(text: str) -> str:
     plain_text = "".join(
         letter for letter in decomposed if unicodedata.category(letter) != "Mn"
     ).translate(_PLAIN_LETTERS)
-    # joins Korean syllables, which the normalization split into letters
+    # join Korean syllables again, because the first normalization split them into letters
     return unicodedata.normalize("NFC", plain_text)
 
 

@@ -27,8 +27,7 @@ from resume_hooks.search.index.tokenize import fold_letters, stem
 CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time
 # the number of bytes to search again with the next chunk, so that no word is cut
 OVERLAP_BYTES = 256
-# the minimum number of letters in a stem after its last letter, which may differ in the text, is
-# dropped
+# a stem loses its last letter, which may differ in the text, only if this many letters remain
 MIN_STEM_LETTERS = 3
 
 CONTEXT_BYTES = 64  # the number of bytes before and after a non-ASCII letter to decode with it
@@ -37,8 +36,8 @@ _ASCII_LIKE_LETTERS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""The first bytes of a letter that ``folded`` may convert to ASCII (accented, a separate accent,
-full width), or of its escape."""
+"""The first bytes of a letter that ``fold_letters`` may convert to ASCII (accented, a separate
+accent, full width), or of its escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
 """The first bytes of any non-ASCII letter. Arrows, frames and other symbols are not letters."""
@@ -46,8 +45,7 @@ _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|
 _RARE_LETTERS = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
-"""Superscript letters, units and typefaces, in both cases. Two separate patterns are twice as fast
-as a joint one."""
+"""Superscript letters, units and typefaces, in both cases. Two separate patterns are twice as fast as a joint one."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))"
@@ -264,7 +262,7 @@ def _words_with_letters(
     text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
 ) -> set[bytes]:
     """Return a text's words that contain a letter of the given kind."""
-    # ten times as fast as searching the ASCII text as well
+    # skips the ASCII text, which makes this ten times as fast
     non_ascii = text.translate(None, _ASCII_BYTES)
     letter_patterns = []
     for letter_pattern in (letter, _RARE_LETTERS):

@@ -180,7 +180,7 @@ class _FileUpdate:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = find_archived(session_id, self._where)
-            if archived is None:  # the file was just deleted, which reading it will show
+            if archived is None:  # the file was just deleted; the reader will report that
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with unpacked_temporarily(archived, self._where) as folder:
@@ -216,7 +216,7 @@ class _FileUpdate:
                 yield items_by_path[job.path], part
 
     def _record_session(self, item: FileWork, path: str) -> FileWork:
-        """Return a file with its session recorded; the id is 0 if it is skipped."""
+        """Record the session of a file and return the file, with the id 0 if it is skipped."""
         file = item.file
         if not file.agent:
             return item
@@ -255,7 +255,7 @@ class _FileUpdate:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace_part(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
-        # to be checked again; for packed files, the inode says that they are unchanged
+        # a torn file is checked again; for packed files, the inode says that they are unchanged
         if part.has_more or part.is_torn:
             size, mtime = (
                 min(file.size - 1, part.end),
