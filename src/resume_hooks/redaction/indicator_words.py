@@ -343,7 +343,7 @@ def _expression_around_character(character: bytes, words: list[tuple[int, bytes]
 
 
 def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
-    """Return the words that occur in lower-case bytes, each with its positions, in the order of ``HANDLERS_BY_WORD``."""
+    """Return the words in lower-case bytes, each with its positions, in the order of ``HANDLERS_BY_WORD``."""
     positions: dict[int, list[int]] = {}
     for index, position in _word_finder()(lower):
         positions.setdefault(index, []).append(position)

@@ -68,8 +68,8 @@ _LINE_REMEDY = "To see who read or wrote it, leave the line out."
 class RequestedLine(NamedTuple):
     """Line ``line_number`` (from 1) in the file at ``path``, with links resolved; ``lines`` have no line ends.
 
-    ``relative_path`` is the file's path in every checkout of its project, and ``folders`` are these
-    checkouts.
+    ``relative_path`` is the file's path inside every checkout of its project, and ``folders`` are
+    these checkouts.
     """
 
     path: str
@@ -97,7 +97,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     Raise UsageError if the line does not exist.
     """
     match = _PATH_AND_LINE.fullmatch(path_and_line)
-    # the colon may be part of the name
+    # the colon may be part of the file's name
     if match is None or os.path.lexists(os.path.join(cwd, path_and_line)):
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))

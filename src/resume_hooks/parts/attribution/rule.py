@@ -73,7 +73,9 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
 
 
 class _LineInContext(NamedTuple):
-    """A line's ``text``, and a unique ``block`` of lines around it or ``[]``; ``line_index`` is the line's index in it.
+    """A line's ``text``, and a unique ``block`` of lines around it (or ``[]``).
+
+    ``line_index`` is its index in the block.
 
     In the block, None means the start or the end of the file.
     """
@@ -110,7 +112,8 @@ def find_writer(
             reason = TEXT_GONE_REASON
         elif (
             effect.fits_neighbours or not lost_branches
-        ):  # a merge may also copy the neighbouring lines from another branch
+            # this proves less, because a merge may also copy the neighbouring lines from another branch
+        ):
             return Verdict(
                 effect.edit.record, "by its text" if is_unique else "by its text and its neighbours"
             )
@@ -121,7 +124,7 @@ def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed_lines = lines[index], [None, *lines, None]
     is_unique = (
         _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
-    )  # the same text with a different indent is not distinctive
+    )  # a line that occurs again with another indent is not distinctive
     for reach in range(1, MAX_NEIGHBOUR_LINES + 1):
         start = max(0, index + 1 - reach)
         block = framed_lines[start : index + 2 + reach]

@@ -1,4 +1,4 @@
-"""Find the defects in a Codex session and their effects in Codex; each defect has its line in the newest rollout.
+"""Find the defects in a Codex session, each with its effect in Codex and its line in the newest rollout.
 
 The effects were measured on Codex 0.42 to 0.169.
 """
@@ -60,7 +60,7 @@ ENCRYPTED_SUMMARY = DefectKind(
 )
 
 _LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
-"""Defects whose content was lost before any repair."""
+"""Kinds of defects whose content was lost before the repair."""
 
 
 def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:

@@ -1,8 +1,8 @@
 """Ask a model through Codex: one run of ``codex exec`` without a shell, servers, hooks, the web or a session.
 
-Invariant: as in ``claude_headless``, the model has no tool that runs or writes anything. Codex
-0.104 to 0.169 reject such a tool call as unsupported (measured). If a run used a tool anyway, its
-answer is discarded.
+Invariant: as in ``ClaudeHeadless``, the model has no tool that runs or writes anything. Codex 0.104
+to 0.169 reject such a tool call as unsupported (measured). If a run used a tool anyway, its answer
+is discarded.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ _OUTER_SESSION_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CodexExec:
-    """Asks the Codex on PATH; ``model_option`` is its ``--model``, or ``""`` for the configured model."""
+    """Asks a model through the Codex on PATH.
+
+    ``model_option`` is its ``--model``, or ``""`` for the configured one.
+    """
 
     where: Where
     model_option: str

@@ -47,13 +47,14 @@ GOAL_WARNING = (
     "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
-"""A warning that the child has no goal, because Codex stores goals in its own database by thread
-id."""
+"""The warning that a child has no goal. Codex stores goals in its own database by thread id."""
 
 
 DEFAULT_CLI_VERSION = "0.125.0"
-"""The Codex version to record in a child whose parent is not a Codex session. Every supported
-version can resume it."""
+"""The Codex version to record in a child whose parent is not a Codex session.
+
+Every supported version can resume it.
+"""
 
 DEFAULT_PROVIDER, DEFAULT_ORIGINATOR = "openai", "codex_cli_rs"
 _PROVIDER_SETTING = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)

@@ -65,7 +65,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedChildPlan(ChildPlan):
-    """The plan for a rollout without secrets: ``clean`` changes none of its lines."""
+    """The plan for a rollout without secrets. ``clean`` must find nothing to change in its lines."""
 
     clean: Callable[[bytes], bytes]
 

@@ -42,7 +42,7 @@ _BACKTICKS = re.compile("`+")
 
 
 def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
-    """Return the file for ``--out``: the named file, or a new file in the named folder.
+    """Return the file for ``--out``: the file that it names, or a new file in the folder that it names.
 
     Raise UsageError if it cannot be written.
 

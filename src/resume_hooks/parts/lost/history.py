@@ -127,7 +127,8 @@ def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntr
     """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            match = _SESSION_FIELD.search(line)  # takes a tenth of the time that parsing takes
+            # this test takes a tenth of the time that parsing takes
+            match = _SESSION_FIELD.search(line)
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse(line) or {})
                 if entry is not None and entry.session_id in sessions:

@@ -170,7 +170,7 @@ class LostPrompts(Claude):
             except OSError:
                 unlisted_projects.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            os.listdir(self._where.projects)  # OSError: an unlistable folder hides every session
+            os.listdir(self._where.projects)  # a folder that can't be listed hides every session
         return present_ids, unlisted_projects
 
     def _list_copies(self) -> list[SessionFile]:
@@ -275,7 +275,7 @@ def _remove_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
-            # succeeds if this was the folder's last copy
+            # this succeeds if it was the last copy in the folder
             removal.remove_empty(os.path.dirname(path), root)
 
 

@@ -61,7 +61,7 @@ MAX_GOAL_CHARACTERS = 300
 class OmittedRecords(NamedTuple):
     """The records that leave the context, and the session's name in references to them.
 
-    ``prompt_id`` is the id of the first of these prompts for which the client saved the user's
+    ``prompt_id`` is the id of the first prompt among them for which the client saved the user's
     files, or ``""``.
     """
 
@@ -232,7 +232,7 @@ def validate_report(report: str) -> str:
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
 ) -> tuple[BackPlan, Receipt]:
-    """Make a child of ``session`` that is cut back to ``mark``. Its success uses up the mark.
+    """Make a child of ``session`` that is cut back to ``mark``. If that succeeds, the mark is used up.
 
     Raise the same errors as ``plan_back``.
     """
@@ -326,7 +326,7 @@ def plan_back(
 
 
 class _SplitSession(NamedTuple):
-    """A session split at a mark: the records before and after it, why the former are lost, and remarks."""
+    """A session split at a mark: the records before it, or why they are lost, the records after it, and remarks."""
 
     parent: ParentScan
     kept_nodes: Sequence[Node]

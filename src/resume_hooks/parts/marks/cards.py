@@ -16,7 +16,8 @@ from resume_hooks.parts.marks.state import NO_MARK_MESSAGE, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
-if TYPE_CHECKING:  # so that setting a mark does not import the code that plans a child
+# imported only for type checks, so that setting a mark does not load the code that plans a child
+if TYPE_CHECKING:
     from resume_hooks.parts.marks.back import BackPlan, OmittedRecords
 
 _UNCHANGED_FILES_NOTE = (

@@ -26,7 +26,7 @@ NO_MARK_MESSAGE = "No active mark."
 OTHER_BACK_MESSAGE = "Another prompt is going back in this session right now"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
-"""Seconds after which a mark is removed; the client deletes sessions after 30 days."""
+"""The number of seconds after which a mark is removed. The client deletes sessions after 30 days."""
 
 MAX_UUID_CHARACTERS = 200
 """The maximum number of characters in a record's id."""
@@ -38,7 +38,7 @@ MAX_GOAL_CHARACTERS = 4_000
 
 
 class Mark(NamedTuple):
-    """A mark: the leaf's ``uuid``, the number of its ``record`` (0-based line) at that time, the goal, and the time.
+    """A mark: the last record's ``uuid``, its 0-based line (``record``) when the mark was set, the goal, and the time.
 
     If the mark is the point where a fork left its parent, ``left`` is the parent's id.
     """

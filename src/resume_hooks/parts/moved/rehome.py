@@ -41,7 +41,7 @@ MAX_SEARCHED_SESSIONS = 10
 """The number of sessions per folder, newest first, that are searched for traces of the folder's new path."""
 
 MAX_SEARCH_SECONDS = 5.0
-"""The maximum number of seconds for reading sessions in the background, if no session start has recorded anything."""
+"""The maximum number of seconds for reading sessions in the background if session starts recorded nothing."""
 
 
 class NotCopied(NamedTuple):

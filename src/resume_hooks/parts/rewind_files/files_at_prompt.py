@@ -240,7 +240,8 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
     Raise CantRestore if the project's folder is uncertain or cannot be opened.
     """
     session = history.session
-    if not is_session_id(session.session_id):  # the id becomes a folder's name
+    # the id is used as the name of a folder, so it must be valid
+    if not is_session_id(session.session_id):
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
@@ -326,7 +327,7 @@ def _build_target_files(
             )
             continue
         line, newest_backup = last_backups[path]
-        # The file's last known state in the session, from its last backup or a later edit.
+        # the file's last known state in the session, from its last backup or a later edit
         expected_file = None
         if edit is not None and edit.line > line:
             expected_file = ExpectedFile(edit.digest) if edit.digest else None

@@ -42,7 +42,7 @@ class Backup(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """The files that were tracked at the prompt ``message``, by the path that the client recorded."""
+    """A user message: its uuid, its 0-based line, its turn, and its first words."""
 
     uuid: str
     line: int

@@ -113,7 +113,7 @@ class StoredContent(NamedTuple):
 
 
 class ExpectedFile(NamedTuple):
-    """The last known state of a file: the digest of its text or of its bytes, or a source.
+    """The last known state of a file: a digest of its text, a digest of its bytes, or a stored copy (``source``).
 
     If all are empty, there was no file.
     """
@@ -341,7 +341,7 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
 
 
 def failure_reason(error: OSError | WriteFailed) -> str:
-    """Return the reason why a file cannot be read or written."""
+    """Return why a file cannot be read or written, as the end of a sentence."""
     if isinstance(error, WriteFailed):
         return error.message
     return error.strerror or str(error)

@@ -288,7 +288,8 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
             ) from error
     for folder in sorted(files_plan.folders, key=len, reverse=True):
         place = files_plan.root.resolve_path(folder)
-        if place.parts:  # created for a file that is gone again; removed if empty
+        # the folder was created for a file that is gone again; remove it if it is empty
+        if place.parts:
             with (
                 contextlib.suppress(OSError, WriteFailed),
                 safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder_descriptor,

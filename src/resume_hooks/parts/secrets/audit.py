@@ -164,7 +164,7 @@ class AuditCache:
             self._changed = True
 
     def save_scans(self, *, is_complete: bool) -> str:
-        """Save the cache. After a scan of ``is_complete``, the entries of deleted files are dropped.
+        """Save the cache. If the scan ``is_complete``, the entries of deleted files are dropped.
 
         Return a warning, or ``""``.
         """

@@ -172,7 +172,7 @@ def plan_scrubbed_child(
 class _ThinkingEditCollector:
     """An observer that collects records whose thinking contains a secret.
 
-    ``gone`` are the records that contain nothing else.
+    ``gone`` contains the records that consist only of such thinking.
     """
 
     def __init__(self, cleaner: Cleaner) -> None:

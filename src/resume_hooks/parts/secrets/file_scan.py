@@ -20,7 +20,7 @@ from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_p
 from resume_hooks.transcripts.records import parse, string
 
 BLOCK_BYTES = 256 * 1024
-"""The size of a block in the first pass in bytes, so that a block fits into a core's cache. It ends after a line."""
+"""The size in bytes of a block in the first pass. It fits into a processor's cache, and ends after a line."""
 
 _DIGEST_EDGE_BYTES = 4096
 """The number of bytes at both ends of the scanned part that show whether the file was only appended to."""
@@ -142,7 +142,7 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
 
 
 def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
-    """Yield the kind and value of secrets in a command's output that only the command itself identifies."""
+    """Yield the kind and value of each secret that is recognised only by the command that printed it."""
     for text in outputs.list_texts(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]

@@ -68,7 +68,7 @@ UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
     "left",
     "outside",
 )
-"""The state of a file: not changed yet, all secrets removed, secrets remaining, or not selected."""
+"""The states of a place: not changed yet, all secrets removed, secrets remaining, not selected."""
 
 SETTINGS_FILES = (
     ".claude.json",
@@ -245,7 +245,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     ):
         locations.append(
             Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION)
-        )  # a transcript outside the projects
+        )  # the session is a transcript outside the projects
     values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
     for location in locations:
         if (

@@ -67,7 +67,7 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""The relation of a session to the session that is scrubbed."""
+"""How a session is related to the session that is scrubbed."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The formats of a chunk."""
@@ -233,7 +233,7 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         yield Location(TRASHED, path, _parse_session_id_below(folder, path))
     for path in _list_state_files(
         folder, deleted_ids
-    ):  # its session is unknown, so it counts as a child's file
+    ):  # the file's session is unknown, so it counts as a child's file
         yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
     for archived in manifest.list_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)

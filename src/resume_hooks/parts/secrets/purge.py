@@ -77,7 +77,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
     Return each place with its new state, in the same order.
 
     If a place cannot be changed, its result contains the reason, and the other places are still
-    changed. The session must not be open, see ``found.open``.
+    changed. The session must not be open (``findings.open_reason``).
     """
     rewritten_rows: dict[Location, PlaceWithSecrets] = {}
     place_order: dict[Location, None] = {}

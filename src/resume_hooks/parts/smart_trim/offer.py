@@ -42,7 +42,7 @@ UNJUDGED_RULES = ("thinking",)
 A model cannot judge thinking, but the user may want to keep anything else.
 """
 
-MODEL_RULE = "smart"  # the name that the model's choices have in place of a rule's name
+MODEL_RULE = "smart"  # the name of the model's choices, in place of a rule's name
 # the minimum number of characters in an offered content, because a placeholder with its description
 # takes up to 300
 MIN_CONTENT_CHARACTERS = 400
@@ -52,7 +52,7 @@ MAX_CANDIDATES = 240
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
-)  # the number of characters at each end of a content that the model sees
+)  # the model sees this many characters at each end of a content
 
 _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
@@ -207,7 +207,7 @@ def _build_candidates(
             outcome_notes[build_content_key(pick.piece)] = pick.why
     call_positions: dict[
         str, list[int]
-    ] = {}  # the indexes of calls by their file, command or address
+    ] = {}  # maps a tool with its file, command or address to the indexes of its calls
     for call in material.calls.values():
         call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
     for number, (piece, value) in enumerate(zip(pieces, trimmable.values(pieces), strict=True), 1):

@@ -122,7 +122,7 @@ def smart_trim(options: Any) -> Receipt:
 
 
 def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
-    """Check by an option or by asking in the terminal whether the user wants to write the plan."""
+    """Return whether the user wants to write the plan, by an option or by an answer in the terminal."""
     if options.yes:
         return True
     if not options.is_interactive:

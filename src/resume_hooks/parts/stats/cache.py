@@ -118,7 +118,7 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     files: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
-            continue  # it was counted while its transcript existed
+            continue  # the counts were made while the transcript existed
         session_id = file.session_id or owning_session(file.path) or ""
         files[f"{session_id}/{file.agent}"] = file
     return files

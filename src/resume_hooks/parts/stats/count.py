@@ -17,7 +17,7 @@ from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS_PER_TRANSCRIPT = 8
-MAX_DURATION_SECONDS = 1000 * clock.DAY  # the maximum duration of a hook in milliseconds
+MAX_DURATION_SECONDS = 1000 * clock.DAY  # the maximum duration of a hook
 MAX_KIND_CHARACTERS = 40  # the maximum length of a kind's name, because a file may contain any name
 
 _OUR_HOOK_COMMAND = re.compile(
@@ -65,8 +65,8 @@ def count_transcript(
 
     Raise SessionNotFound.
 
-    The ``before`` of a child comes from its first line, or is 0. If a file names no parent but our
-    links do (``linked_parent``), it counts as a handoff, to which ``/clear`` led.
+    The ``parent_tokens`` of a child come from its first line, or are 0. If a file names no parent
+    but our links do (``linked_parent``), it counts as a handoff, to which ``/clear`` led.
     """
     counter = _scan_for_counts(
         path,
@@ -126,7 +126,7 @@ class _TranscriptCounter:
         else:
             self._stretch = START_KIND
         self._calls: list[str] = []
-        """The days of the calls before the first edit."""
+        """The days of the calls in the current stretch before its first edit."""
         self._first = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
@@ -141,7 +141,7 @@ class _TranscriptCounter:
             or "forkedFrom" in record
             or timestamp <= self._since
         ):
-            return  # without a time, or a copy of a parent's record
+            return  # the record has no time, or is a copy of a parent's record
         day = timestamp[:10]
         if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (folder := string(record, "cwd")):
             self._folders[replace_surrogates(folder)] = None
@@ -209,7 +209,7 @@ class _TranscriptCounter:
             self._first = sent_tokens
 
     def make_counts(self, parent_size: int) -> TranscriptTotals:
-        """Return the counts of the transcript; ``before`` is the size of the parent's context."""
+        """Return the counts of the transcript; ``parent_size`` is the size of the parent's context."""
         self._finish_stretch(NO_EDIT_CALLS)
         days = {day: DayCounts(turns=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():

@@ -1,4 +1,4 @@
-"""Estimate the cost of sessions if each had been trimmed or handed off at a threshold, such as ``trim@150k``.
+"""Estimate what sessions would have cost if each had been reduced at a threshold, such as ``trim@150k``.
 
 No function in this module has side effects.
 """

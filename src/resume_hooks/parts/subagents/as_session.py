@@ -48,10 +48,8 @@ SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or team member."""
 
 _SIDECHAIN_MARK = b'"isSidechain":true'
-_INVALID_ID_CHARACTERS, _MAX_ID_CHARACTERS = (
-    re.compile(r"[^A-Za-z0-9-]"),
-    100,
-)  # the characters that are invalid in an id, and the maximum length of an id
+_INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9-]")
+_MAX_ID_CHARACTERS = 100
 # the length of the first record's id, which replaces the id of a sub-agent that has none
 _SHORT_ID_CHARACTERS = 8
 

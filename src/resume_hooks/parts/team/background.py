@@ -119,8 +119,8 @@ def push_unsent(
     """Push all unsent sessions, or only the session ``only_session_id``, and record a failure.
 
     Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the server was
-    unreachable and the next attempt is not due yet. If ``pause_seconds`` is ``-RETRY_PAUSE``,
-    neither condition applies.
+    unreachable and the next attempt is not due yet. If ``pause_seconds`` is
+    ``-RETRY_PAUSE_SECONDS``, neither condition applies.
     """
     team, push_mark = read_team(where), os.path.join(team_folder_path(where), PUSH_MARK_FILE)
     with contextlib.suppress(ResumeHooksError, OSError):

@@ -97,13 +97,13 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
             if line.is_torn and parse(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
-                continue  # the line feed after the last line that was sent
+                continue  # the chunk is only the line feed after the last line that was sent
             body, secrets = clean_line(line.body, redactor)
             yield CleanRecord(RedactedBytes(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
 def clean_line(line: bytes, redactor: Redactor) -> tuple[RedactedBytes, list[Secret]]:
-    """Return a line without images, documents and secrets (including ``known`` secrets), and the removed secrets."""
+    """Return a line without images, documents and secrets, including those that ``redactor`` knows, and the secrets."""
     body = normalize_json(line) if len(line) <= MAX_LINE_BYTES else None
     if body is None:
         return RedactedBytes(make_placeholder_record(DAMAGED_KIND)), []

@@ -50,9 +50,9 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 """The SQLSTATEs that the database's functions raise to refuse a request.
 
-In this order they mean: missing rights, a role with the name of an earlier member, no such object,
-another generation is active, the session was forgotten, it was scrubbed on another machine, it
-ended before the retention period.
+In this order they mean: rights are missing, the role has the name of an earlier member, the object
+does not exist, another generation is active, the session was forgotten, it was scrubbed on another
+machine, it ended before the retention period.
 """
 
 _SETUP_REMEDIES = {

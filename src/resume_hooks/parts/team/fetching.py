@@ -73,7 +73,7 @@ class _FetchedFile(NamedTuple):
 
 
 class _ServerFile(NamedTuple):
-    """A session's file in the server's list."""
+    """A file of a session, as the server lists it."""
 
     row: int
     name: str

@@ -93,7 +93,7 @@ def search_team(
         return result
     own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
         queries[: search.query_count]
-    )  # the hits of others displaced your own hits
+    )  # the hits of others have displaced your own, so search those again
     return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
 
@@ -140,7 +140,10 @@ class _Search:
 
     @property
     def _read_turn_count(self) -> int:
-        """The turns that were read. Unless the query has a phrase, only turns whose texts contain the words."""
+        """The number of turns that were read.
+
+        Without a phrase in the query, only turns whose texts contain the words count.
+        """
         return len(self._known) - (
             0 if self._has_phrases else self._db.refused_row_count - self._before
         )

@@ -18,7 +18,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
 VISIBILITY = {"m": "private", "p": "project", "t": "team"}
-"""The audience of a session, by the kind of its scope. A session can also be shared with single members."""
+"""Who may read a session, by the kind of its scope. A session can also be shared with single members."""
 
 MAX_LISTED_SESSIONS = 10_000
 """The maximum number of listed sessions, counted separately for your own and those of others."""

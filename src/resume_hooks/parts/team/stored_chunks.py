@@ -57,7 +57,7 @@ STORED_CHUNK_FORMAT = RowFormat(
 
 
 class _SizedChunk(Protocol):
-    """An object that is stored on the server."""
+    """An object with a known size on the server."""
 
     @property
     def stored(self) -> int:

@@ -50,7 +50,7 @@ _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
 """The maximum number of bytes read from one member's chunks per search, so that others also get time."""
 
 _MIN_AVERAGE_LINE_BYTES = 200
-"""The number of bytes that even a shorter line counts as, because millions of empty lines would take minutes."""
+"""A shorter line counts as this number of bytes, because millions of empty lines would take minutes."""
 
 _LOCATION_QUERY = (
     "select q.part::text, q.record::text, p.name, c.first::text, c.records::text, c.raw::text, c.sha,"

@@ -47,7 +47,7 @@ class RolloutEnds(HeadTail):
         self.path = self.file = path
         self._agent = agent
         self._name = thread_name
-        # whether this client writes a token count before its response; None until the head shows it
+        # whether this client writes a token count before its response; None until the head was read
         self._early: bool | None = None
         try:
             status = os.stat(path)

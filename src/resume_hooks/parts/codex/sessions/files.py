@@ -48,7 +48,7 @@ class Rollouts:
         for rollout in sorted(
             _find_rollouts(codex_home),
             key=lambda listed_rollout: os.path.basename(listed_rollout.path),
-        ):  # A compressed file sorts after its uncompressed version.
+        ):  # The compressed version of a file comes after the uncompressed one.
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
                 continue  # Codex has uncompressed this file and will remove it.

@@ -49,7 +49,7 @@ MAX_CHILD_WRITE_SECONDS = 2
 class Codex:
     """The threads of a CODEX_HOME; ``copies_folder`` is the folder for their copies.
 
-    Each call of ``store`` or ``files`` scans the CODEX_HOME again.
+    Each call of ``store`` or ``list_files`` scans the CODEX_HOME again.
     """
 
     name = AGENT_NAME

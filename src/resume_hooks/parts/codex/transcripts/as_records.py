@@ -87,7 +87,7 @@ class RecordConverter:
         self._parent: str | None = None
         self._turns: list[
             tuple[str | None, Record | None]
-        ] = []  # for each turn, the id of the record before it, and its prompt
+        ] = []  # for each turn, the id of the record before it, and the turn's prompt
         # the records of a response whose token count has not been read yet
         self._pending_records: list[Record] = []
         self._has_result = False
@@ -588,7 +588,7 @@ def read_output(item: Record) -> ToolOutput:
     text = string(blocks[0], "text") if blocks else ""
     is_failure = mapping(item, "output").get("success") is False
     extra_fields: Record = {}
-    # the format in which old clients report a command's exit code
+    # old clients report a command's exit code in this format
     if text.startswith('{"output":') and (inner_output := records.parse(text.encode())):
         text = string(inner_output, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
@@ -601,7 +601,7 @@ def read_output(item: Record) -> ToolOutput:
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
     if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
-        extra_fields[records.EXIT_STATUS_FIELD] = None  # the script did not print it
+        extra_fields[records.EXIT_STATUS_FIELD] = None  # the script did not print the exit code
     status = extra_fields.get(records.EXIT_STATUS_FIELD) or 0
     if text:
         blocks = _remove_output_head(blocks, status)

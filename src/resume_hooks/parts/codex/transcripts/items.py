@@ -26,8 +26,7 @@ OUTPUT_TYPES = frozenset(
         "tool_search_output",
     }
 )
-"""The types of calls whose output is an item with the same ``call_id``, and the types of those
-outputs."""
+"""The types of calls whose output is an item with the same ``call_id``, and the types of those outputs."""
 
 # the types of calls without an output item
 HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
@@ -261,7 +260,8 @@ def dump_json(value: object) -> bytes:
     """
     try:
         return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # for example numbers that orjson does not accept
+    # the value contains, for example, a number that orjson does not accept
+    except orjson.JSONEncodeError:
         try:
             return json.dumps(value, ensure_ascii=False, default=str).encode()
         except RecursionError:

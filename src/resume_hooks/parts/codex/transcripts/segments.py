@@ -1,7 +1,7 @@
 """Find the files of a thread: its own file, and the earlier files that it continues after a fork or a rewind.
 
-The caller provides ``find``, which takes a rollout id (the last id in a file's name) and returns a
-path or None.
+The caller provides ``find_rollout``, which takes a rollout id (the last id in a file's name) and
+returns a path or None.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _format_text(part: parts.TextPart) -> str:
         return f"{heading}\n\n{restrict_markdown(part.text)}"
     if part.speaker == SUMMARY:
         return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
-    # In a quote, a tab is narrower and could start a fence.
+    # replace tabs, because a tab in a quote is narrower and could start a fence
     quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 

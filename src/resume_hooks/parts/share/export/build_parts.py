@@ -179,7 +179,7 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # written by a plain export
+        elif kind not in records.CHAIN_KINDS:  # a plain export wrote this record
             yield from self._build_note_parts(string(message, "role") or kind, record_text(record))
 
     def _build_assistant_parts(self, record: Record) -> Iterator[Part]:

@@ -18,9 +18,9 @@ from resume_hooks.transcripts.records import Record
 LOOKAHEAD_CHARACTERS = 16_384
 """The number of characters after a cut that are also searched for secrets; more than any private key has."""
 
-# the depth up to which a tool's input keeps its structure; deeper values become text
+# up to this depth, a tool's input keeps its structure; deeper values become text
 MAX_NESTING_DEPTH = 40
-MAX_WORD_CHARACTERS = 500  # the maximum length of a word that its key may mark as a secret
+MAX_WORD_CHARACTERS = 500  # a longer value is not a single word that its key could mark as a secret
 
 
 class ExportRedactor:
@@ -87,7 +87,7 @@ class ExportRedactor:
         return clean_text
 
     def export_block(self, block: Record) -> Record:
-        """Return a message block, or a whole message, with all texts redacted."""
+        """Return a message block, or a whole message, for the export: with all its texts redacted."""
         redacted_block = self._export_value(block, 0)
         if isinstance(redacted_block, dict):
             return redacted_block

@@ -33,7 +33,8 @@ class ExportConversation(NamedTuple):
     """A session's records in the document's order. Unlinked records have no id.
 
     ``turns_by_line`` and ``places_by_line`` are keyed by the prompt's line.
-    ``repeated_record_count`` is the number of records that were already ``known``.
+    ``repeated_record_count`` is the number of records that were left out because their ids were
+    already known.
     """
 
     path: str
@@ -49,9 +50,9 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """Return a session's conversation without the records whose uuids are ``known``.
+    """Return a session's conversation without the records whose uuids are in ``known_ids``.
 
-    The uuids of the returned records are added to ``known``.
+    The uuids of the returned records are added to ``known_ids``.
 
     Raise SessionNotFound if the file cannot be read, and NotATranscript if it belongs to another
     program.

@@ -75,7 +75,7 @@ def share_session(options: ShareOptions) -> None:
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
-        ),  # for the recipient's shell
+        ),  # the command is for the recipient's shell
     ]
     closing_text = "" if is_confirmed else "\n\nNothing was written."
     options.emit(receipt_data, lambda: facts_table(facts) + closing_text, warnings)

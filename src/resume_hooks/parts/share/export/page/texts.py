@@ -63,7 +63,7 @@ TOKEN_CLASSES = (
 """The CSS class for each kind of token."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The image types that only contain pixels, but no code."""
+"""The image types that contain only pixels and no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 # The maximum number of lines per side to compare; in a longer text, every line counts as changed.
@@ -222,7 +222,8 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
             )
         elif token.type == "code_inline":
             parts.append(build_element("code", token.content))
-        elif token.type == "link_open":  # a link to any other target gets no href
+        # a link to any other target keeps its text but gets no href
+        elif token.type == "link_open":
             target = str(token.attrGet("href") or "")
             attributes = {
                 "href": target,
@@ -248,7 +249,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
 
 def _build_token_element(token: Token) -> Html:
     name = ELEMENTS_BY_TAG[token.tag]
-    if token.hidden:  # a paragraph in a tight list
+    if token.hidden:  # a paragraph in a list without blank lines has no element
         return Html("\n")
     if token.nesting < 0:
         end_tag = "</table></div>" if name == "table" else f"</{name}>"
