@@ -1,1 +1,1 @@
-"""Benchmarks and what they run on."""
+"""Benchmarks, and the data that they need."""

@@ -1,7 +1,7 @@
-"""``make bench``: what users wait for, as medians of whole processes, beside the peer's command line in the same run.
+"""``make bench``: the waiting times of users, as medians of whole processes, beside those of the peer in the same run.
 
-The peer (claude-code-tools) is measured where BENCH_PEER names its ``aichat``; docs/testing.md says
-how to get one.
+The peer (claude-code-tools) is measured if BENCH_PEER names its ``aichat``; docs/testing.md
+describes how to install one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.vault import vaults
 
 
 def main() -> int:
-    """Print one row a measurement; 0."""
+    """Print one row per measurement; return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         bench = Bench(Path(scratch))
         idle = bench.median_ms((["/bin/sh", "-c", "true"], b"", bench.work), 41)
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def peer(bench: Bench, found: str | None) -> None:
-    """The peer's command line on the same home."""
+    """Print the rows of the peer's command line on the same home."""
     if found is None:
         print(
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
@@ -110,7 +110,7 @@ def peer(bench: Bench, found: str | None) -> None:
 
 
 def row(what: str, spent: float, target: str) -> None:
-    """One line of the table."""
+    """Print one row of the table."""
     print(f"{what:52} {spent:8.1f}   {target}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The throw-away home that is measured, and the commands that are timed in it."""
+"""A temporary home with large sessions, and the commands that are timed in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resume_hooks.system.plugin_files import assemble_plugin
 BIG = 50_000_000
 FILES = 2_000
 FULL = 1_500_000
-"""Bytes after which a session is compacted: about 170,000 tokens of the corpus."""
+"""The number of bytes after which a session is compacted: about 170,000 tokens of the corpus."""
 
 SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
 LONG = "0d5e5520-0000-4000-8000-0000000000b2"
@@ -28,7 +28,7 @@ Run = tuple[list[str], bytes, Path]
 
 
 def elsewhere(make: Callable[..., object], *arguments: object, **named: object) -> None:
-    """Make something in another process: a measured one begins with the peak memory of the one it came from."""
+    """Make something in another process, because a measured process begins with the peak memory of its parent."""
     process = multiprocessing.get_context("spawn").Process(
         target=make, args=arguments, kwargs=named
     )
@@ -39,7 +39,7 @@ def elsewhere(make: Callable[..., object], *arguments: object, **named: object) 
 
 
 class Bench:
-    """A throw-away home with one session of ``size`` bytes and others, and the commands that are timed in it."""
+    """A temporary home with one session of ``size`` bytes and others, and the commands that are timed in it."""
 
     def __init__(self, scratch: Path, *, files: int = FILES, size: int = BIG) -> None:
         self.work = scratch / "work"
@@ -74,11 +74,11 @@ class Bench:
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
 
     def prompt(self, text: str) -> Run:
-        """A prompt through hooks.json, as the client's shell runs it."""
+        """Return a run of a prompt through hooks.json, as the client's shell runs it."""
         return self.hook("UserPromptSubmit", prompt=text)
 
     def hook(self, name: str, **fields: str) -> Run:
-        """An event of the large session through hooks.json."""
+        """Return a run of an event of the large session through hooks.json."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
         event = {
@@ -94,12 +94,12 @@ class Bench:
         )
 
     def shell(self, *arguments: str) -> Run:
-        """A verb from the shell, as the installed command runs it."""
+        """Return a run of a verb from the shell, as the installed command runs it."""
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
     def median_ms(self, run: Run, rounds: int, clean: Callable[[], None] = lambda: None) -> float:
-        """The median wall time of a whole process in milliseconds, after two that do not count."""
+        """Return the median wall time of a whole process in milliseconds, after two runs that do not count."""
         command, stdin, cwd = run
         times = []
         for _ in range(rounds + 2):
@@ -112,7 +112,7 @@ class Bench:
         return statistics.median(times[2:])
 
     def forget_children(self) -> None:
-        """Remove what a verb made, so that every round finds the same home."""
+        """Remove the child of a verb, so that every round finds the same home."""
         for path in self.session.parent.glob("*.jsonl"):
             if path.name not in self.known:
                 path.unlink()

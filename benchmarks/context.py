@@ -1,11 +1,11 @@
-"""How full a session is, as five places say it, beside what the real client sends next.
+"""Compare the figures for the size of a session in five places with the real client's next request.
 
-``python -m benchmarks.context [CLIENTS]``. Each real session lies alone in a home of its own. The
+``python -m benchmarks.context [CLIENTS]``. Each real session is alone in a home of its own. The
 figures of ``sessions``, ``info``, ``/full`` and the receipts of a trim and a handoff are compared
-with each other in all of them. In CLIENTS of them (60) the newest client resumes the session
-against a mock of the API, and the characters of the talk in its request are compared with those of
-the conversation that the figures are of: the mock has no tokenizer, so that the difference becomes
-tokens by the usual ratio.
+with each other in all homes. In CLIENTS of them (60), the newest client resumes the session against
+a mock of the API. The characters of the talk in its request are compared with those of the
+conversation behind the figures. The mock has no tokenizer, so the usual ratio converts the
+difference to tokens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
 
-CLOSE = 0.02  # of the larger figure: what still counts as the same
+# two figures count as the same if they differ by at most this fraction of the larger one
+CLOSE = 0.02
 PROMPT = "go on now"
 REMINDER = "<system-reminder>"
 _REMINDERS = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -46,11 +47,12 @@ THINKING = {"thinking", "redacted_thinking"}
 
 
 class Figures(NamedTuple):
-    """Tokens of a session by where they are said, and the window's share.
+    """The tokens of a session in each place, and the window that the share refers to.
 
-    What is not said there is left out.
+    Places that show no figure are left out.
 
-    ``estimates`` names the places that say so; ``characters`` are those of the live conversation.
+    ``estimates`` names the places that call their figure an estimate; ``characters`` is the length
+    of the live conversation.
     """
 
     tokens: dict[str, int]
@@ -60,7 +62,7 @@ class Figures(NamedTuple):
 
 
 def main() -> int:
-    """Print the table; 0."""
+    """Print the table; return 0."""
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     compared = [0, 0, 0]
     windows = sent_count = sent_close = 0
@@ -103,7 +105,7 @@ SAME, MARKED, APART = range(3)
 
 
 def agreement(found: Figures) -> int:
-    """Whether all figures are the same within 2 %, or those that are not say that they are estimates, or neither."""
+    """Return whether all figures agree within 2 %, or the others are marked as estimates, or neither."""
     if near(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
     firm = [count for place, count in found.tokens.items() if place not in found.estimates]
@@ -111,12 +113,12 @@ def agreement(found: Figures) -> int:
 
 
 def near(one: int, other: int) -> bool:
-    """Whether two figures are the same within 2 %."""
+    """Check whether two figures agree within 2 %."""
     return abs(one - other) <= CLOSE * max(one, other)
 
 
 def figures_of(session: SessionFile, where: Where) -> Figures | None:
-    """What each place says of a session; None where nobody talked in it."""
+    """Return the figure of each place for a session, or None if nobody talked in it."""
     try:
         pieces = PieceCollector()
         transcript = scan_transcript(session.path, observers=[pieces])
@@ -147,12 +149,12 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
 
 
 def window(use: ContextSize) -> int | None:
-    """The window that a share is of; None for unknown."""
+    """Return the window that a share refers to, or None if it is unknown."""
     return use.window if use.window_known else None
 
 
 def trimmed(session: SessionFile, where: Where) -> int:
-    """What the receipt of a trim gives as the size before it; 0 where there is none."""
+    """Return the size before a trim according to its receipt, or 0 if no trim is possible."""
     try:
         return agents.plan_trim(session, where, make_options()).sizes.before
     except ResumeHooksError:
@@ -160,7 +162,7 @@ def trimmed(session: SessionFile, where: Where) -> int:
 
 
 def handed_off(session: SessionFile, where: Where) -> int:
-    """The same of a handoff."""
+    """Return the size before a handoff according to its receipt, or 0 if no handoff is possible."""
     try:
         return agents.plan_fresh(session, where, kind="handoff").sizes.before
     except ResumeHooksError:
@@ -168,9 +170,9 @@ def handed_off(session: SessionFile, where: Where) -> int:
 
 
 def characters_sent(home: ClientHome, path: Path) -> int | None:
-    """The characters of the talk that the newest client sends on a resume.
+    """Return the characters of the talk that the newest client sends on a resume.
 
-    None where it sends nothing.
+    Return None if it sends nothing.
     """
     with MockApi() as api:
         run_print(find_client(NEWEST), home, api, PROMPT, resume=path.stem)
@@ -182,7 +184,7 @@ def characters_sent(home: ClientHome, path: Path) -> int | None:
 
 
 def characters(rows: Iterable[Record]) -> int:
-    """The characters of what was said, called and answered, but for the client's reminders and the thinking.
+    """Return the characters of all texts, calls and answers, without the client's reminders and the thinking.
 
     Each start adds reminders of its own, and the thinking of finished turns is not sent.
     """
@@ -204,7 +206,7 @@ def _is_reminder(part: Record) -> bool:
 
 
 def _without_reminders(part: Record) -> Record:
-    """A block without the reminders that the client writes behind a tool's result, which the last answer counted."""
+    """Return a block without the reminders after a tool's result. The last answer counted them."""
     content = part.get("content")
     if part.get("type") != "tool_result":
         return part

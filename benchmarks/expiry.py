@@ -1,4 +1,4 @@
-"""A session's start among 3,000 sessions, of which none, one or 500 go soon; ``python -m benchmarks.expiry`` alone."""
+"""Time a session's start among 3,000 sessions if none, one or 500 expire soon: ``python -m benchmarks.expiry``."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DAY = 86_400
 
 
 class Spent(NamedTuple):
-    """A whole process: wall time, processor time with its children's, in milliseconds."""
+    """The wall time and the processor time of a whole process with its children, in milliseconds."""
 
     ms: float
     cpu_ms: float
 
 
 class Starts:
-    """A throw-away home of 3,000 small sessions of one project."""
+    """A temporary home with 3,000 small sessions of one project."""
 
     def __init__(self, scratch: Path) -> None:
         self.work = scratch / "work"
@@ -57,7 +57,7 @@ class Starts:
         self.age(0)
 
     def age(self, due: int) -> None:
-        """Forget what was kept; that many sessions go soon, the others in two weeks."""
+        """Remove what was archived. Let ``due`` sessions expire soon, and the others in two weeks."""
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
         for number in range(FILES):
@@ -65,7 +65,7 @@ class Starts:
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
     def start(self) -> Spent:
-        """The hook that a start waits for."""
+        """Return a run of the hook that a start waits for."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
             "hooks"
         ]
@@ -81,7 +81,7 @@ class Starts:
         return self.run(hooks["SessionStart"][0]["hooks"][0]["command"], body.encode())
 
     def run(self, command: str, stdin: bytes = b"") -> Spent:
-        """A shell command in this home."""
+        """Run a shell command in this home."""
         before, begun = os.times(), time.perf_counter()
         subprocess.run(
             ["/bin/sh", "-c", command],
@@ -101,7 +101,7 @@ class Starts:
         return Spent(ms, cpu * 1000)
 
     def kept(self) -> int:
-        """How many sessions the vault has."""
+        """Return the number of sessions in the vault."""
         vault = self.state / "vault"
         return len(list(vault.iterdir())) if vault.exists() else 0
 
@@ -125,7 +125,7 @@ def row(
     rounds: int = ROUNDS,
     before: Callable[[], object] = lambda: None,
 ) -> None:
-    """One line: the medians of some rounds, after one that does not count."""
+    """Print one row: the medians of some rounds, after one that does not count."""
     spent = []
     for _ in range(rounds + 1):
         before()

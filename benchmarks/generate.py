@@ -1,7 +1,7 @@
-"""Big sessions and full homes for benchmarks, made of turns of real sessions: one valid chain, every id unique.
+"""Generate large sessions and full homes for benchmarks from turns of real sessions: one valid chain with unique ids.
 
-The same seed gives the same bytes. Real turns keep the mix that matters for speed: a few huge tool
-results, many small records, attachments, empty thinking with long signatures.
+The same seed gives the same bytes. Real turns have the mix that matters for speed: a few huge tool
+results, many small records, attachments, and empty thinking with long signatures.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Piece = list[Record]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = "2.1.329"
 MAX_PIECE = 2_000_000
-"""Bytes of a turn; longer ones would make the size of a session a matter of luck."""
+"""The maximum number of bytes of a turn; with longer turns, the size of a session would depend on chance."""
 
 
 class Place(NamedTuple):
-    """Where a generated session was born."""
+    """The folder in which a generated session was started."""
 
     session_id: str
     cwd: str
@@ -48,11 +48,11 @@ def generate_session(
     days: float = 0,
     compacted_bytes: int = 0,
 ) -> str:
-    """Write a session of about ``size_bytes`` to ``path`` and return its id (from the name, where it is one).
+    """Write a session of about ``size_bytes`` to ``path``, and return its id: the file's name, if that is an id.
 
-    ``days`` after START is its first instant. Lines are written as the client does: parentUuid
-    first, compact. With ``compacted_bytes`` it is compacted each time that so many were written;
-    without, all of it stays live.
+    The session starts ``days`` after START. Lines are written as the client writes them: compact,
+    with parentUuid first. With ``compacted_bytes``, it is compacted each time after that number of
+    bytes; otherwise all of it stays live.
     """
     chance = random.Random(seed)
     stem = Path(path).stem
@@ -79,8 +79,8 @@ def generate_home(
 ) -> list[str]:
     """Fill ``config``/projects with sessions of very unequal sizes, about ``total_bytes`` in all.
 
-    Returns their paths, oldest first; modification times are an hour apart and end now. Session
-    ``n`` is titled ``Session n``; its folder is that of ``/home/user/project-<n modulo projects>``.
+    Return their paths, oldest first. Modification times are an hour apart and end now. Session 7 is
+    titled ``Session 7``, and its folder is ``/home/user/project-<7 modulo projects>``.
     """
     chance = random.Random(seed)
     weights = [chance.lognormvariate(0, 1.6) for _ in range(sessions)]
@@ -102,7 +102,7 @@ def generate_home(
 def _session(
     chance: random.Random, place: Place, start: datetime, compacted_bytes: int
 ) -> Iterator[Record]:
-    """The endless records of a session: turns of real ones in random order, each with its last-prompt."""
+    """Yield records of a session without end: turns of real sessions in random order, each with its last-prompt."""
     since = 0
     parent: str | None = None
     moment = start
@@ -140,7 +140,7 @@ def _session(
 def _compaction(
     chance: random.Random, place: Place, parent: str | None, moment: datetime
 ) -> tuple[Record, Record]:
-    """A compaction as the client writes it: the boundary, which hangs on nothing, and the summary."""
+    """Return a compaction as the client writes it: the boundary, which has no parent, and the summary."""
     at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     rest = {
         "sessionId": place.session_id,
@@ -172,7 +172,7 @@ def _compaction(
 
 
 class _Names:
-    """New ids for the old ones of one piece: the same old id gets the same new one."""
+    """New ids for the ids of one piece: each old id gets one new id."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -186,7 +186,7 @@ class _Names:
 
 
 def _reborn(record: Record, ids: _Names, place: Place) -> Record:
-    """A record with ids of its own, in the place of the new session, parentUuid first."""
+    """Return a record with new ids in the folder of the new session, with parentUuid first."""
     record = {"parentUuid": None, **record}
     record.update(
         uuid=ids.uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
@@ -207,7 +207,7 @@ def _reborn(record: Record, ids: _Names, place: Place) -> Record:
 
 @functools.cache
 def _pieces() -> tuple[Piece, ...]:
-    """Whole turns of the corpus in which every call has its result."""
+    """Return whole turns of the corpus in which every call has its result."""
     found = []
     for path in corpus_sessions():
         transcript = scan_transcript(str(path))

@@ -1,4 +1,4 @@
-"""One session of 1 GB that was never compacted, in whatever reads sessions: time, memory."""
+"""Time and memory of every verb that reads sessions, on a session of 1 GB that was never compacted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.trim import measure
 LARGE = "0d5e5540-0000-4000-8000-0000000000b4"
 SIZE = 1_000_000_000
 MIDDLE = 150_000
-"""A line about the middle of it."""
+"""The number of a line near the middle of the file."""
 
 
 def large(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""A full home of 3,000 sessions, and how commands are measured in it: time, processor time, memory."""
+"""A full home of 3,000 sessions, and functions that measure commands in it: time, processor time, memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from resume_hooks.paths import project_key
 
 FILES = 3_000
 ASKED = 254_000_000
-"""What is asked of ``generate_home``: it comes out at about 600 MB, since each file holds one whole turn at least."""
+"""The size that is requested from ``generate_home``.
+
+The result has about 600 MB, because each file contains at least one whole turn.
+"""
 
 
 ROUNDS = 3
 SAMPLED = 0.01
-"""Seconds between two looks at the memory of running processes."""
+"""The number of seconds between two measurements of the memory of running processes."""
 
 
 class Spent(NamedTuple):
-    """A whole process: wall time, processor time with its children's, and what it printed."""
+    """A whole process: its wall time, the processor time with its children, and its output."""
 
     ms: float
     cpu_ms: float
@@ -35,7 +38,7 @@ class Spent(NamedTuple):
 
 
 class Library:
-    """A home of 3,000 sessions, one of 50 MB to come, and the environment in which commands find it."""
+    """A home of 3,000 sessions (one of 50 MB can be added), and the environment in which commands find it."""
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self.bench = bench
@@ -46,7 +49,7 @@ class Library:
 
     @property
     def size(self) -> int:
-        """Bytes of all transcripts."""
+        """The number of bytes of all transcripts."""
         return folder_size(self.config / "projects")
 
     def add_big(self) -> None:
@@ -54,7 +57,7 @@ class Library:
         elsewhere(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
 
     def keep(self, number: int) -> None:
-        """Remove all sessions but some."""
+        """Remove all sessions except this number."""
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
 
@@ -82,7 +85,7 @@ class Library:
         *,
         may_fail: bool = False,
     ) -> Spent:
-        """Medians of a few rounds; ``before`` prepares each."""
+        """Return the medians of a few rounds; ``before`` prepares each."""
         spent = []
         for _ in range(rounds):
             before()
@@ -94,7 +97,7 @@ class Library:
         return Spent(ms, cpu_ms, spent[-1].printed)
 
     def peak_megabytes(self, run: Run) -> float:
-        """The most memory that a process and its children held together, what they share counted once."""
+        """Return the maximum memory of a process and its children in megabytes. Shared memory counts once."""
         command, stdin, cwd = run
         with subprocess.Popen(
             command,
@@ -113,35 +116,35 @@ class Library:
 
 
 def load() -> str:
-    """How busy the machine was in the last minute, this benchmark included."""
+    """Return how busy the machine was in the last minute, including this benchmark."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the number of bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def row(what: str, spent: Spent, target: str) -> None:
-    """One line of the table."""
+    """Print one row of the table."""
     cpu = f"{spent.cpu_ms:8.0f}" if spent.cpu_ms else f"{'':8}"
     print(f"{what:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
 
 
 def note(text: str) -> None:
-    """What belongs to the line before it."""
+    """Print a remark on the row before it."""
     print(f"  {text}", flush=True)
 
 
 def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
-    """Gather the memory of a process and its children, in kilobytes, until it ends."""
+    """Collect the memory of a process and its children, in kilobytes, until it ends."""
     while process.poll() is None:
         seen.append(sum(map(_kilobytes, _tree(process.pid))))
         time.sleep(SAMPLED)
 
 
 def _tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and all its descendants."""
     found = [pid]
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
@@ -150,7 +153,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _kilobytes(pid: int) -> int:
-    """The memory of a process; of what it shares its part."""
+    """Return the memory of a process in kilobytes, with its share of shared memory."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""Sessions listed and named in a full home, ours beside the peer's: time, processor time, memory."""
+"""Time and memory of listing and naming sessions in a full home, beside the peer's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
 PROJECT = "/home/user/project-3"
-"""One of the twelve folders that the sessions of the home are divided among."""
+"""One of the twelve folders to which the sessions of the home belong."""
 
 TITLED = 1_503
-"""The number of the session that is named: ``generate_home`` puts it into PROJECT, in the middle of its times."""
+"""The number of the session to name: ``generate_home`` puts it into PROJECT, in the middle of its times."""
 
 ROUNDS = 5
 
@@ -58,6 +58,6 @@ def listings(library: Library, peer: str | None) -> None:
 
 
 def _id_of(library: Library) -> str:
-    """The id of the session that is titled with that number: files are an hour apart, the newest first."""
+    """Return the id of the session with that number in its title. Files are an hour apart, the newest first."""
     made = all_sessions(Where(library.env))
     return made[FILES - 1 - TITLED].session_id

@@ -1,9 +1,9 @@
-"""What the scanner finds of secrets planted in copies of real sessions, what it takes for one, and how fast it is.
+"""Measure the scanner on copies of real sessions with planted secrets: right and false findings, and its speed.
 
-``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. Prints shares and rates, never
-a secret. ``--hostile`` times texts that are there to take time. ``--growth`` builds forms from
-every pattern that a search could begin anew at, repeats them, and says of which the time grows
-faster than the text; it takes an hour.
+``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. It prints shares and rates, but
+never a secret. ``--hostile`` times texts that were made to slow down the scan. ``--growth`` builds
+texts from every pattern at which a search could start again, repeats them, and prints those for
+which the time grows faster than the text. It takes an hour.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tests.redaction.hostile import hostile
 from tests.redaction.planted import Planted, planted
 
 SAMPLES = 2
-"""Matches of each pattern that are repeated."""
+"""The number of matches of each pattern to repeat."""
 
 
 def is_gone(one: Planted) -> bool:
-    """Whether redaction took the secret out, in every form in which it stood there."""
+    """Check whether redaction removed a secret in every form that it had in the text."""
     clean, found = (
         redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
     )
@@ -48,7 +48,7 @@ def is_gone(one: Planted) -> bool:
 
 
 def _pieces(secret: str) -> list[str]:
-    """The secret's parts of 12 characters that must be gone: none may be left standing."""
+    """Yield the parts of 12 characters of a secret; none of them may remain."""
     body = secret.split("\n")[1] if secret.startswith("-----BEGIN") else secret
     body = body[-12:] if len(body) > 24 else body
     return [body]
@@ -64,7 +64,7 @@ def _resolved(raw: bytes) -> str:
 
 
 def corpus_lines() -> dict[Path, list[bytes]]:
-    """The lines of every session that can be parsed; read only."""
+    """Yield the parseable lines of every session, which are only read."""
     found = {}
     for path in sorted(corpus_folder().rglob("*.jsonl")):
         lines = [
@@ -85,7 +85,7 @@ def _parses(line: bytes) -> bool:
 
 
 def shares(files: dict[Path, list[bytes]]) -> None:
-    """Print what was found of the planted, by half, form and way, and which clean files hold anything."""
+    """Print the found secrets by half, form and way, and the clean files with a finding."""
     found: dict[str, list[bool]] = defaultdict(list)
     missed: Counter[str] = Counter()
     for one in planted([line for lines in files.values() for line in lines]):
@@ -113,7 +113,7 @@ def _kinds(lines: list[bytes]) -> Iterator[str]:
 
 
 def times(files: dict[Path, list[bytes]]) -> None:
-    """Print how fast clean bytes are passed over, and whole files are looked through, on one core."""
+    """Print the speed on one core: for clean bytes, and for whole files."""
     raw = b"".join(path.read_bytes() for path in files)
     blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
     best = min(_seconds(blocks) for _ in range(3))
@@ -146,7 +146,7 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 
 def hostile_times(size: int = 60_000) -> None:
-    """Print the seconds that a MB of each hostile text takes in each way, the slowest last."""
+    """Print the seconds per MB of each hostile text for each way of scanning, the slowest last."""
     rows = []
     for text in hostile(size):
         spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
@@ -159,7 +159,7 @@ def hostile_times(size: int = 60_000) -> None:
 
 
 def growth(size: int = 16_000, least: float = 0.05) -> None:
-    """Print the forms with which twice the text takes more than 2.6 times the time, seconds for 1, 2 and 4 sizes."""
+    """Print the texts for which double the length takes more than 2.6 times as long: seconds for 1, 2 and 4 sizes."""
     for name, unit in _repeated_forms():
         for way, work in WAYS.items():
             spent = [_spent(work, unit * (size * times // len(unit))) for times in (1, 2)]
@@ -181,7 +181,7 @@ def _as_line(text: str) -> bytes:
 
 
 def _repeated_forms() -> Iterator[tuple[str, str]]:
-    """What matches each pattern, and beginnings of it, with what may part one from the next."""
+    """Yield matches of each pattern, and beginnings of matches, with separators between them."""
     warnings.simplefilter("ignore")
     for name, pattern in _patterns():
         for _ in range(SAMPLES):

@@ -1,7 +1,7 @@
-"""Index, search and outline over a full home, ours beside the peer's: time, memory, size of the index.
+"""Time and memory of indexing, searching and outlines in a full home, and the index's size, beside the peer's.
 
-"Cold" means without an index; the files themselves are in the system's cache, since they were just
-written.
+"Cold" means without an index. The files themselves are in the system's cache, because they were
+just written.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ HITS = 10
 
 
 def searches(bench: Bench, peer: str | None) -> None:
-    """Print the rows on index, search and outline."""
+    """Print the rows for index, search and outline."""
     folder = bench.work.parent / "library"
     library = Library(bench, folder)
     print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
@@ -85,7 +85,7 @@ def searches(bench: Bench, peer: str | None) -> None:
 
 
 def first(library: Library) -> None:
-    """The first search ever, which brings in the newest sessions for as long as it is patient."""
+    """Time the first search ever, which indexes the newest sessions until its time is over."""
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
         (
@@ -108,7 +108,7 @@ def first(library: Library) -> None:
 
 
 def build(library: Library) -> None:
-    """The index of the whole home, made from nothing."""
+    """Time building the index of the whole home."""
     bench, size = library.bench, library.size
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
@@ -121,12 +121,12 @@ def build(library: Library) -> None:
 
 
 def memory(library: Library, run: Run) -> str:
-    """The most memory that a command held, in words."""
+    """Return the maximum memory of a command, in words."""
     return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
 
 
 def check(library: Library, files: int) -> None:
-    """What a search pays when nothing changed, in process."""
+    """Print the overhead of a search if nothing changed, in this process."""
 
     def once() -> None:
         with opened_index(Where(library.env)):
@@ -141,7 +141,7 @@ def check(library: Library, files: int) -> None:
 
 
 def print_searches(library: Library) -> None:
-    """Queries in process and from the shell, through the hook, after an append; and an outline."""
+    """Print rows for queries in this process, from the shell, by the hook and after an append, and for an outline."""
     bench = library.bench
     inside = [
         ms
@@ -192,7 +192,7 @@ def append(session: Path, number: int) -> None:
 
 
 def theirs(library: Library, peer: str) -> None:
-    """The peer's counterparts over the same home, the session of 50 MB included."""
+    """Print the peer's counterparts for the same home, including the session of 50 MB."""
     bench, size = library.bench, library.size
     nowhere = library.config.parent / "no-codex"
     nowhere.mkdir()
@@ -229,7 +229,7 @@ def theirs(library: Library, peer: str) -> None:
 
 
 def timed(action: Callable[[], object], rounds: int) -> list[float]:
-    """Milliseconds of each round, after one that does not count."""
+    """Return the milliseconds of each round, after one that does not count."""
     times = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()
@@ -239,7 +239,7 @@ def timed(action: Callable[[], object], rounds: int) -> list[float]:
 
 
 def spread(what: str, times: Sequence[float], target: str) -> None:
-    """The median and the 95th percentile as two lines of the table."""
+    """Print the median and the 95th percentile as two rows of the table."""
     for name, ms in (
         ("p50", statistics.median(times)),
         ("p95", statistics.quantiles(times, n=20)[-1]),

@@ -1,10 +1,10 @@
-"""Lies in the compaction summaries of real sessions: how many the check marks, and how many true sentences.
+"""Measure the check of summaries on real compaction summaries with invented lies: what it marks of either.
 
-``python -m benchmarks.summaries [--tuned]``. Sentences of the corpus' summaries, and lies made of
-them by seeded rules: another session's file, name, command, prompt or sentence, another number. The
-check was tuned on the sessions whose name has an even hash (``--tuned``); the figures are those of
-the others. Beside it the naive way: a sentence is marked if anything in backticks is no part of the
-file.
+``python -m benchmarks.summaries [--tuned]``. It takes sentences of the corpus' summaries, and makes
+lies from them by seeded rules: another session's file, name, command, prompt or sentence, or
+another number. The check was tuned on the sessions whose names have an even hash (``--tuned``); the
+figures are those of the others. The naive way beside it marks a sentence if anything in backticks
+is not part of the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ SEED, SMALLEST, EACH = (
     37,
     3_000,
     40,
-)  # characters of a summary worth it; lies of a kind by another session
+    # the minimum number of characters of a summary to use; the number of lies of a kind per other
+    # session
+)
 CLIENTS = re.compile(
     r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*",
     re.DOTALL,
@@ -39,7 +41,7 @@ PATTERNS = {"file": FILE, "name": NAME}
 
 
 class Session(NamedTuple):
-    """A session: its project, its last summary, the records before that, and what a lie may take from it."""
+    """A session: its project, its last summary, the records before it, and values that a lie can take from it."""
 
     project: str
     summary: list[str]
@@ -49,7 +51,7 @@ class Session(NamedTuple):
 
 
 def session_at(path: Path) -> Session:
-    """A session of the corpus."""
+    """Return a session of the corpus."""
     lines = path.read_bytes().split(b"\n")
     at, summary = len(lines), ""
     things: dict[str, set[str]] = {kind: set() for kind in ("file", "name", "command", "said")}
@@ -91,7 +93,7 @@ def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
 def lies_of(
     one: Session, others: Sequence[Session], dice: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Lies on a session, each with its kind."""
+    """Yield lies about a session, each with its kind."""
     for sentence in one.summary:
         if numbers := list(NUMBER.finditer(sentence)):
             at = dice.choice(numbers)
@@ -127,12 +129,12 @@ def _with(sentence: str, span: tuple[int, int], words: str) -> str:
 
 
 def naive(sentence: str, raw: str) -> bool:
-    """Whether the naive way marks a sentence."""
+    """Check whether the naive way marks a sentence."""
     return any(code not in raw for code in re.findall("`([^`]+)`", sentence))
 
 
 def main() -> int:
-    """Print a row a kind of sentence; 0."""
+    """Print a row per kind of sentence; return 0."""
     tuned, dice = "--tuned" in sys.argv, random.Random(SEED)
     paths = [
         path

@@ -1,8 +1,9 @@
-"""``python -m benchmarks.team FOLDER [RECORDS [TIMES]]``: what a team costs, on a PostgreSQL of its own.
+"""``python -m benchmarks.team FOLDER [RECORDS [TIMES]]``: the cost of a team, on a PostgreSQL server of its own.
 
-The transcripts of the folder are pushed, as often as it takes to have so many records; their words
-are then copied on the server until they are there so many times, and looked up again. Beside it the
-naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
+The transcripts of the folder are pushed, repeatedly until there are RECORDS records. Their words
+are then copied on the server until they are there TIMES times, and looked up again. The naive way
+beside it stores a jsonb row per entry, which is searched by ``to_tsvector`` under row-level
+security.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ YEARS = 2 * 365
 
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
-    """Print one row a measurement; 0."""
+    """Print one row per measurement; return 0."""
     found = programs()
     if found is None:
         print("PostgreSQL is missing")
@@ -59,7 +60,7 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
 
 
 def _backlog(folder: Path, records: int) -> list[Path]:
-    """The folder's transcripts, all of them again until they have so many records together."""
+    """Return the folder's transcripts, repeated until they have this number of records together."""
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
     held = sum(path.read_bytes().count(b"\n") for path in once)
     times = max(1, -(-records // max(held, 1)))
@@ -68,7 +69,7 @@ def _backlog(folder: Path, records: int) -> list[Path]:
 
 
 def _is_session(path: Path) -> bool:
-    """Whether a file tells whose session it is."""
+    """Check whether a file names its session."""
     with contextlib.suppress(NotATranscript):
         return bool(session_file(str(path)))
     return False
@@ -118,7 +119,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
 
 
 def _looked_up(db: Connection, asked: list[list[str]]) -> None:
-    """What the server alone takes to find the words."""
+    """Return the time that the server alone takes to find the words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
         _timed(functools.partial(_rows, db, query, (build_queries(parse_query(said))[0],)))
@@ -128,9 +129,9 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
 
 
 def _copied(root: Connection, times: int) -> None:
-    """The words so often, spread over two years, in sessions of their own.
+    """Copy the words this number of times, spread over two years, in sessions of their own.
 
-    Without texts, which no lookup reads.
+    Texts are not copied, because no lookup reads them.
     """
     root.execute("drop index team.passage_words")
     sessions, parts = root.execute(
@@ -164,7 +165,7 @@ def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
 
 
 def _words(path: Path) -> list[str]:
-    """Some words of a transcript's prompts."""
+    """Return some words of a transcript's prompts."""
     rows = (
         orjson.loads(line)
         for line in path.read_bytes().split(b"\n")
@@ -205,9 +206,9 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
 
 
 def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
-    """A jsonb row an entry, read by a member under a policy.
+    """Measure the naive way: a jsonb row per entry, read by a member under a policy.
 
-    What comes again is copied on the server.
+    Repeated entries are copied on the server.
     """
     once = sorted(set(backlog))
     root.execute("create schema naive; grant usage on schema naive to alice")
@@ -267,7 +268,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def percentiles(name: str, spans: list[float]) -> None:
-    """A row of the median and the 95th percentile."""
+    """Print a row with the median and the 95th percentile."""
     ordered = sorted(spans)
     row(f"{name}, p50", ordered[len(ordered) // 2])
     row(f"{name}, p95", ordered[len(ordered) * 95 // 100])

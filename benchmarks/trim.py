@@ -1,4 +1,4 @@
-"""Trim on big sessions, ours beside the peer's: time, memory, tokens saved.
+"""Time, memory and savings of a trim of big sessions, beside the peer's.
 
 Each round starts from the same file.
 """
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 class Spent(NamedTuple):
-    """Medians of whole processes: wall time, peak memory; and what the last one printed."""
+    """Medians of whole processes: wall time and peak memory; and the output of the last one."""
 
     ms: float
     megabytes: float
@@ -32,7 +32,7 @@ class Spent(NamedTuple):
 
 
 def trims(bench: Bench, peer: str | None) -> None:
-    """Print the rows on trim."""
+    """Print the rows for trim."""
     print(f"\n{'trim':52} {'ms':>8} {'MB RSS':>8}   tokens saved")
     elsewhere(long_line, bench.long)
     sessions = (
@@ -56,7 +56,7 @@ def trims(bench: Bench, peer: str | None) -> None:
 
 
 def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
-    """The verbs, the recent turns not spared, since the peer spares none."""
+    """Measure our verbs. They do not spare the recent turns, because the peer spares none."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
         ("trim --dry-run", bench.shell("trim", *options, "--dry-run")),
@@ -82,7 +82,7 @@ def theirs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run
 
 
 def saved_by_peer(printed: bytes) -> str:
-    """What the peer says that it saved, where it prints JSON."""
+    """Return the savings that the peer reports, if it prints JSON."""
     try:
         said = json.loads(printed.strip().split(b"\n")[-1])
     except ValueError:
@@ -97,7 +97,7 @@ def saved_by_peer(printed: bytes) -> str:
 def measure(
     bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
 ) -> Spent:
-    """Medians over a few rounds after one that does not count."""
+    """Return medians of a few rounds, after one that does not count."""
     times, memory, printed = [], [], b""
     for _ in range(rounds + 1):
         command, stdin, cwd = run
@@ -124,7 +124,7 @@ def measure(
 
 
 def restore(bench: Bench, session: Path, kept: Path) -> None:
-    """The same file again, not live, and none of what a round made."""
+    """Restore the same file, not live, and remove the results of a round."""
     shutil.copyfile(kept, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     bench.forget_children()
@@ -136,7 +136,7 @@ def restore(bench: Bench, session: Path, kept: Path) -> None:
 
 
 def long_line(path: Path) -> None:
-    """Write a session whose one tool output is a line of 60 MB."""
+    """Write a session with a tool output that is a line of 60 MB."""
     output = "a line of a log that nobody will read again\n" * (LONG_LINE // 45)
     write_session(
         path.parent,
@@ -153,5 +153,5 @@ def long_line(path: Path) -> None:
 
 
 def row(what: str, spent: Spent, saved: str) -> None:
-    """One line of the table."""
+    """Print one row of the table."""
     print(f"{what:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)

@@ -1,6 +1,6 @@
-"""The vault with 3,000 sessions: archived, again, renewed, verified, restored; its codecs.
+"""Measure the vault with 3,000 sessions: archive, archive again, renew, verify, restore; and compare its codecs.
 
-A link, a copy or a pack.
+Also compare a link, a copy and a pack.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
 
 ROUNDS = 3
 SAMPLED_FILES = 60
-"""The largest files of the library that the codecs are tried on."""
+"""The number of the library's largest files on which the codecs are tried."""
 
 SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
-"""Bytes of the transcripts that are linked, copied and packed; a start has 50 ms for it."""
+"""The sizes in bytes of the transcripts to link, copy and pack; a start has 50 ms for this."""
 
 DAY = 24 * 60 * 60
 CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
@@ -67,7 +67,7 @@ def vaults(bench: Bench) -> None:
 
 
 def codecs(folder: Path) -> None:
-    """Print what each codec of the standard library makes of the largest transcripts."""
+    """Print the results of each codec of the standard library for the largest transcripts."""
     files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[-SAMPLED_FILES:]
     contents = [path.read_bytes() for path in files]
     total = sum(map(len, contents))
@@ -89,7 +89,7 @@ def codecs(folder: Path) -> None:
 
 
 def ways(folder: Path) -> None:
-    """Print what it takes to link, to copy and to pack a transcript, the last two synced and compared as read back."""
+    """Print the time to link, copy and pack a transcript. Copies and packs are synced, read back and compared."""
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
     print(
         f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}"
@@ -109,12 +109,12 @@ def ways(folder: Path) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """As an inode with a second name."""
+    """Link: give the inode a second name."""
     target.hardlink_to(source)
 
 
 def copy(source: Path, target: Path) -> None:
-    """As a file of our own."""
+    """Copy: write a file of our own."""
     hashed = hashlib.sha256()
     with source.open("rb") as old, target.open("w+b", buffering=0) as new:
         while piece := old.read(CHUNK_BYTES):
@@ -127,7 +127,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def pack(source: Path, target: Path) -> None:
-    """As the vault does it."""
+    """Pack: write it as the vault does."""
     with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
         draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
         writer.add(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
@@ -135,7 +135,7 @@ def pack(source: Path, target: Path) -> None:
 
 
 def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> float:
-    """The median time of some rounds, each with a file of its own."""
+    """Return the median time of some rounds, each with a file of its own."""
     spent = []
     for number in range(ROUNDS):
         target = folder / f"{source.stat().st_size}-{way.__name__}-{number}"
@@ -153,7 +153,7 @@ def settled(config: Path, days: int, every: int = 1) -> None:
 
 
 def main() -> int:
-    """Measure the vault alone: ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``; 0."""
+    """Measure the vault alone: ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``; return 0."""
     if len(sys.argv) > 1:
         codecs(Path(sys.argv[1]))
         ways(Path(sys.argv[1]))

@@ -1,7 +1,7 @@
-"""What README says of waiting: an ordinary prompt and a handoff of 11 MB, in processor time of whole processes.
+"""Measure README's figures for waiting, in processor time: an ordinary prompt, and a handoff of 11 MB.
 
-The naive way for a prompt is a hook that starts Python, with the imports of the peer's own hook.
-Each round takes all of them in turn, so that a busy machine slows them alike.
+The naive way for a prompt is a hook that starts Python with the imports of the peer's own hook.
+Each round takes all of them in turn, so that a busy machine slows all of them equally.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAIVE = f"{sys.executable} -c '{IMPORTS}; json.load(sys.stdin)'"
 
 
 def main() -> int:
-    """Print one row a measurement; 0."""
+    """Print one row per measurement; return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         bench = Bench(Path(scratch), files=FILES, size=SIZE)
         prompt = bench.prompt("please look at this " * 10)
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def processor_ms(bench: Bench, run: Run) -> float:
-    """The processor time of a process and those that it started, in milliseconds."""
+    """Return the processor time of a process and its descendants, in milliseconds."""
     command, stdin, cwd = run
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, input=stdin, capture_output=True, env=bench.env, cwd=cwd, check=True)

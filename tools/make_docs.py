@@ -1,7 +1,6 @@
-"""Writes what the code itself knows into docs/: the CLI reference, the JSON schemas, tables of other pages.
+"""Write the generated parts of docs/: the CLI reference, the JSON schemas, and tables in other pages.
 
-A page that is written by hand holds its tables between two comments. A test compares all of them
-with the code.
+A handwritten page has its tables between two comments. A test compares all of them with the code.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ PACKAGES = (
     "parts", "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts",
     "redaction", "storage", "system",
 )  # fmt: skip
-"""From the top down: each imports those below it alone."""
+"""The packages from the top down: each may import only those below it."""
 
 COMMAND = """\
 ---
@@ -64,7 +63,7 @@ LONG = f"\nand a timeout of {CLIENT_SECONDS * 1000} (it asks a model, which take
 
 
 def pages() -> dict[Path, str]:
-    """Every generated file by its path, with the text it must have."""
+    """Return the text of every generated file by its path."""
     found = {
         **manifests(),
         DOCS / "cli.md": cli_page(),
@@ -96,7 +95,7 @@ def pages() -> dict[Path, str]:
 
 
 def part_table() -> str:
-    """The module from which the core knows what each part brings, without loading any."""
+    """Return the module that tells the core what each part contributes, so that it loads no part."""
     said = [
         (name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES
     ]
@@ -169,7 +168,7 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
     "sessions": questions.list_by_option,
     "trim": questions.trim_by_option,
 }
-"""For each verb of the core that takes options of parts, the question that their functions answer."""
+"""The question that parts' functions answer, for each verb of the core to which parts add options."""
 
 AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "strategy": questions.agent_strategy,
@@ -178,11 +177,11 @@ AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "is_loss": questions.is_loss,
     "model": questions.agent_model,
 }
-"""For each field of ``part.Agent`` that names a function, the question that it answers."""
+"""The question that each function field of ``part.Agent`` answers."""
 
 
 def part_functions() -> str:
-    """The module in which mypy compares each function of a part with the question that it answers."""
+    """Return the module in which mypy compares each function of a part with its question."""
     rows = set()
     for name in parts.NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
@@ -228,7 +227,7 @@ if TYPE_CHECKING:
 
 
 def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
-    """The questions that a part answers, each with its function, ``module:name`` below the part."""
+    """Yield the questions that a part answers, each with its function, ``module:name`` below the part."""
     for answer in part.answers:
         yield answer.question, answer.function
     for option in part.options:
@@ -244,7 +243,7 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
 
 
 def with_table(page: str, name: str, table: str) -> str:
-    """A page with the table between its comments renewed. KeyError without such comments."""
+    """Return a page with a new table between its comments. Raise KeyError if it has no such comments."""
     place = re.search(
         rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL
     )
@@ -254,7 +253,7 @@ def with_table(page: str, name: str, table: str) -> str:
 
 
 def triggers_table() -> str:
-    """Every trigger in both forms."""
+    """Return a table with both forms of every trigger."""
     rows = []
     for each in ROWS.values():
         if not each.inside:
@@ -268,12 +267,12 @@ def triggers_table() -> str:
 
 
 def has_page(trigger: Trigger) -> bool:
-    """Whether a trigger has a file in commands/."""
+    """Check whether a trigger has a file in commands/."""
     return not trigger.inside
 
 
 def commands_module() -> str:
-    """The names that the module inside the client registers and answers, with what its menu says of them."""
+    """Return the module with the names that the client's module registers and answers, and with their menu texts."""
     bare: list[dict[str, object]] = [
         {"name": each.bare, "description": each.about, "argumentHint": each.argument}
         | ({"immediate": True} if each.reads else {})
@@ -304,7 +303,7 @@ def commands_module() -> str:
 
 
 def shared_values_module() -> str:
-    """The numbers that the module in the client shares with the engine."""
+    """Return the module with the numbers that the client's module shares with the engine."""
     return f"""\
 // Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
@@ -315,15 +314,15 @@ export const WAITING_MS = {(CLIENT_SECONDS - 10) * 1000} // milliseconds for an 
 
 
 LOOKING = ("notice", "codex")
-"""The scripts of hooks/ that look at how full a context is."""
+"""The scripts of hooks/ that check the size of a context."""
 
 
 DECLARED = ("hooks.json", "codex.json")
-"""The declarations of hooks/ for the clients."""
+"""The declarations of hooks for the clients."""
 
 
 def with_look_tokens(script: Path) -> str:
-    """A script with the number of tokens from which on it looks."""
+    """Return a script with the number of tokens from which it checks."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
     if count != 1:
@@ -332,7 +331,7 @@ def with_look_tokens(script: Path) -> str:
 
 
 def with_client_seconds(declarations: Path) -> str:
-    """The declarations of a client's hooks with the time that the hook at a prompt has."""
+    """Return the declarations of a client's hooks with the time limit of the prompt hook."""
     text = declarations.read_text(encoding="utf-8")
     at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
     renewed, count = re.subn(at_prompt, rf"\g<1>{CLIENT_SECONDS}", text, count=1, flags=re.DOTALL)
@@ -342,14 +341,14 @@ def with_client_seconds(declarations: Path) -> str:
 
 
 def slash_command(trigger: Trigger) -> str:
-    """The file of a slash command, which the model reads where no hook answered it."""
+    """Return the file of a slash command, which the model reads if no hook answered the command."""
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
     wait = LONG if trigger.name == "rollover" else ""
     return COMMAND.format(name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait)
 
 
 def settings_table() -> str:
-    """Every setting with its default."""
+    """Return a table of every setting with its default."""
     rows = [
         [
             f"`{name}`",
@@ -362,7 +361,7 @@ def settings_table() -> str:
 
 
 def packages_table() -> str:
-    """Every package, with what it is and what it may import in its own words."""
+    """Return a table of every package: its own description, and what it may import."""
     rows = []
     for name in PACKAGES:
         is_about, rule = _paragraphs(SOURCE / name / "__init__.py")[:2]
@@ -371,7 +370,7 @@ def packages_table() -> str:
 
 
 def parts_table() -> str:
-    """Every part, with what it is in its own words, and what it brings."""
+    """Return a table of every part: its own description, and its contributions."""
     rows = []
     for name in parts.NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
@@ -388,7 +387,7 @@ def parts_table() -> str:
 
 
 def _named(brought: tuple[Any, ...]) -> str:
-    """What a part brings, in a word: its name, of an option the verb with it, of an answer its question."""
+    """Return a part's contributions as short names: an option with its verb, an answer by its question."""
     if isinstance(brought, Option):
         return f"`{brought.verb} {brought.names[0]}`"
     if isinstance(brought, Answer):
@@ -397,7 +396,7 @@ def _named(brought: tuple[Any, ...]) -> str:
 
 
 def _paragraphs(module: Path) -> list[str]:
-    """The paragraphs of a module's docstring, a line each."""
+    """Return the paragraphs of a module's docstring, one per line."""
     docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
     return [" ".join(each.split()).replace("``", "`") for each in docstring.split("\n\n")]
 
@@ -413,7 +412,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def cli_page() -> str:
-    """The reference: the help of every verb, as a terminal of 100 columns shows it."""
+    """Return the reference: the help of every verb as a terminal of 100 columns shows it."""
     chosen = cli.context_settings | {"terminal_width": 100}
     top = click.Context(cli, info_name="resume-hooks", **chosen)
     parts = [
@@ -435,7 +434,7 @@ def cli_page() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages; with --check name those that are not up to date, and 1 if there are any."""
+    """Write the pages. With --check, only name the outdated ones, and return 1 if there are any."""
     made = pages()
     stale = [
         path

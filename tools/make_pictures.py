@@ -1,7 +1,7 @@
-"""Makes the pictures of the README and the guide: the real client and command line, offline, in a throw-away home.
+"""Make the pictures of the README and the guide from the real client and command line, offline, in a temporary home.
 
-Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md says how
-to get.
+Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md
+describes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 100
 PROJECT = "uploader"
 PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
-"""With resume-hooks on it, or what is shown would name the launcher of this very folder."""
+"""A PATH with resume-hooks on it. Without it, the pictures would name the launcher in this folder."""
 
 QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
-"""What stands in for a clipboard, so that the cards say what they say on a desktop."""
+"""A script in place of a clipboard, so that cards look as they do on a desktop."""
 
 Rows = list[list[Cell]]
 
 
 def rows_of(emulator: Emulator, home: str) -> Rows:
-    """The screen as cells, with the home folder as people write it."""
+    """Return the screen as cells, with the home folder as ``~``."""
     screen = emulator._screen  # noqa: SLF001 - the harness shows text alone
     rows = []
     for number in range(screen.lines):
@@ -64,7 +64,7 @@ def _at_home(row: list[Cell], home: str) -> list[Cell]:
 
 
 def cut(rows: Rows, first: str, last: str) -> Rows:
-    """The rows from the last one that fits ``first`` up to before the next that fits ``last``, without empty ends."""
+    """Return the rows from the last match of ``first`` up to the next match of ``last``, without empty ends."""
     texts = ["".join(cell.character for cell in row).rstrip() for row in rows]
     start = max(number for number, text in enumerate(texts) if re.search(first, text))
     ends = (number for number, text in enumerate(texts) if number > start and re.search(last, text))
@@ -75,7 +75,7 @@ def cut(rows: Rows, first: str, last: str) -> Rows:
 
 
 class Desk:
-    """A home with the sessions of the pictures, and the client and our command line in it."""
+    """A home with the sessions of the pictures, in which the client and our command line run."""
 
     def __init__(self, home: ClientHome, folder: Path) -> None:
         self.home, self.folder = home, folder
@@ -83,9 +83,9 @@ class Desk:
 
     @contextmanager
     def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
-        """The client on the session that is nearly full.
+        """Start the client on the session that is nearly full.
 
-        Cards are what it shows where it runs no ``modules``.
+        Without ``modules``, the client shows our answers as cards.
         """
         plugin = plugin_at(self.folder / "plugin")
         if not modules:
@@ -100,13 +100,13 @@ class Desk:
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
-        """The client's screen once ``wait`` stands there and nothing moves."""
+        """Return the client's screen after ``wait`` appears on it and nothing changes any more."""
         tui.wait_for(wait)
         tui.wait_idle()
         return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
     def typed(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
-        """The client's screen after these prompts."""
+        """Return the client's screen after these prompts."""
         with self.client(rows) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.paste_line())
@@ -114,7 +114,7 @@ class Desk:
             return self.screen(tui, wait)
 
     def paste_line(self) -> str:
-        """What a handoff copied."""
+        """Return the line that a handoff copied."""
         return f"/resume {self._child().stem}"
 
     def _child(self) -> Path:
@@ -133,9 +133,9 @@ class Desk:
         }
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
-        """The screen of a verb of ours, below the words that were typed.
+        """Return the screen of a verb of ours, below the typed words.
 
-        After a key, once ``then`` stands there.
+        With ``key``, return the screen after that key, when ``then`` appears.
         """
         environ = {
             "HOME": str(self.home.root),
@@ -143,7 +143,7 @@ class Desk:
             "PATH": PATH,
             **QUIET,
         }
-        wide = COLUMNS if key else COLUMNS + 20  # paths are shorter once the home is ~
+        wide = COLUMNS if key else COLUMNS + 20  # paths are shorter when the home is ~
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
         with Screen(
             words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows
@@ -163,7 +163,7 @@ class Desk:
 
 
 SCREEN = 30
-"""Rows of the client in the picture that moves."""
+"""The number of rows of the client in the animated picture."""
 
 BOX = r"^─{20,}|/effort$"
 CARD = r"operation blocked by hook"
@@ -172,12 +172,12 @@ PASTED = "▐▛"
 
 
 def card(words: str, wait: str) -> Callable[[Desk], Rows]:
-    """The picture of a trigger's card."""
+    """Return a function that makes the picture of a trigger's card."""
     return lambda desk: cut(desk.typed(f"/resume-hooks:{words}", wait=wait), CARD, BOX)
 
 
 def pasted(desk: Desk) -> Rows:
-    """What the fresh session shows after /resume was pasted."""
+    """Return the screen of the new session after /resume was pasted."""
     rows = desk.typed(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
@@ -185,14 +185,14 @@ def pasted(desk: Desk) -> Rows:
 
 
 def going_on(desk: Desk) -> list[Rows]:
-    """What a trim asks, then a handoff from end to end: it is typed, the fresh session is there, and goes on."""
+    """Return the screens of a trim's question and of a handoff: the typed command, the new session, its next turn."""
     with desk.client(SCREEN, modules=True) as tui:
         tui.type(
             "/trim "
-        )  # behind a space no menu is open, which would take Enter for its first row
+        )  # after a space no menu is open; a menu would use Enter for its first row
         tui.key("Enter")
         frames = [desk.screen(tui, "1. Open the trimmed copy")]
-        tui.wait_idle(2)  # a key that comes at once was meant for the box
+        tui.wait_idle(2)  # a key that comes too early would go to the box
         tui.key("Escape")
         tui.wait_gone("1. Open the trimmed copy")
         tui.wait_idle()
@@ -206,7 +206,7 @@ def going_on(desk: Desk) -> list[Rows]:
 
 
 def chooser(desk: Desk) -> Rows:
-    """The list, with the preview of the session chosen."""
+    """Return the list, with the preview of the marked session."""
     rows = desk.shell(
         "resume",
         rows=22,
@@ -234,15 +234,15 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
         lambda desk: cut(desk.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER),
     ),
 }
-"""By the name of the file: the title of the window, and what is in it."""
+"""The pictures by file name: the window's title, and a function that makes the content."""
 
 MOVING = {"going-on": ("A full session goes on", going_on)}
-"""The same of pictures with several screens."""
+"""The animated pictures, which have several screens."""
 
 
 @contextmanager
 def desk() -> Iterator[Desk]:
-    """A fresh one in a folder of its own."""
+    """Yield a new desk in a folder of its own."""
     root = Path(tempfile.mkdtemp(prefix="p"))
     home = ClientHome(root / "ann", PROJECT)
     try:
@@ -253,7 +253,7 @@ def desk() -> Iterator[Desk]:
 
 
 def main(names: Sequence[str]) -> int:
-    """Make the pictures of these names, all of them without any; 0, or 2 for an unknown name."""
+    """Make the pictures with these names, or all of them. Return 0, or 2 for an unknown name."""
     known = [*MOVING, *PICTURES]
     if unknown := set(names) - set(known):
         sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(known)}\n")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Turn the default rules of gitleaks into the data file of our scanner: ``make_secret_rules.py gitleaks.toml VERSION``.
+"""Convert the default rules of gitleaks to our scanner's data file: ``make_secret_rules.py gitleaks.toml VERSION``.
 
 gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which
-``redaction/rules.json`` repeats. Its rules are of two forms. A token rule has a shape of its own
-(``ghp_`` and 36 characters); its expression is rewritten from Go's dialect to Python's. An assigned
-rule needs a vendor's name before an assignment and a value of a plain shape; name and value are
-taken apart, since our scanner comes from the value. The two generic rules of gitleaks, and what
-needs a file's name, are left out: ours stand in ``assignments.py``, ``passwords.py`` and
-``own_rules.py``.
+``redaction/rules.json`` repeats. Its rules have two forms. A token rule describes a token with a
+distinctive shape (``ghp_`` and 36 characters); its expression is converted from Go's dialect to
+Python's. An assigned rule requires a vendor's name before an assignment, and a value of a simple
+shape. Name and value are separated, because our scanner starts at the value. The two generic rules
+of gitleaks, and rules that need a file's name, are left out; ours are in ``assignments.py``,
+``passwords.py`` and ``own_rules.py``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ LEFT_OUT = {
     "hubspot-api-key", "kucoin-secret-key", "snyk-api-token", "squarespace-access-token", "huggingface-access-token",
     "lob-pub-api-key", "mailgun-pub-key", "new-relic-user-api-id", "dropbox-api-token", "linkedin-client-secret",
 }  # fmt: skip
-"""Rules of whole files, of what is public, of UUIDs and other short plain values, or told better by one of our own."""
+"""Rules that are left out.
+
+They are for whole files, for public values, for UUIDs and other short simple values, or a rule of
+ours replaces them.
+"""
 
 PUBLIC = ("-client-id", "-public-key", "-publishable-key", "-access-id")
-"""Endings of rules for what is no secret."""
+"""The endings of the names of rules for values that are not secret."""
 
 KEYWORDS = {
     "twilio-api-key": ["sk"],
@@ -46,7 +50,7 @@ KEYWORDS = {
     "cloudflare-origin-ca-key": ["v1.0-"],
     "microsoft-teams-webhook": ["incomingwebhook"],
 }
-"""Keywords that stand in the token itself, where those of gitleaks may stand elsewhere in the file."""
+"""Keywords that are part of the token itself. Those of gitleaks may be elsewhere in the file."""
 
 _ASSIGNED = re.compile(
     r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
@@ -57,7 +61,7 @@ _EDGE = "(?![A-Za-z0-9])"
 
 
 def main(source: str, version: str) -> None:
-    """Write the data file out of gitleaks' own ``source``, which is of ``version``."""
+    """Write the data file from ``source``, the rules of gitleaks in this ``version``."""
     raw = Path(source).read_bytes()
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
@@ -85,7 +89,7 @@ def main(source: str, version: str) -> None:
 
 
 def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
-    """A rule whose expression tells by itself; ``keywords`` are lower-case, one of them stands in every match."""
+    """Return a rule whose expression is sufficient; every match contains one of the lower-case ``keywords``."""
     allowed = [text for entry in rule.get("allowlists", []) for text in entry.get("regexes", [])]
     return {
         "kind": rule["id"],
@@ -97,7 +101,7 @@ def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[st
 
 
 def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
-    """A rule of a vendor's name before an assignment: an expression for the name, lower-case, and the value's shape."""
+    """Return a rule for a vendor's name before an assignment: an expression for the name, and the value's shape."""
     plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: spelled(found[1]), words)
     return {
         "kind": rule["id"],
@@ -108,14 +112,14 @@ def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any
 
 
 def spelled(words: str) -> str:
-    """``ETSY|[Ee]tsy`` as ``etsy``: the case is told by nothing but the spelling of the name."""
+    """Return ``ETSY|[Ee]tsy`` as ``etsy``, because the expressions differ only in the case of the name."""
     return "|".join(
         dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|"))
     )
 
 
 def python_form(regex: str) -> str:
-    """An expression of Go's as Python reads it: scoped flags, classes spelled out, an edge for a list of ends."""
+    """Convert an expression from Go to Python: scoped flags, classes, and an edge in place of a list of ends."""
     regex = (
         _END.sub(_EDGE, regex)
         .replace("[[:alnum:]]", "[A-Za-z0-9]")
@@ -136,7 +140,7 @@ def python_form(regex: str) -> str:
 
 
 def closing(regex: str, place: int) -> int:
-    """Where the group ends in which ``place`` stands, or the expression."""
+    """Return the end of the group that contains ``place``, or the end of the expression."""
     depth, inside, at = 0, False, place + 4
     while at < len(regex):
         sign = regex[at]

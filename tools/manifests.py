@@ -1,4 +1,4 @@
-"""The plugin's manifests, made of the version, the settings, and what ``publisher.json`` says of who publishes it."""
+"""Make the plugin's manifests from the version, the settings, and the publisher's data in ``publisher.json``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHELF = "resume-hooks: hand a full Claude Code session off to a fresh, linked on
 HOSTS = [
     "pypi.org",
     "files.pythonhosted.org",
-]  # pip and uv fetch the packages, once; nothing else uses a network
+]  # pip and uv fetch the packages once; nothing else uses a network
 KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 
 
 def manifests() -> dict[Path, str]:
-    """Every manifest by its path, with the text it must have."""
+    """Return the text of every manifest by its path."""
     publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
     author = _known(publisher.pop("author"))
     both = {
@@ -59,15 +59,15 @@ def manifests() -> dict[Path, str]:
 
 
 def _known(fields: dict[str, str]) -> dict[str, str]:
-    """The fields that a publisher has filled in."""
+    """Return the fields that a publisher has filled in."""
     return {key: value for key, value in fields.items() if value}
 
 
 def options() -> dict[str, Any]:
-    """The settings that the client itself can ask for and store, each with its type.
+    """Return the settings that the client itself can ask for and store, each with its type.
 
-    None has a default there: what a dialog stores would win over our own file without anybody's
-    wish.
+    None of them has a default there, because a value stored by a dialog would override our own file
+    although nobody chose it.
     """
     return {
         name: {

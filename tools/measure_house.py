@@ -1,6 +1,6 @@
-"""Print the figures by which the house is judged, of one or several checkouts side by side.
+"""Print the quality figures of one or several checkouts, side by side.
 
-``python tools/measure_house.py [FOLDER ...]``: each FOLDER a checkout, by default this one.
+``python tools/measure_house.py [FOLDER ...]``: each FOLDER is a checkout, by default this one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 
 PACKAGE = "resume_hooks"
 RUN = 6
-"""Lines in a row, blank ones and imports apart, that make two places a duplicate."""
+"""The number of consecutive equal lines, without blank ones and imports, that make two places a duplicate."""
 
 
 def trees(folder: Path) -> dict[str, ast.Module]:
-    """Every module below a folder, parsed, by its dotted name; a package has its own name."""
+    """Return every module below a folder as a syntax tree, by its dotted name. A package has its own name."""
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
@@ -31,12 +31,12 @@ def trees(folder: Path) -> dict[str, ast.Module]:
 
 
 def lines(folder: Path) -> int:
-    """The lines of all Python files below a folder."""
+    """Return the number of lines of all Python files below a folder."""
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
 
 
 def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """Which modules each module imports when it is loaded."""
+    """Return, for each module, the modules that it imports when it is loaded."""
     found: dict[str, set[str]] = {}
     for name, tree in modules.items():
         wanted = set()
@@ -51,7 +51,7 @@ def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def longest_chain(modules: dict[str, ast.Module]) -> int:
-    """The modules on the longest way down from one import to the next."""
+    """Return the modules on the longest chain of imports."""
     needs = imports(modules)
 
     @cache
@@ -62,7 +62,7 @@ def longest_chain(modules: dict[str, ast.Module]) -> int:
 
 
 def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
-    """Class names that stand in more than one module, with how many do."""
+    """Return the class names that several modules define, each with the number of these modules."""
     names = Counter(
         node.name
         for tree in modules.values()
@@ -73,9 +73,9 @@ def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str
 
 
 def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
-    """Functions with more than five parameters, ``self`` and ``cls`` apart.
+    """Return the functions with more than five parameters, not counting ``self`` and ``cls``.
 
-    Click passes options by name.
+    Verbs are not counted, because click passes options by name.
     """
     found = []
     for name, tree in modules.items():
@@ -88,7 +88,7 @@ def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
 
 
 def duplicate_pairs(folder: Path) -> int:
-    """Pairs of files that share a run of equal lines."""
+    """Return the pairs of files that share a run of equal lines."""
     seen = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         for run in runs(path):
@@ -105,7 +105,7 @@ def duplicate_pairs(folder: Path) -> int:
 
 
 def runs(path: Path) -> Iterator[tuple[str, ...]]:
-    """The runs of lines of a file that count."""
+    """Return the runs of lines of a file that are compared."""
     text = path.read_text(encoding="utf-8")
     imported = {
         number
@@ -122,11 +122,11 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-"""Nodes that stand for a sign, or for nothing that is written."""
+"""Syntax nodes for a sign, or for something that is not written."""
 
 
 def density(folder: Path) -> dict[str, str]:
-    """How much a line of code says, docstrings, comments and blank lines apart."""
+    """Return how much a line of code contains, without docstrings, comments and blank lines."""
     total: Counter[str] = Counter()
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -151,7 +151,7 @@ def density(folder: Path) -> dict[str, str]:
 
 
 def code_lines(text: str, tree: ast.Module) -> set[int]:
-    """The numbers of the lines that hold code."""
+    """Return the numbers of the lines that contain code."""
     skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -164,13 +164,13 @@ def code_lines(text: str, tree: ast.Module) -> set[int]:
 
 
 def is_nested(comprehension: ast.AST) -> bool:
-    """Whether a comprehension has two loops, or another one within it."""
+    """Check whether a comprehension has two loops, or contains another one."""
     inner = [node for node in ast.walk(comprehension) if isinstance(node, ast.comprehension)]
     return len(inner) > 1
 
 
 def contracts(folder: Path) -> str:
-    """What import-linter says in one line; ``none`` where a checkout has no contracts."""
+    """Return the result of import-linter as one line, or ``none`` for a checkout without contracts."""
     if "importlinter" not in (folder / "pyproject.toml").read_text(encoding="utf-8"):
         return "none"
     linter = Path(sys.executable).with_name("lint-imports")
@@ -186,9 +186,9 @@ def contracts(folder: Path) -> str:
 
 
 def parts_of(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
-    """Lines of the core, of all parts and of each.
+    """Return the lines of the core, of all parts and of each part.
 
-    Imports that lead from the core to a part, or between two parts.
+    Also return the imports from the core to a part, and between two parts.
     """
     each = {part.name: lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
     edges = {
@@ -208,13 +208,13 @@ def parts_of(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
 
 
 def owner(module: str) -> str:
-    """The part that a module is of; "" for the core."""
+    """Return the part to which a module belongs, or "" for the core."""
     first, _, rest = module.partition(".")
     return rest.partition(".")[0] if first == "parts" else ""
 
 
 def figures(folder: Path) -> dict[str, str]:
-    """All figures of a checkout, by what they count."""
+    """Return all figures of a checkout by name."""
     source = folder / "src" / PACKAGE
     modules = trees(source)
     several = classes_with_several_meanings(modules)
@@ -238,7 +238,7 @@ def figures(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print a row a figure, a column a checkout."""
+    """Print a row per figure and a column per checkout."""
     folders = [Path(word) for word in sys.argv[1:]] or [Path(__file__).resolve().parent.parent]
     columns = [figures(folder) for folder in folders]
     width = max(len(name) for name in columns[0])

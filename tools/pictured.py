@@ -1,4 +1,4 @@
-"""Owns what the pictures of the README show: a made-up session of an afternoon, and a few others beside it."""
+"""The content of README's pictures: an invented session of an afternoon, and a few other sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEXT_STEP = "write the regression test"
 ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
 ASKED = ("rule", "--or", "suite", "--role", "user")
 AGO = timedelta(hours=3)
-"""How old the afternoon is: its cache is cold, today and whenever the pictures are made."""
+"""The age of the afternoon: its cache is cold, whenever the pictures are made."""
 
 OTHERS = (
     ("8d41f6aa", "Move the settings page to the new router", 2, 41),
@@ -25,7 +25,7 @@ OTHERS = (
     ("e9a25d70", "Release notes for 4.2", 9, 12),
     ("b4406c1f", "Add --since to the export command", 14, 77),
 )
-"""Beginning of the id, title, age in days, thousands of tokens."""
+"""For each other session: the beginning of its id, its title, its age in days, and its thousands of tokens."""
 
 _TURNS = (
     (
@@ -39,7 +39,7 @@ _TURNS = (
     ("Run the whole suite, and the stress script two hundred times.", "tests/test_upload.py", 34),
     ("Document the rule about the lock where the next person will see it.", "docs/pool.md", 14),
 )
-"""What was asked, the file that was looked at and edited, and thousands of tokens that it brought."""
+"""For each turn: the prompt, the file that was read and edited, and the thousands of tokens that it added."""
 
 
 def lay(folder: Path, cwd: str) -> None:
@@ -83,7 +83,7 @@ def _stamp(moment: datetime) -> str:
 def _conversation(
     begun: datetime, own: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
 ) -> list[dict[str, Any]]:
-    """Prompts with a read, an edit and a command each, which bring so many tokens."""
+    """Return prompts with a read, an edit and a command each, which add these numbers of tokens."""
     records: list[dict[str, Any]] = []
     used, parent, at = 30_000, None, begun
 

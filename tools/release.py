@@ -1,7 +1,10 @@
-"""Builds in ``dist`` what is published: wheel, sdist, the plugin, its edition for the directory, parts, sums, changes.
+"""Build everything to publish in ``dist``.
 
-The plugin's folder is a marketplace of its own, with nothing in it but the plugin. In the edition
-no hook looks at a prompt or at a command of the model's.
+That is the wheel, the sdist, the plugin, its edition for the directory, package lists, checksums
+and changes.
+
+The plugin's folder is a marketplace of its own that contains only the plugin. The edition has no
+hook on prompts or on the model's commands.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ PARTS_LISTS = {
     "resume-hooks.cdx.json": "requirements.lock",
     "resume-hooks-team.cdx.json": "requirements-team.lock",
 }
-"""The lists of parts (SBOM), and the lock that each is made from."""
+"""The package lists (SBOM), and the lock from which each is made."""
 
 UNASKED = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition does not have."""
@@ -42,7 +45,7 @@ ABOUT = (
 
 
 def edition(target: Path) -> None:
-    """Assemble the edition for the directory. WriteFailed."""
+    """Assemble the edition for the directory. Raise WriteFailed."""
     assemble_plugin(str(target))
     for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
         shutil.rmtree(target / folder)
@@ -61,14 +64,14 @@ def edition(target: Path) -> None:
 
 @contextlib.contextmanager
 def _rewritten(path: Path) -> Iterator[dict[str, Any]]:
-    """The document of a file, which is written back as it was left."""
+    """Yield the document of a file. Changes to it are written back after the block."""
     document = json.loads(path.read_text(encoding="utf-8"))
     yield document
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def changes(version: str) -> str:
-    """What the changelog says of a version. ValueError where it has no such section."""
+    """Return the changelog's section on a version. Raise ValueError if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(
         rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL
@@ -79,9 +82,9 @@ def changes(version: str) -> str:
 
 
 def list_parts(target: Path, lock: str) -> None:
-    """Write what a lock has the installer fetch, as CycloneDX.
+    """Write the packages that the installer fetches for a lock, as CycloneDX.
 
-    CalledProcessError, with the tool's words on stderr.
+    Raise CalledProcessError, with the tool's message on stderr.
     """
     tool = [
         sys.executable,
@@ -95,14 +98,14 @@ def list_parts(target: Path, lock: str) -> None:
     subprocess.run(
         [*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True
     )
-    with _rewritten(target) as document:  # pyproject.toml has the version from the code
+    with _rewritten(target) as document:  # pyproject.toml gets the version from the code
         document["metadata"]["component"]["version"] = __version__
 
 
 def build(target: Path) -> list[Path]:
-    """Build everything in a folder, in the place of what a release left there.
+    """Build everything in a folder, and replace the results of an earlier release there.
 
-    The files to be published.
+    Return the files to publish.
     """
     said = changes(__version__)
     shutil.rmtree(target, ignore_errors=True)
@@ -126,11 +129,11 @@ def build(target: Path) -> list[Path]:
 
 
 def tag(client: str) -> str:
-    """What the client would tag, as it says itself.
+    """Return the tag that the client would set, as it prints it.
 
-    CalledProcessError where it refuses: the tree has changes, say.
+    Raise CalledProcessError if it refuses, such as for uncommitted changes.
     """
-    with tempfile.TemporaryDirectory() as home:  # it writes its settings wherever it runs
+    with tempfile.TemporaryDirectory() as home:  # the client writes its settings wherever it runs
         command = [client, "plugin", "tag", "--dry-run", str(ROOT)]
         environ = {"HOME": home, "PATH": "/usr/bin:/bin"}
         return subprocess.run(
@@ -139,7 +142,7 @@ def tag(client: str) -> str:
 
 
 def main() -> None:
-    """Build, and say what there is; then what would be tagged, where a client is."""
+    """Build, and print the files. If a client is installed, also print the tag that it would set."""
     for path in build(DIST):
         print(f"{path.stat().st_size:>9,}  {path.relative_to(ROOT)}")
     client = shutil.which("claude")

@@ -1,4 +1,4 @@
-"""Owns how a terminal becomes a picture: cells in, SVG out, with no font and no script from anywhere else."""
+"""Draw a terminal as a picture: cells become SVG, without any external font or script."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import groupby
 from typing import NamedTuple
 
 WIDTH, HEIGHT, MARGIN, BAR = 8.4, 18, 16, 34
-"""Pixels of a cell, of the frame, of the bar at the top."""
+"""The sizes in pixels of a cell, of the frame, and of the bar at the top."""
 
 LEAST = 80
-"""Columns of the narrowest picture."""
+"""The number of columns of the narrowest picture."""
 
 FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 GROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
-"""The edge tells the window from a dark page."""
+"""The colour of the edge, which separates the window from a dark page."""
 
 SECONDS = 3
-"""How long each screen of an animation stands."""
+"""The number of seconds for which each screen of an animation is shown."""
 
 _NAMED = {
     "black": "#3b4048", "red": "#e06c75", "green": "#98c379", "brown": "#e5c07b", "yellow": "#e5c07b",
@@ -29,7 +29,7 @@ _TEXT = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)
 
 
 class Cell(NamedTuple):
-    """A character and how it is drawn; colours as pyte names them."""
+    """A character and its style; colours have the names of pyte."""
 
     character: str
     fore: str = "default"
@@ -39,12 +39,12 @@ class Cell(NamedTuple):
 
 
 def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
-    """The rows as a window with a title."""
+    """Return the rows as a window with a title."""
     return _window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
 
 
 def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
-    """Screens in one window, one after the other; a middle one stands still where nothing moves."""
+    """Return screens in one window, one after the other. Without animation, a middle screen is shown."""
     whole = len(frames) * SECONDS
     moves = [
         f"g{{animation:show {whole}s step-end infinite}}",
@@ -63,9 +63,9 @@ def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
 
 
 def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequence[str]) -> str:
-    """A window that holds the largest of some screens, with what is drawn inside.
+    """Return a window that is large enough for all screens, with its content.
 
-    Its words for those who can't see.
+    The window also contains its words, for people who can't see it.
     """
     columns = max([LEAST, *(len(_words(row)) for rows in frames for row in rows)])
     width, height = (
@@ -92,13 +92,13 @@ def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequ
 
 
 def lines_of(svg: str) -> list[str]:
-    """The lines of a picture as text."""
+    """Return the lines of a picture as text."""
     found = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
     return unescape(found[1]).split("\n") if found else []
 
 
 def drawn(svg: str) -> str:
-    """All that is drawn, without white space."""
+    """Return everything that is drawn, without white space."""
     return "".join("".join(unescape(text).split()) for text in _TEXT.findall(svg))
 
 
@@ -107,7 +107,7 @@ def _words(row: Sequence[Cell]) -> str:
 
 
 def _row(row: Sequence[Cell], number: int) -> str:
-    """A row: what is behind the letters, then the letters, a run of one look at a time."""
+    """Return a row: first the background, then the letters, one run of equal style at a time."""
     top, place, behind, letters = BAR + number * HEIGHT, 0, [], []
     for look, run in groupby(row, key=lambda cell: cell[1:]):
         text = "".join(cell.character or " " for cell in run)
@@ -123,7 +123,7 @@ def _row(row: Sequence[Cell], number: int) -> str:
 
 
 def _letters(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
-    """The words of a run, each put where its cells are, whatever font there is."""
+    """Return the words of a run, each at the position of its cells, whatever the font is."""
     weight = ' font-weight="700"' if bold else ""
     return [
         f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '

@@ -1,1 +1,1 @@
-"""Which session wrote a line: the answers of `search --file path:42`, beside what a replay of all edits tells."""
+"""Which session wrote a line: compare the answers of `search --file path:42` with a replay of all edits."""

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.attribution.measure``: how often the writer of a line is named, and how often another.
+"""``python -m benchmarks.attribution.measure``: how often the right or a wrong writer of a line is named.
 
-Every line of the rebuilt files is asked for, and lines of changes that no session made. Beside it
-the naive rule: the session that edited the file last. ``--wrong`` lists what was answered wrongly.
+The questions are every line of the rebuilt files, and lines of changes that no session made. The
+naive rule beside it names the session that edited the file last. ``--wrong`` lists the wrong
+answers.
 """
 
 from __future__ import annotations
@@ -46,17 +47,21 @@ COLUMNS = (
     "naive wrong",
     "naive silent",
 )
-"""What no replay tells of: the session that was named added that text ``elsewhere``, in another checkout of the file,
-or by a ``command`` that names the file."""
+"""Answers that no replay can judge.
+
+The named session added that text ``elsewhere``, in another checkout of the file, or by a
+``command`` that names the file.
+"""
 
 _WORKTREE = re.compile(r"^\.worktrees/[^/]+/")
 Control = tuple[
     str, str, list[str], list[int]
-]  # what it is, the file's path, its lines, the places of nobody's lines
+    # the kind of change, the file's path, its lines, and the positions of lines that no session wrote
+]
 
 
 def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
-    """Changes that no session made."""
+    """Return changes that no session made."""
     lines = file.lines
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
     indented = [re.sub(r"^[ \t]+", lambda found: found[0] * 2, line) for line in lines]
@@ -84,13 +89,13 @@ def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[C
     for kind, new in added.items():
         if (
             "copied" not in kind or not start - 1 <= at <= start + 13
-        ):  # there nobody can tell which is the copy
+        ):  # nobody can tell which of these lines is the copy
             yield kind, file.tail, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
     yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
 
 
 class Measured:
-    """Answers, counted by half of the sessions and kind of line."""
+    """The counts of answers, by half of the sessions and kind of line."""
 
     def __init__(self, index: OpenIndex, scratch: Path, where: Where) -> None:
         self.counts: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
@@ -103,7 +108,7 @@ class Measured:
     def ask(
         self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]
     ) -> None:
-        """Compare the answers for some lines with their writers."""
+        """Compare the answers for some lines with the real writers."""
         root = self._folder / str(zlib.crc32(file.root.encode()))
         path = root / tail
         for folder in (path.parent, root / ".git"):
@@ -150,7 +155,7 @@ def _verdict(named: set[str] | Sessions, authors: Sessions) -> str:
 
 
 def _laid_out(where: Where) -> dict[Path, str]:
-    """A copy of the corpus in a home; the session of each transcript."""
+    """Copy the corpus into a home, and return the session of each transcript."""
     ids: dict[Path, str] = {}
     for number, path in enumerate(corpus_sessions(), 1):
         home = Path(
@@ -166,7 +171,7 @@ def _laid_out(where: Where) -> dict[Path, str]:
 
 
 def main() -> int:
-    """Print a row a kind of line, for either half of the sessions; 0."""
+    """Print a row per kind of line for both halves of the sessions; return 0."""
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory(prefix="resume-hooks-attribution-") as scratch:
         where = Where({"HOME": scratch, "CLAUDE_CONFIG_DIR": f"{scratch}/.claude"})

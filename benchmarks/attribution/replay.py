@@ -1,6 +1,7 @@
-"""Files that sessions of the corpus edited, rebuilt from what the client noted of each edit, and who wrote their lines.
+"""Rebuild files that sessions of the corpus edited, from the records of each edit, with the writer of each line.
 
-Nothing of the rule that is measured is used: texts are compared by difflib, one after the other.
+This module uses nothing of the rule that is measured: it compares texts with difflib, one edit
+after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ NOBODY: Sessions = frozenset()
 
 
 class Step(NamedTuple):
-    """An edit by the ``sessions`` that hold its record; ``old`` is a stretch of the file, None for the whole."""
+    """An edit by the ``sessions`` that contain its record.
+
+    ``old`` is a part of the file, or None for the whole file.
+    """
 
     time: str
     sessions: Sessions
@@ -27,7 +31,7 @@ class Step(NamedTuple):
     times: int
 
     def added(self) -> set[str]:
-        """The lines that are in its new text and not in its old one."""
+        """The lines of its new text that are not in its old text."""
         return set(lines_in(self.new)).difference(
             lines_in(self.old if self.old is not None else self.before or "")
         )
@@ -36,7 +40,8 @@ class Step(NamedTuple):
 class Rebuilt(NamedTuple):
     """A file as its last edit left it.
 
-    Who wrote each line, nobody where that is unknown, ``ever`` of all it had.
+    ``authors`` are the writers of its lines (nobody if unknown), ``ever`` the writers of all lines
+    that it ever had.
     """
 
     root: str
@@ -49,7 +54,7 @@ class Rebuilt(NamedTuple):
 
 
 def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
-    """Every edit of each file, by the folder in which its first session started and the path below that."""
+    """Return every edit of each file, keyed by the folder of its first session and the path below that folder."""
     held: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
@@ -82,9 +87,9 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
 
 
 def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
-    """The shell commands of sessions, each with its session.
+    """Return the shell commands of sessions, each with its session.
 
-    Replays know nothing of what these write.
+    A replay does not know what these commands write.
     """
     for path, session in transcripts.items():
         for row in _records(path):
@@ -96,7 +101,7 @@ def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
 
 
 def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
-    """A file and the writers of its lines; None where an edit can't be replayed."""
+    """Return a file with the writers of its lines, or None if an edit can't be replayed."""
     text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
     steps = sorted(steps, key=lambda step: step.time)
     for step in steps:
@@ -118,14 +123,14 @@ def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
 
 
 def lines_in(text: str) -> list[str]:
-    """The lines of a text."""
+    """Return the lines of a text."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _carried(
     old: list[str], new: list[str], authors: list[Sessions], author: Sessions
 ) -> list[Sessions]:
-    """The writers of new lines: of those that were there their own, of others one ``author``."""
+    """Return the writers of new lines: existing lines keep theirs, all others get ``author``."""
     found: list[Sessions] = []
     for kind, begin, end, first, last in SequenceMatcher(
         None, old, new, autojunk=False

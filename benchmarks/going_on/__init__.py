@@ -1,28 +1,29 @@
-"""The ways on from a session beside each other: what a reader of labels finds in context, one read away, or not at all.
+"""Compare the ways to continue a session: which labelled items each leaves in context, one read away, or nowhere.
 
-After ``make setup``: ``.venv/bin/python -m benchmarks.going_on [tune final unseen sealed sample]
-[--missed]``, on labelled sessions: of the corpus, which lies where ``RESUME_HOOKS_CORPUS`` says or
-in ``../shared/corpus``, or ``sample``, which we wrote and which may be given away. Without words
-two runs: the halves that rules were made on, and the sealed one. Each prints what is left of all
-items, and what of those that a compaction summed up. ``--own [COUNT]`` tells the tokens alone, of
-the latest sessions of this home (20). ``--missed`` lists what a handoff of the usual size does not
-hold. ``python -m benchmarks.going_on.generations`` counts planted facts after five handoffs.
+``.venv/bin/python -m benchmarks.going_on [tune final unseen sealed sample] [--missed]`` (after
+``make setup``) measures labelled sessions. They are in the corpus, in ``RESUME_HOOKS_CORPUS`` or
+``../shared/corpus``; the sessions of ``sample`` are our own and may be published. Without arguments
+there are two runs: the halves that rules were made on, and the sealed half. Each run prints two
+tables: for all items, and for those that a compaction summarised. ``--own [COUNT]`` prints only the
+tokens, for the latest sessions of this home (20). ``--missed`` lists the items that a handoff of
+the usual size does not contain. ``python -m benchmarks.going_on.generations`` counts planted facts
+after five handoffs.
 
 To add a way, in ``ways.py``:
 
-- One that makes a file: a line in ``cuts``. It has the row's name, and what makes a child of the path of a copy and
-  tells its path, another file of the same folder. Items are found word for word, and one read away by the keys of our
-  trim; a program that refers in words needs its pattern, as ``referring`` has the peer's. The copy is in a home of its
-  own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name; the child is deleted once it was looked at. None, where nothing
-  was made, counts as the session as it is; an error ends the run. A program that not everybody has goes behind a
-  variable, as ``BENCH_PEER``.
-- One that is a text: a line in ``whole_session``. It is found as it stands, or by its lines, a file by its name.
-- One that a model writes: a name in ``MODEL``. The texts are in the folder that ``BENCH_SUMMARIES`` names, as
-  ``<name>/<file of the session, without .jsonl>.md``; without any its row is empty.
+- A way that makes a file is a row in ``cuts``: its name, and a function that makes a child from the path of a copy and
+  returns the child's path, another file in the same folder. Items are searched verbatim; those that are one read away
+  are found by the keys of our trim. A program with references in words needs its pattern, as in ``referring`` for the
+  peer. The copy is in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name, and the child is deleted after
+  it was measured. If the function returns None, the session itself is measured; an error ends the run. A program that
+  not everybody has is named by a variable, such as ``BENCH_PEER``.
+- A way that makes a text is a row in ``whole_session``. Its text is searched verbatim and line by line, files by name.
+- A way whose text a model writes is a name in ``MODEL``. The texts are in the folder ``BENCH_SUMMARIES``, in
+  ``<name>/<file of the session, without .jsonl>.md``; without them the row is empty.
 
-To add sessions: ``truth_<half>_<reader>.jsonl`` beside this, of a half in ``truth.HALVES``, with a
-line an item: its ``session`` (a path below the corpus, without .jsonl), ``kind`` (``truth.KINDS``),
-``record`` (the line, from 0), ``block`` (of its content, from 0), the ``start`` and ``end`` of its
-characters there (of a call, in its command or path), and ``in_summary``: whether a later compaction
-summary has it, null where there is none.
+To add sessions, write ``truth_<half>_<reader>.jsonl`` beside this file, with a half from
+``truth.HALVES`` and a line per item: its ``session`` (a path below the corpus, without .jsonl),
+``kind`` (``truth.KINDS``), ``record`` (the 0-based line), ``block`` (0-based, in its content), the
+``start`` and ``end`` of its characters there (of a call, in its command or path), and
+``in_summary``: whether a later compaction's summary contains it, or null if there is none.
 """

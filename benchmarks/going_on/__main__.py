@@ -1,4 +1,4 @@
-"""Prints the tables of docs/figures.md; see the package."""
+"""Print the tables of docs/figures.md; see the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resume_hooks.paths import Where
 
 
 def main(words: list[str]) -> None:
-    """Print what was asked for."""
+    """Print the requested tables."""
     if words[:1] == ["--own"]:
         known = sorted(
             Path(Where().projects).glob("*/*.jsonl"), key=lambda file: -file.stat().st_mtime

@@ -1,14 +1,14 @@
-"""Facts that are left after five handoffs in a row: ``python -m benchmarks.going_on.generations [MORE]``.
+"""Count the facts that are left after five handoffs in a row: ``python -m benchmarks.going_on.generations [MORE]``.
 
-A session gets 8,000 tokens of talk, of turns of real sessions, with calls between them; 20 facts of
-each of five kinds are told in between, by prompts of their own or within others, half of the plain
-facts by the assistant. Then it is handed off five times by the verb, with ``MORE`` tokens of talk
-in each child (500); a part of the facts is told there, and a part gets other values.
+A session gets 8,000 tokens of talk from turns of real sessions, with calls between them. It also
+gets 20 facts of each of five kinds, in prompts of their own or within others; the assistant states
+half of the plain facts. Then the verb hands it off five times, with ``MORE`` tokens of talk (500)
+in each child. Some of the facts are stated there, and some get other values.
 
-A fact is held where one sentence of the opening has its subject and the value that holds. An old
-value is stale where a sentence has it with the subject, unless a mark under that message says that
-it is superseded. The baseline pastes the end of its own last opening and of what was said since, at
-the same size.
+A fact is kept if one sentence of the opening has its subject and its current value. An old value is
+stale if a sentence has it with the subject, unless a mark below that message says that it is
+superseded. The baseline pastes the end of its own last opening and of the later talk, at the same
+size.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from tests.needs import corpus_sessions
 
 SEEDS = (48, 49, 50, 51, 52)
 TALK, MORE = 8_000, 500
-"""Tokens of talk of the first session, and of each child."""
+"""The numbers of tokens of talk in the first session and in each child."""
 
 LONGEST = 1_500
-"""Characters of a real message that is used."""
+"""The maximum number of characters of a real message to use."""
 
 SMALLEST = 50_000
-"""Bytes of a session that is worked in."""
+"""The minimum number of bytes of a session with work in it."""
 
 END: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
 
@@ -57,7 +57,7 @@ _STOP = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 class Turn(NamedTuple):
-    """What a user said, and the messages of the answer."""
+    """A user's prompt, and the messages of the answer."""
 
     prompt: str
     answer: Sequence[str]
@@ -69,7 +69,7 @@ class Turn(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Of facts of a kind: all, those that are held, old values, those of them that stand there unmarked."""
+    """The counts for the facts of a kind: all facts, the kept ones, old values, and unmarked old values."""
 
     facts: int
     held: int
@@ -82,7 +82,7 @@ class Left(NamedTuple):
 
 
 def real_turns(dice: random.Random) -> Iterator[Turn]:
-    """The turns of real sessions, one session after the other."""
+    """Yield the turns of real sessions, one session after the other."""
     paths = [path for path in corpus_sessions() if path.stat().st_size > SMALLEST]
     dice.shuffle(paths)
     for path in paths:
@@ -101,7 +101,7 @@ def real_turns(dice: random.Random) -> Iterator[Turn]:
 
 
 class Talk:
-    """The talk as it goes on: real turns, and what is told in a generation between and within them."""
+    """The talk as it continues: real turns, and the facts of a generation between and within them."""
 
     def __init__(self, facts: Sequence[Fact], dice: random.Random) -> None:
         self._turns = real_turns(dice)
@@ -109,7 +109,7 @@ class Talk:
         self._dice = dice
 
     def turns(self, generation: int, size: int) -> list[Turn]:
-        """Turns of about ``size`` characters in all, with everything that is told in a generation."""
+        """Return turns of about ``size`` characters in all, with all facts of a generation."""
         told = [
             one for fact in self._facts for one in fact.statements if one.generation == generation
         ]
@@ -132,7 +132,7 @@ class Talk:
 
 
 class Chain:
-    """The records of a session as they are appended, behind one with the uuid ``leaf``."""
+    """The records of a session in the order in which they are appended, after one with the uuid ``leaf``."""
 
     def __init__(self, session_id: str, leaf: str | None, count: int) -> None:
         self.records: list[Record] = []
@@ -141,7 +141,7 @@ class Chain:
         self._leaf = leaf
 
     def add(self, turn: Turn) -> None:
-        """Add a turn, with a call behind each message but the last."""
+        """Add a turn, with a call after each message except the last."""
         self._add(user(turn.prompt, **self._place()))
         for number, text in enumerate(turn.answer, 1):
             self._add(assistant(text, tokens=40_000, **self._place()))
@@ -167,7 +167,7 @@ class Chain:
 
 
 def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
-    """After each handoff what the child opens with, and what the baseline does."""
+    """Yield the opening of each child after its handoff, and that of the baseline."""
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
@@ -187,7 +187,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
 
 
 def handed_off(home: ConfigHome, path: Path) -> Path:
-    """The child that the verb makes of a session, at its usual size."""
+    """Return the child that the verb makes of a session, at the usual size."""
     command = [sys.executable, "-m", "resume_hooks", "handoff", path.stem, "-n", "go on", "--json"]
     environ = {**home.environ, "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environ, cwd=home.root, capture_output=True, check=True)
@@ -195,7 +195,7 @@ def handed_off(home: ConfigHome, path: Path) -> Path:
 
 
 def _states(message: str, subject: str, value: str) -> bool:
-    """Whether a sentence of a message has a subject with a value, and no mark under the message takes it back."""
+    """Check whether a sentence of a message states a subject's value, and no mark below the message revokes it."""
     rows = [row.strip() for row in message.lower().split("\n")]
     marks = [row for row in rows if row.startswith(SUPERSEDED)]
     if any(subject in mark and value in mark for mark in marks):
@@ -205,7 +205,7 @@ def _states(message: str, subject: str, value: str) -> bool:
 
 
 def left_in(opening: str, facts: Sequence[Fact]) -> Left:
-    """What an opening holds of some facts."""
+    """Return how many of the facts an opening contains."""
     messages = re.split(r"\n(?=\S)", opening)
 
     def states(fact: Fact, value: str) -> bool:
@@ -217,7 +217,7 @@ def left_in(opening: str, facts: Sequence[Fact]) -> Left:
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
-    """Print a row a kind, of the last openings of all seeds."""
+    """Print a row per kind, for the last openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), Left(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Whether a text kept an item: one rule a kind, the same for our opening, for a plain text and for a summary."""
+"""Decide whether a text kept an item, by one rule per kind for openings of ours, plain texts and summaries."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SECTIONS = {
     "file": ("files changed",),
     "command": ("commands to run again", "other commands that worked"),
 }
-"""Sections of a digest in which files and commands are looked for, and in none of its others."""
+"""The only sections of a digest in which files and commands are searched."""
 
 TALK = re.compile(
     r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b"
 )
-"""How the head of a message in an opening begins."""
+"""The beginnings of a message's heading in an opening."""
 
 MOST = 0.6
-"""The part of a sentence's telling words that one line must hold for the sentence to count as kept."""
+"""A sentence counts as kept if one line contains this part of its rarest words."""
 
 WHOLE = 200
-"""Characters of a long command that must be there; what follows is a document that it carries."""
+"""The number of characters of a long command that must be there; the rest is a document in it."""
 
 _CD = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
 _CUT = re.compile(
@@ -34,14 +34,14 @@ _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
 class Row(NamedTuple):
-    """A line of a text, and the section that it stands in; ``""`` for a line of prose."""
+    """A line of a text, and its section, or ``""`` for a line of prose."""
 
     section: str
     text: str
 
 
 def rows_of(opening: str) -> list[Row]:
-    """The rows of an opening of ours: those of a section with its name, those of a message as prose."""
+    """Return the rows of an opening of ours: rows of a section with its name, rows of a message as prose."""
     section, rows = "head", []
     for line in opening.split("\n"):
         if not line.startswith(INDENT):
@@ -54,25 +54,25 @@ def rows_of(opening: str) -> list[Row]:
 
 
 def prose(text: str) -> list[Row]:
-    """The rows of a text that is no opening of ours."""
+    """Return the rows of any other text."""
     return [Row("", line) for line in text.split("\n")]
 
 
 def flat(text: str) -> str:
-    """A text without the difference that white space makes."""
+    """Return a text in which all white space is the same."""
     return " ".join(text.split())
 
 
 def holds(item: Item, text: str, rows: Sequence[Row]) -> bool:
-    """Whether a ``flat`` text has an item word for word, of a command what ``core`` leaves, or one of its rows."""
+    """Check whether a ``flat`` text has an item (a command: its ``core``) verbatim, or one of its rows keeps it."""
     wanted = core(item.text)[:WHOLE] if item.kind == "command" else flat(item.text)
     return wanted in text or keeps(item, rows)
 
 
 def keeps(item: Item, rows: Sequence[Row]) -> bool:
-    """Whether one of the rows keeps an item.
+    """Check whether one of the rows keeps an item.
 
-    A file and a command have to stand in their sections, or in prose.
+    A file or command must be in one of its sections, or in prose.
     """
     named = SECTIONS.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
@@ -87,8 +87,8 @@ def keeps(item: Item, rows: Sequence[Row]) -> bool:
 
 
 def core(command: str) -> str:
-    """A command on one line, without a leading cd and without what only cuts its output."""
-    if command.startswith("eval $'"):  # several lines, as a digest has them
+    """Return a command on one line, without a leading cd and without commands that only shorten its output."""
+    if command.startswith("eval $'"):  # several lines, as in a digest
         command = re.sub(
             r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
         )
@@ -99,15 +99,15 @@ def core(command: str) -> str:
 
 
 def _tells(row: str, telling: set[str]) -> bool:
-    """Whether a row has most of the telling words of a sentence."""
+    """Check whether a row contains most of the rarest words of a sentence."""
     said = {word.lower() for word in _WORD.findall(row)}
     return len(telling) > 2 and len(telling & said) >= MOST * len(telling)
 
 
 def _names(row: Row, path: str) -> bool:
-    """Whether a row names a file: one path is the end of the other.
+    """Check whether a row names a file: one path is the end of the other.
 
-    Prose has to hold the file's name.
+    Prose must contain the file's name.
     """
     path = path.strip("\"'")
     if not row.section:

@@ -1,8 +1,8 @@
-"""The tables: of the labelled items those that each way on leaves in context, with the tokens of its first request.
+"""The tables: how many labelled items each way to continue leaves in context, and the tokens of its first request.
 
-One rule for all (``judge``): an item is in context where the text that would be sent holds it word
-for word, or one of its rows keeps it; it is one read away where that text names the record that
-states it, or the whole digest keeps it.
+One rule applies to all ways (``judge``): an item is in context if the next request contains it
+verbatim, or if one of its rows keeps it. It is one read away if that text names the record that
+states it, or if the whole digest keeps it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ USUAL = f"handoff, {named_size(DEFAULT_TOKENS)}"
 
 @dataclass
 class Sums:
-    """What a way came to over sessions: the tokens of its requests, and where the items are, by kind."""
+    """The sums of a way over sessions: the tokens of its requests, and the positions of the items by kind."""
 
     requests: list[int] = field(default_factory=list)
     found: dict[str, Counter[str]] = field(
@@ -34,7 +34,7 @@ class Sums:
     )
 
     def add(self, left: Left | None, labelled: Iterable[Item]) -> None:
-        """Count a session; None is none."""
+        """Count a session; None is not counted."""
         if left is None:
             return
         self.requests.append(left.tokens)
@@ -43,14 +43,14 @@ class Sums:
 
 
 def place(item: Item, left: Left) -> str:
-    """Where an item is after a way on."""
+    """Return where an item is after this way."""
     if holds(item, left.text, left.rows):
         return IN
     return NEAR if item.record in left.named or keeps(item, left.more) else OUT
 
 
 def tables(*halves: str) -> Iterator[str]:
-    """The lines of the two tables over the labelled sessions of some halves: all items, and those summed up once."""
+    """Return the lines of two tables for some halves of the sessions: all items, and those before a compaction."""
     found = [item for half in halves for item in items(half)]
     by_session: dict[str, list[Item]] = {}
     for item in found:
@@ -72,22 +72,22 @@ def tables(*halves: str) -> Iterator[str]:
 
 
 def own(paths: Sequence[Path]) -> Iterator[str]:
-    """The tokens of the ways on from sessions without labels."""
+    """Return the lines with the tokens of each way, from sessions without labels."""
     yield f"{len(paths)} sessions of this home"
     yield from _table(_sums(dict.fromkeys(paths, ())))
 
 
 def missed(*halves: str) -> Iterator[str]:
-    """The items that a handoff of the usual size does not hold."""
+    """Yield the items that a handoff of the usual size does not contain."""
     for item in (item for half in halves for item in items(half)):
         if place(item, _usual(source_of(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {flat(item.text)[:150]}"
 
 
 def row(way: str, sums: Sums) -> str:
-    """A row: the median of the tokens, and per cent of the items.
+    """Return a row: the median of the tokens, and the percentage of the items.
 
-    Empty where nobody ran the way, or labelled any.
+    A cell is empty if the way was not measured, or if there are no labels.
     """
     if not sums.requests:
         return f"| {way} |{' |' * (len(HEADS) - 1)}"
@@ -100,7 +100,7 @@ def row(way: str, sums: Sums) -> str:
 
 
 def as_readers_find(covered: Sequence[Item]) -> str:
-    """The row of what readers found of the items in the client's summary."""
+    """Return the row of the items that readers found in the client's summary."""
     kept = Counter(item.kind for item in covered if item.in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the same, as readers find it", ""]

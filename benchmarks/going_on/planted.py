@@ -1,7 +1,9 @@
-"""What is planted into a session of many generations: facts of five kinds, each with its subject, some with new values.
+"""The facts that are planted into a session of many generations.
 
-Invariant: no subject is part of another one, and no value of a fact is part of another value of it,
-so that a sentence with the subject and the value says the fact.
+There are five kinds; each fact has a subject, and some get new values.
+
+Invariant: no subject is part of another one, and no value of a fact is part of another value of it.
+A sentence with the subject and the value therefore states the fact.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from typing import NamedTuple
 
 GENERATIONS = 5
 LATE = 4
-"""Facts of a kind that are told after the first handoff, one in each generation."""
+"""The number of facts of a kind that are stated after the first handoff, one in each generation."""
 
 CHANGING = 6
-"""Facts of a kind that get another value later on; the first of them gets two."""
+"""The number of facts of a kind that get another value later; the first of them gets two."""
 
 
 class Wording(NamedTuple):
-    """How facts of a kind are told at first, how a new value is, and rows of a subject and values, all in words."""
+    """The wordings of a kind: of a first statement, of a new value, and rows of a subject and its values."""
 
     first: Sequence[str]
     changed: Sequence[str]
@@ -27,7 +29,7 @@ class Wording(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One sentence on a subject: its value, the generation that it is told in, and whether the assistant tells it."""
+    """A sentence about a subject: its value, its generation, and whether the assistant states it."""
 
     sentence: str
     value: str
@@ -36,7 +38,7 @@ class Statement(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A subject and what was said of it, oldest first: the last value holds."""
+    """A subject and the statements about it, oldest first; the last value is current."""
 
     kind: str
     subject: str
@@ -44,12 +46,12 @@ class Fact(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The value that holds."""
+        """The current value."""
         return self.statements[-1].value
 
     @property
     def old_values(self) -> list[str]:
-        """The values that it had before."""
+        """The earlier values."""
         return [statement.value for statement in self.statements[:-1]]
 
 
@@ -216,7 +218,7 @@ KNOWN_CHANGES = (
     "We moved the {s} to {v} this morning.",
     "New rule for the {s}: {v}.",
 )
-"""How a new value may be told of any kind."""
+"""The ways to state a new value of any kind."""
 
 UNSEEN_CHANGES = (
     "Bump the {s} to {v}, please.",
@@ -226,13 +228,13 @@ UNSEEN_CHANGES = (
     "The {s} got {v} as its new value.",
     "You can set {v} for the {s} after all.",
 )
-"""The same in words that the rules of what is superseded were not made on."""
+"""Further ways to state it, which did not influence the rules that recognise superseded values."""
 
 
 def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list[Fact]:
-    """All facts, each kind's in the order of its rows.
+    """Return all facts, those of each kind in the order of its rows.
 
-    New values ``in_unseen_words``: in no others.
+    With ``in_unseen_words``, new values are stated only in those wordings.
     """
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
@@ -251,7 +253,7 @@ def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
         first, *others = values.split(", ")
         generations = sorted(dice.sample(range(1, GENERATIONS), len(others)))
         sentence = dice.choice(wording.first).format(s=subject, v=first)
-        # What the assistant found out is half of the plain facts.
+        # The assistant states half of the plain facts, as its findings.
         by_assistant = kind == "fact" and at % 2 == 1
         statements = [Statement(sentence, first, late.get(at, 0), by_assistant)]
         for value, generation in zip(others, generations, strict=True):

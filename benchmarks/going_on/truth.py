@@ -1,6 +1,6 @@
-"""What readers labelled in real sessions: which record states it, and where in it.
+"""The labels of readers in real sessions: the record that states each item, and the position in it.
 
-No text of a session.
+The files contain no text of a session.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ SAMPLE = "sample"
 HALVES = ("tune", "final", "unseen", "sealed", SAMPLE)
 
 LOOKED_AT = ("tune", "final", "unseen")
-"""Halves that rules were made on, or whose misses were read."""
+"""The halves that rules were made on, or whose missed items we read."""
 
 SEALED = ("sealed",)
-"""Labelled by two readers who saw neither code nor digest. Nobody read what is missed of it, but for four constraints
-that turned out to stand in texts of skills."""
+"""The half that was labelled by two readers who saw neither code nor digest.
+
+Nobody read its missed items, except for four constraints that are in texts of skills.
+"""
 
 KINDS = ("decision", "constraint", "command", "failure", "file")
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that a reader would be angry to lose; ``in_summary``: whether a later compaction summary kept it."""
+    """An item that a reader would not want to lose; ``in_summary``: whether a later compaction summary kept it."""
 
     session: str
     kind: str
@@ -40,7 +42,7 @@ class Item:
 
 
 def items(half: str) -> list[Item]:
-    """The items of a half."""
+    """Return the items of a half."""
     files = sorted(HERE.glob(f"truth_{half}_*.jsonl"))
     rows = [
         json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
@@ -49,13 +51,13 @@ def items(half: str) -> list[Item]:
 
 
 def source_of(session: str) -> Path:
-    """The file of a session: of the corpus, or ours to give away."""
+    """Return the file of a session, from the corpus or from our publishable samples."""
     return (REPO / "demo" if session == SAMPLE else corpus()) / f"{session}.jsonl"
 
 
 @cache
 def lines(session: str) -> Sequence[bytes]:
-    """The lines of a session."""
+    """Return the lines of a session."""
     return source_of(session).read_bytes().split(b"\n")
 
 
@@ -69,7 +71,7 @@ def _item(row: dict[str, object]) -> Item:
 
 
 def _text(record: dict[str, object], block: int) -> str:
-    """The text of a block as the labels count its characters."""
+    """Return the text of a block in which the labels count characters."""
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else record.get("content")
     if isinstance(content, str) or not isinstance(content, list):

@@ -1,6 +1,6 @@
-"""The ways on, an adapter each: what they leave of a session.
+"""The ways to continue, each with an adapter, and what each leaves of a session.
 
-All run on a copy in a home of its own.
+Each way runs on a copy in a home of its own.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome
 
 SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
-"""Tokens of an opening, as our handoff counts them."""
+"""The sizes of an opening in tokens, as our handoff counts them."""
 
 COMPACTIONS = (12_000, 24_000)
-"""The same of what takes the place of a client's summary."""
+"""The sizes in tokens of the text that replaces a client's summary."""
 
 STEP = "go on"
 MODEL = ("rollover", "peer: aichat rollover")
-"""Ways whose text a model writes: read from ``BENCH_SUMMARIES``."""
+"""The ways whose text a model writes; the texts are read from ``BENCH_SUMMARIES``."""
 
 PEER_ANSWER = b"n\n"
 PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
-"""What stands in the peer's copy for what it cut; lines count from 1."""
+"""The placeholders in the peer's copy. Their line numbers start at 1."""
 
 LIMIT = 120
-"""Seconds that one way may take on one session."""
+"""The maximum number of seconds for one way on one session."""
 
 Make = Callable[[Path], Path | None]
 
 
 class Left(NamedTuple):
-    """What is there after a way on: tokens of the first request, its text without the difference of white space.
+    """The result of a way: the tokens of the first request, and its text with all white space the same.
 
-    ``rows`` are its lines, which are looked at one by one. One read away are the records that it
-    names, and ``more``.
+    ``rows`` are its lines, which are judged one by one. The records that it names, and ``more``,
+    are one read away.
     """
 
     tokens: int
@@ -76,26 +76,26 @@ class Left(NamedTuple):
 
 
 class Went(NamedTuple):
-    """A way that was gone, and what it left: None where nobody ran it."""
+    """A way and its result, which is None if the way was not run."""
 
     way: str
     left: Left | None
 
 
 def named_size(size: int) -> str:
-    """A number of tokens as it is read."""
+    """Return a number of tokens as people write it."""
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
 def plain(base: int, text: str) -> Left:
-    """What a new session has that was opened with a text, behind what every session begins with, ``base`` tokens."""
+    """Return the result of a new session that opens with a text; ``base`` tokens precede it in every session."""
     return Left(base + round(len(text) / tokens.CHARACTERS_PER_TOKEN), flat(text), prose(text))
 
 
 def sent(path: Path, before: Left | None, parent: Path) -> Left:
-    """What a file sends: its live chain.
+    """Return what the client sends for a file: its live chain.
 
-    Tokens are the parent's less the characters that are gone.
+    The tokens are those of the parent, less the removed characters.
     """
     transcript = scan_transcript(str(path))
     raw = path.read_bytes().split(b"\n")
@@ -123,16 +123,16 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
 
 
 def referring(left: Left) -> Left:
-    """With the records that the peer's references lead to."""
+    """Return a result with the records that the peer's references lead to."""
     return left._replace(
         named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
     )
 
 
 def whole_session(path: Path) -> Iterator[Went]:
-    """Each way on from the copy ``path`` of a session.
+    """Yield each way to continue from the copy ``path`` of a session.
 
-    Empty where it takes a model's text, and there is none.
+    A way is empty if it needs a model's text and there is none.
     """
     here = sent(path, None, path)
     base = _base(path)
@@ -153,7 +153,7 @@ def whole_session(path: Path) -> Iterator[Went]:
         child = make(path)
         left = (
             here if child is None else referring(sent(child, here, path))
-        )  # nothing is made where it would not pay
+        )  # nothing is written if a trim would not pay
         yield Went(way, left)
         if child is not None:
             child.unlink()
@@ -162,7 +162,7 @@ def whole_session(path: Path) -> Iterator[Went]:
 
 
 def compacted(path: Path) -> Iterator[Went]:
-    """What is left of a session at its last compaction, by the summary of the client's, and in place of that."""
+    """Yield what is left of a session at its last compaction: the client's summary, or a text in its place."""
     raw = path.read_bytes().split(b"\n")
     at = max(
         (number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line),
@@ -190,7 +190,7 @@ def compacted(path: Path) -> Iterator[Went]:
 
 
 def cuts() -> Iterator[tuple[str, Make]]:
-    """The ways that make a copy without a model, a shorter one or a whole one: name, and how."""
+    """Return the ways that make a shorter or complete copy without a model, as functions by name."""
     yield "trim", trimmed()
     yield "trim, all it can", trimmed(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
@@ -199,10 +199,10 @@ def cuts() -> Iterator[tuple[str, Make]]:
 
 
 def handed_off(path: Path, base: int, contents: Contents) -> Left:
-    """What a child of the copy ``path`` has, by what is in its file: its digest is looked for items, no more.
+    """Return what a child of the copy ``path`` contains, according to its file. Only its digest is searched for items.
 
-    These are the steps of ``handoff --size``, which takes whole thousands alone. Of the request
-    count lineage, next step and card, too.
+    The sizes are those of ``handoff --size``, which accepts only whole thousands. The request also
+    includes the lineage, the next step and the card.
     """
     decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
@@ -215,7 +215,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     before, head, opening = str(read_opening(str(child))).partition(DIGEST_BEGINNING)
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP_HEADING}\n")[0]
-    # A model's summary stands between the lineage and the digest.
+    # A model's summary is between the lineage and the digest.
     rows = [*(prose(before) if contents.summary else ()), *rows_of(text)]
     found = flat(f"{contents.summary}\n{text}")
     return Left(
@@ -224,7 +224,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
 
 
 def last_words(parsed: Sequence[Record], size: int) -> str:
-    """The end of what was said, in a number of tokens."""
+    """Return the end of the talk, in a number of tokens."""
     said = [
         records.text(one)
         for one in parsed
@@ -234,7 +234,7 @@ def last_words(parsed: Sequence[Record], size: int) -> str:
 
 
 def prompts_first(parsed: Sequence[Record], size: int) -> str:
-    """The prompts from the first on, in half of a number of tokens, and the end of what was said in the rest."""
+    """Return the prompts from the first on in half of the tokens, and the end of the talk in the other half."""
     prompts = "\n".join(
         records.prompt_text(record) for record in parsed if records.is_prompt(record)
     )
@@ -243,7 +243,7 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
 
 
 def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
-    """A way that a model's text is needed for: with our opening of the usual size behind it, where it is ours."""
+    """Return a way that needs a model's text. If the way is ours, our opening of the usual size follows the text."""
     file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
     if not file.is_file():
         return Went(way, None)
@@ -254,7 +254,7 @@ def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
 
 
 def trimmed(**how: object) -> Make:
-    """A trim with options; None where it would not pay."""
+    """Return a function that makes a trim with some options, or returns None if the trim would not pay."""
 
     def make(path: Path) -> Path | None:
         made = trim(path, make_options(TypedOptions(**how)))  # type: ignore[arg-type]
@@ -264,7 +264,7 @@ def trimmed(**how: object) -> Make:
 
 
 def forked(path: Path) -> Path | None:
-    """A fork of the whole live conversation."""
+    """Return a fork of the whole live conversation."""
     try:
         return Path(fork_session(path).file)
     except ResumeHooksError:
@@ -272,7 +272,7 @@ def forked(path: Path) -> Path | None:
 
 
 def theirs(path: Path) -> Path | None:
-    """The peer's trim to a new file, with its own defaults."""
+    """Return the peer's trim to a new file, with its own defaults."""
     known = set(path.parent.iterdir())
     command = [os.environ["BENCH_PEER"], "trim", str(path), "--simple-ui"]
     subprocess.run(command, input=PEER_ANSWER, capture_output=True, check=False, timeout=LIMIT)
@@ -282,7 +282,7 @@ def theirs(path: Path) -> Path | None:
 
 @contextmanager
 def laid(source: Path) -> Iterator[Path]:
-    """A copy of a session in a home of its own, which is the one of this process meanwhile."""
+    """Yield a copy of a session in a home of its own, which is the home of this process during the block."""
     with tempfile.TemporaryDirectory() as root:
         config = Path(root, ".claude")
         home = ConfigHome(Path(root), config, {"HOME": root, "CLAUDE_CONFIG_DIR": str(config)})

@@ -1,1 +1,1 @@
-"""Questions in users' words over the corpus, and how well a search answers them."""
+"""Questions in users' words about the corpus, and the quality of a search's answers."""

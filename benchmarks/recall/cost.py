@@ -1,8 +1,8 @@
-"""What an agent reads to answer a question with our verbs, beside the file that it would otherwise read whole.
+"""What an agent reads to answer a question with our verbs, compared with reading the whole file.
 
-The agent is a plain one: it searches, reads the hits from the best to the first right one, then
-that one's turn where the answer stands in another record of it, and takes the session's outline for
-the place of it all.
+The agent works simply: it searches and reads the hits from the best to the first right one. If the
+answer is in another record, it reads that hit's turn. It also reads the session's outline to see
+the context.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
 HITS = 10
-"""What ``search`` shows where nothing else is asked for."""
+"""The number of hits that ``search`` shows by default."""
 
 GIVEN_UP = 5
-"""Hits after which the agent stops reading."""
+"""The number of hits after which the agent stops reading."""
 
 
 class Cost(NamedTuple):
-    """Characters that the calls of one answer return, and the bytes of the file that the answer stands in."""
+    """The characters that the calls for one answer return, and the bytes of the file that contains the answer."""
 
     search: int
     reads: int
@@ -39,12 +39,12 @@ class Cost(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All that the agent reads."""
+        """The characters that the agent reads in all."""
         return self.search + self.reads + self.outline
 
 
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
-    """Median and 90th percentile of each part, over the questions whose answer is found."""
+    """Print the median and the 90th percentile of each part, for the questions whose answer is found."""
     costs = [found for question in asked if (found := cost(home, question)) is not None]
     print(
         f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}"
@@ -66,7 +66,7 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 
 
 def cost(home: Home, question: Question) -> Cost | None:
-    """The cost of one answer; None where it is not among the first hits."""
+    """Return the cost of one answer, or None if it is not among the first hits."""
     found = search_index(
         [question.text], Scope(include_helpers=True), Where(home.where), max_hits=HITS
     )
@@ -93,7 +93,7 @@ def cost(home: Home, question: Question) -> Cost | None:
 
 
 def _printed(home: Home, *arguments: str) -> int:
-    """The characters that a verb prints."""
+    """Return a function that counts the characters that a verb prints."""
     done = CliRunner().invoke(cli, list(arguments), env=home.where)
     if done.exit_code:
         raise RuntimeError(f"{' '.join(arguments)}: {done.output}")

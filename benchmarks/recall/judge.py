@@ -1,7 +1,7 @@
-"""What answers are worth: how far up the right session and the right turn stand, and whether sure hits are right.
+"""Judge answers: the ranks of the right session and turn, and whether confident hits are right.
 
-A hit is right where it shows a turn that holds an answering record; by session, where it is of such
-a session.
+A hit is right if it shows a turn with an answering record; by session, if it is in a session with
+one.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from benchmarks.recall.questions import Question, right_places, session_of
 from benchmarks.recall.searcher import Answer
 
 JUDGED = 5
-"""Hits of an answer by which what is called sure is judged."""
+"""The number of hits of an answer whose stated strength is judged."""
 
 STRENGTHS = ("strong", "fair", "weak")
 
 
 class Asked(NamedTuple):
-    """A question and how it was answered: the ranks, from 1, of the first right session and turn; 0 for none.
+    """A question and its answer: the ranks, from 1, of the first right session and turn, or 0 if there is none.
 
-    ``right`` says so of each hit.
+    ``right`` says for each hit whether it is right.
     """
 
     question: Question
@@ -34,9 +34,9 @@ class Asked(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What a searcher came to, as shares of the questions asked.
+    """The result of a searcher, as fractions of the questions.
 
-    ``strong``: of those whose best hit is called so.
+    ``strong`` is the fraction of questions whose best hit is called strong.
     """
 
     session_first: float
@@ -49,14 +49,14 @@ class Score(NamedTuple):
 
 
 class Sureness(NamedTuple):
-    """Of the hits that are called so: how many there are, and the part of them that is right."""
+    """The number of hits with a stated strength, and the fraction of them that is right."""
 
     hits: int
     right: float
 
 
 def judged(question: Question, answer: Answer) -> Asked:
-    """How a question was answered."""
+    """Return how a question was answered."""
     right = right_places(question)
     sessions = dict.fromkeys(session_of(hit.file) for hit in answer.hits)
     return Asked(
@@ -69,7 +69,7 @@ def judged(question: Question, answer: Answer) -> Asked:
 
 
 def score(asked: Sequence[Asked]) -> Score:
-    """The figures of some questions."""
+    """Return the figures for some questions."""
     sessions, turns = [one.session for one in asked], [one.turn for one in asked]
     return Score(
         share(sessions, 1),
@@ -83,7 +83,7 @@ def score(asked: Sequence[Asked]) -> Score:
 
 
 def sureness(asked: Iterable[Asked]) -> dict[str, Sureness]:
-    """By how sure hits are called, of the first few of each answer."""
+    """Return the results by stated strength, for the first few hits of each answer."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
@@ -96,22 +96,22 @@ def sureness(asked: Iterable[Asked]) -> dict[str, Sureness]:
 
 
 def rank(hits: Sequence[object], right: Collection[object]) -> int:
-    """The place of the first right hit, from 1; 0 for none."""
+    """Return the rank of the first right hit, from 1, or 0 if there is none."""
     return next((place for place, hit in enumerate(hits, 1) if hit in right), 0)
 
 
 def share(ranks: Sequence[int], reach: int) -> float:
-    """The part of ranks that are within the first ``reach``."""
+    """Return the fraction of ranks within the first ``reach``."""
     return mean(0 < place <= reach for place in ranks)
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of some values; 0 of none."""
+    """Return the mean of some values, or 0 if there are none."""
     return statistics.fmean(found) if (found := list(values)) else 0.0
 
 
 def spread(times: Sequence[float]) -> tuple[float, float]:
-    """Median and 95th percentile."""
+    """Return the median and the 95th percentile."""
     return statistics.median(times), statistics.quantiles(
         [*times, times[-1]], n=20, method="inclusive"
     )[-1]

@@ -1,8 +1,8 @@
-"""How well searches answer the recall set, and what the answers cost an agent.
+"""Measure how well searches answer the recall set, and what the answers cost an agent.
 
 Run: ``python -m benchmarks.recall.measure [tune|kept|all]``; ``BENCH_PEER`` names the peer, as for
-``make bench``. Every searcher is asked over the same files, each question once and the paraphrased
-ones once more in all wordings.
+``make bench``. Every searcher gets the same files and each question once. Paraphrased questions are
+also asked in all their wordings.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
 
 DEPTH = 10
-"""Hits that are looked at."""
+"""The number of hits to judge."""
 
 MOST_WORDS = 2 / 3
-"""The part of a question's words that a line must hold for the stricter of the two people who grep."""
+"""For the stricter of the two grep baselines, a line must contain this part of a question's words."""
 
 NAME = 37  # characters of a searcher's name in the table
 
 
 def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
-    """Ours and those that this machine has, each over the same files."""
+    """Yield our searcher and those that this machine has, each with the same files."""
     yield Ours(home)
     yield Unindexed()
     yield Naive()
@@ -54,7 +54,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
 
 
 def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[Asked]]]) -> None:
-    """One row a searcher and kind of question."""
+    """Print one row per searcher and kind of question."""
     print(f"\n{title:{NAME + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
     print(
         f"{'':{NAME}} {'questions':16} {'hit@1':>7} {'hit@5':>6} {'MRR':>6} {'hit@1':>7} {'hit@5':>6} {'empty':>7} "
@@ -87,7 +87,7 @@ def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
 
 
 def print_sureness(title: str, asked: Sequence[Asked]) -> None:
-    """Whether strong hits are right and weak ones wrong, of the first few of each answer."""
+    """Print whether strong hits are right and weak ones wrong, for the first few hits of each answer."""
     found = sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
     held = 1 - found["weak"].right >= found["strong"].right
@@ -97,12 +97,12 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
 def ask(
     searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
 ) -> list[Asked]:
-    """Ask questions in some wordings and judge the answers."""
+    """Ask questions in some wordings, and judge the answers."""
     return [judged(question, searcher.search(wordings(question), DEPTH)) for question in asked]
 
 
 def main(half: str) -> int:
-    """Print the figures of one half, or of all questions; 1 without a corpus, 2 for what is no half."""
+    """Print the figures for one half or all questions. Return 1 without a corpus, 2 for an unknown half."""
     if half not in {*HALVES, "all"}:
         print("usage: python -m benchmarks.recall.measure [tune|kept|all]")
         return 2

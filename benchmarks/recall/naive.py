@@ -1,4 +1,4 @@
-"""A naive baseline: BM25 over chunks of 400 words of the raw transcripts, read and cut up by nothing of ours."""
+"""A naive baseline: BM25 over chunks of 400 words of the raw transcripts, without any code of ours."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from benchmarks.recall.searcher import Answer, milliseconds_since
 from tests.needs import corpus_folder
 
 CHUNK = 400
-"""Words of a chunk; one ends with its turn, since those that go on hit the right turn less often."""
+"""The number of words in a chunk.
+
+A chunk ends with its turn, because chunks that continue find the right turn less often.
+"""
 
 K1, B = 1.2, 0.75
 FUSED = 60
-"""What is added to a rank before its reciprocal counts, where several rankings are fused."""
+"""The number added to a rank before its reciprocal is taken, when several rankings are combined."""
 
 REACH = 100
-"""Hits of each wording that are fused."""
+"""The number of hits of each wording to combine."""
 
 STOP = frozenset(
     """a about after all also an and any are as at be because been before but by can could did do does for from get got
@@ -33,7 +36,7 @@ STOP = frozenset(
 
 
 class Naive:
-    """Ranks chunks; a hit is the turn of its chunk. Several wordings are one bag of words."""
+    """Ranks chunks. A hit is the turn of its chunk. Several wordings count as one set of words."""
 
     name = "naive: BM25 of 400 words"
     by_turn = True
@@ -55,7 +58,7 @@ class Naive:
         self._lengths.append(len(words))
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The best chunks, each turn once."""
+        """Return the best chunks, one for each turn."""
         begun = time.perf_counter()
         scores: dict[int, float] = defaultdict(float)
         count, usual = len(self._places), sum(self._lengths) / max(1, len(self._places))
@@ -73,7 +76,7 @@ class Naive:
 
 
 class FusedNaive:
-    """The same, with the rankings of several wordings fused by their reciprocal ranks."""
+    """The same baseline, but with the rankings of several wordings combined by reciprocal ranks."""
 
     by_turn = True
 
@@ -82,7 +85,7 @@ class FusedNaive:
         self._naive = naive
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The turns that stand first in most rankings."""
+        """Return the turns that rank first in most rankings."""
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
         for wording in wordings:
@@ -94,7 +97,7 @@ class FusedNaive:
 
 
 def words_of_file(name: str) -> Iterator[tuple[str, int]]:
-    """The words of the messages of a transcript, each with its turn."""
+    """Return the words of the messages in a transcript, each with its turn."""
     turns = corpus_file(name).turns
     for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
         try:
@@ -108,7 +111,7 @@ def words_of_file(name: str) -> Iterator[tuple[str, int]]:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of a text but for the commonest, without their endings."""
+    """Return the words of a text without the most common ones and without their endings."""
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP:
             yield next(
@@ -121,7 +124,7 @@ def _ends(word: str, end: str) -> bool:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Whatever is said in a message: its text, and of its blocks text, thinking, input and result."""
+    """Yield all texts of a message: its text, and the text, thinking, input and result of its blocks."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):

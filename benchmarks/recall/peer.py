@@ -1,4 +1,4 @@
-"""The peer's index (claude-code-tools' SessionIndex on tantivy) as a searcher: it answers with sessions, not turns."""
+"""The peer's index (claude-code-tools' SessionIndex on tantivy) as a searcher. It returns sessions, not turns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from benchmarks.recall.questions import Home, Place
 from benchmarks.recall.searcher import Answer
 
 UNKNOWN = -1
-"""The turn of a hit of which only the file is known."""
+"""The turn of a hit for which only the file is known."""
 
 
 class Peer:
-    """The answers of the peer to the questions, all asked at once in its own Python."""
+    """The peer's answers to all questions, asked at once in its own Python."""
 
     name = "peer: tantivy SessionIndex"
     by_turn = False
@@ -34,7 +34,7 @@ class Peer:
         self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The files it answers with; several wordings are one query."""
+        """Return the files of the answer; several wordings are one query."""
         said = self._known[" ".join(wordings)]
         return Answer(
             [Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"]
@@ -42,16 +42,16 @@ class Peer:
 
 
 def program() -> str | None:
-    """The peer's ``aichat``, where there is one: BENCH_PEER names it, as for ``make bench``."""
+    """Return the path of the peer's ``aichat``, if any. BENCH_PEER names it, as for ``make bench``."""
     return os.environ.get("BENCH_PEER") or shutil.which("aichat")
 
 
 def ask(
     program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1
 ) -> dict[str, Any]:
-    """What ``peer_index`` answers, run by the Python that the peer is installed in.
+    """Return the answers of ``peer_index``, run by the Python in which the peer is installed.
 
-    Its index is made where missing.
+    If its index is missing, it is built.
     """
     index.mkdir(parents=True, exist_ok=True)
     asked = {"home": str(home), "index": str(index), "rounds": rounds, "queries": list(queries)}

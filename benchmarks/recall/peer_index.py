@@ -1,8 +1,8 @@
-"""Runs in the peer's own Python: builds its index over a home and asks it, one JSON document in, one out.
+"""Runs in the peer's own Python: builds its index of a home and queries it. It reads and prints one JSON document.
 
-In: ``{"home", "index", "rounds", "queries"}``. Out: ``built`` (its own counts), and for each query
-``files``, best first, ``ms`` (the median of the rounds), ``how``: as typed, as plain words where
-its parser refuses that, or refused.
+Input: ``{"home", "index", "rounds", "queries"}``. Output: ``built`` (its own counts), and for each
+query ``files``, best first, ``ms`` (the median of the rounds) and ``how``: as typed, as plain words
+if its parser rejects that, or refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 10
 
 
 def main() -> None:
-    """Answer what stands on the standard input."""
+    """Answer the document on the standard input."""
     asked = json.load(sys.stdin)
     peer = importlib.import_module("claude_code_tools.search_index")
     nowhere = Path(asked["index"]) / "no-codex"
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def answer(index: Any, query: str, rounds: int) -> dict[str, Any]:
-    """One query; what its parser refuses is tried again as plain words."""
+    """Answer one query. If the parser rejects it, try it again as plain words."""
     for how, text in (("as typed", query), ("as plain words", " ".join(re.findall(r"\w+", query)))):
         try:
             return {"how": how, **_timed(index, text, rounds)}

@@ -1,9 +1,9 @@
-"""The recall set: questions written from the transcripts by readers who saw no search code, and a home to ask them in.
+"""The recall set: questions by readers who saw no search code, and a home in which they are asked.
 
-Each names the records that answer it by file and line of the corpus; nothing of the corpus stands
-here. The half ``tune`` was looked at while tuning, ``kept`` only for the figure. Paraphrased
-questions have three further wordings each, by a reader who saw neither the answer nor the
-transcript.
+Each question names the answering records by file and line of the corpus; no text of the corpus is
+here. We looked at the half ``tune`` while tuning, and used ``kept`` only for the figure.
+Paraphrased questions have three further wordings each, by a reader who saw neither the answer nor
+the transcript.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ KINDS = ("natural", "paraphrased", "unanswerable")
 
 
 class Question(NamedTuple):
-    """A question; ``answers`` are (file below the corpus, line), none for what was never talked about.
+    """A question. ``answers`` are pairs of file (below the corpus) and line, empty if the topic never came up.
 
-    ``also`` are further wordings of it.
+    ``also`` are further wordings.
     """
 
     id: str
@@ -49,21 +49,21 @@ class Question(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A turn of a file of the corpus: what a hit shows."""
+    """A turn in a file of the corpus, as a hit shows it."""
 
     file: str
     turn: int
 
 
 class CorpusFile(NamedTuple):
-    """A file of the corpus by its lines: the ``turns`` they stand in, and the ids of their records ("" for none)."""
+    """A file of the corpus, line by line: the ``turns`` of its lines, and the ids of their records ("" for none)."""
 
     turns: Sequence[int]
     ids: Sequence[str]
 
 
 def questions(half: str = "all") -> list[Question]:
-    """The questions of a half, or all, in the order of their ids."""
+    """Return the questions of a half, or all, in the order of their ids."""
     rows: list[dict[str, Any]] = []
     for path in sorted(FOLDER.glob("questions_*.jsonl")):
         rows += (orjson.loads(line) for line in path.read_bytes().splitlines() if line)
@@ -83,7 +83,7 @@ def questions(half: str = "all") -> list[Question]:
 
 
 def right_places(question: Question) -> frozenset[Place]:
-    """The turns that hold an answering record, in any file that a copy of it stands in."""
+    """Return the turns with an answering record, in every file that contains a copy of it."""
     places = set()
     for name, line in question.answers:
         file = corpus_file(name)
@@ -94,7 +94,7 @@ def right_places(question: Question) -> frozenset[Place]:
 
 @functools.cache
 def session_of(name: str) -> str:
-    """The id of the session that a file of the corpus is of; of a sub-agent's file its parent's."""
+    """Return the id of the session to which a file of the corpus belongs; for a sub-agent's file, its parent's."""
     path = corpus_folder() / name
     return (
         transcript_files.owning_session(str(path))
@@ -105,7 +105,7 @@ def session_of(name: str) -> str:
 
 @functools.cache
 def corpus_file(name: str) -> CorpusFile:
-    """What stands on the lines of a file of the corpus."""
+    """Return the turns and ids in a file of the corpus."""
     subagent = transcript_files.subagent_name(name) is not None
     turn, turns, ids = 0, [], []
     for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
@@ -117,7 +117,7 @@ def corpus_file(name: str) -> CorpusFile:
 
 
 def corpus_names() -> list[str]:
-    """The files of the corpus that hold anything, by their paths below it."""
+    """Return the paths of the non-empty files of the corpus."""
     root = corpus_folder()
     return sorted(
         str(path.relative_to(root)) for path in root.rglob("*.jsonl") if path.stat().st_size
@@ -125,9 +125,9 @@ def corpus_names() -> list[str]:
 
 
 def _id_of(record: Record) -> str:
-    """What a record and its copies in other sessions have in common.
+    """Return the id that a record shares with its copies in other sessions.
 
-    Forks give new ids and name the old ones.
+    Forks give records new ids and name the old ones.
     """
     fork = record.get("forkedFrom")
     return (string(fork, "messageUuid") if isinstance(fork, dict) else "") or string(record, "uuid")
@@ -135,7 +135,7 @@ def _id_of(record: Record) -> str:
 
 @functools.cache
 def by_id() -> dict[str, set[Place]]:
-    """The turns that records of the corpus stand in, by what they and their copies have in common."""
+    """Return the turns of the corpus by the id that a record shares with its copies."""
     found: dict[str, set[Place]] = {}
     for name in corpus_names():
         file = corpus_file(name)
@@ -146,9 +146,9 @@ def by_id() -> dict[str, set[Place]]:
 
 
 class Home:
-    """The whole corpus as a config home: one project a group.
+    """The whole corpus as a config home with one project per group.
 
-    Files of other names get ids of their own.
+    Files whose names are not ids get ids of their own.
     """
 
     def __init__(self, config: Path) -> None:
@@ -157,11 +157,11 @@ class Home:
         self._names = dict(self._filled())
 
     def name(self, file: str) -> str:
-        """The corpus's own name of a file of this home."""
+        """Return the corpus's own name of a file in this home."""
         return self._names[file]
 
     def _filled(self) -> Iterator[tuple[str, str]]:
-        """Copy every file; yields the copies with the names of what was copied."""
+        """Copy every file, and yield each copy with the name of its original."""
         for name in corpus_names():
             target = self._target(Path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +169,7 @@ class Home:
             yield str(target), name
 
     def _target(self, name: Path) -> Path:
-        """Where a file belongs; what lies in a session's own folder stays in it."""
+        """Return the path for a file. A file in a session's own folder stays there."""
         inside = [part for part in name.parts[:-1] if session_id_from_path(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
         folder = self.config.joinpath(

@@ -1,4 +1,4 @@
-"""ripgrep as a searcher: a generous stand-in for a person who greps, tries every word and keeps count of the lines."""
+"""ripgrep as a searcher: a generous model of a person who greps for every word and counts the matches in each line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
 SHORT = 3
-"""Letters up to which a word is looked for as a whole only; as a part it would be in every line."""
+"""A word of up to this many letters must match as a whole, because almost every line contains it as a part."""
 
 _WORD = re.compile(r"\w[\w./-]*\w|\w")
 
@@ -28,19 +28,19 @@ class _Line(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The lines that hold a word, and how long it took to find them."""
+    """The lines that contain a word, and the time that the search took."""
 
     lines: list[_Line]
     ms: float
 
 
 class Ripgrep:
-    """Ranks lines by how many different words of a question they hold, the rarer words first.
+    """Ranks lines by the number of different words of a question that they contain, the rarer words first.
 
-    One hit a turn.
+    A turn is one hit.
 
-    ``share`` is the part of the words that a line must hold to be taken for an answer at all.
-    Several wordings are one bag of words.
+    ``share`` is the fraction of the words that a line must contain to count as an answer. Several
+    wordings count as one set of words.
     """
 
     by_turn = True
@@ -56,7 +56,7 @@ class Ripgrep:
         return shutil.which("rg") is not None
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The turns of the best lines."""
+        """Return the turns of the best lines."""
         words = content_words(" ".join(wordings))
         scores: dict[_Line, tuple[int, float]] = {}
         ms = 0.0
@@ -78,21 +78,21 @@ class Ripgrep:
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a question but for those that every question has."""
+    """Return the words of a question, without those that every question has."""
     words = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
     return [word for word in words if word not in COMMON_WORDS] or list(words)
 
 
 @functools.cache
 def _grep(word: str, folder: str) -> _Found:
-    """The lines that hold a word, looked for once."""
+    """Return the lines that contain a word. Each word is searched once."""
     begun = time.perf_counter()
     lines = list(_lines(word, folder))
     return _Found(lines, milliseconds_since(begun))
 
 
 def _lines(word: str, folder: str) -> Iterator[_Line]:
-    """The lines that hold a word; lines of megabytes are not printed."""
+    """Yield the lines that contain a word. Lines of megabytes are not printed."""
     options = [
         "-F",
         "-i",

@@ -1,4 +1,4 @@
-"""What is measured: something that answers questions with places, ours among them."""
+"""The interface of the measured searchers, and our own search behind it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.needs import corpus_folder
 
 
 class Answer(NamedTuple):
-    """The best ``hits``, the best first, each with how sure it is called, if at all.
+    """The ``hits``, best first, each with its stated strength, if any.
 
-    How long they took.
+    Also the time that they took.
     """
 
     hits: Sequence[Place]
@@ -28,18 +28,18 @@ class Answer(NamedTuple):
 
 
 class Searcher(Protocol):
-    """Answers a question in one or several wordings; ``by_turn``: with turns, not only with files."""
+    """Answers a question in one or several wordings. If ``by_turn``, its hits are turns, otherwise files."""
 
     @property
     def name(self) -> str:
-        """What it is called in the table."""
+        """The name in the table."""
 
     @property
     def by_turn(self) -> bool:
-        """Whether it tells turns."""
+        """Whether its hits are turns."""
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The best hits, at most ``most``."""
+        """Return the best hits, at most ``most``."""
 
 
 class Ours:
@@ -53,7 +53,7 @@ class Ours:
         self.search(["index"], 1)  # which makes it
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The turns it finds."""
+        """Return the turns that it finds."""
         begun = time.perf_counter()
         result = self._search_index(wordings, most)
         ms = milliseconds_since(begun)
@@ -67,7 +67,7 @@ class Ours:
 
 
 class AskedAgain(Ours):
-    """Our search as an agent uses it that asks in one wording, and in all if nothing is close."""
+    """Our search as an agent uses it: first in one wording, then in all wordings if nothing is close."""
 
     name = "resume-hooks, again if nothing close"
 
@@ -79,13 +79,13 @@ class AskedAgain(Ours):
 
 
 class Unindexed:
-    """Ours before there is an index: which files are read first, by their bytes alone."""
+    """Our search before there is an index: it ranks files by their bytes alone."""
 
     name = "resume-hooks, files not indexed"
     by_turn = False
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """The files that are worth most."""
+        """Return the most relevant files."""
         begun = time.perf_counter()
         words = RawWordSearch(
             [term.forms for text in wordings for term in parse_query([text]).terms]
@@ -99,5 +99,5 @@ class Unindexed:
 
 
 def milliseconds_since(begun: float) -> float:
-    """Milliseconds since a moment of ``time.perf_counter``."""
+    """Return the milliseconds since a moment of ``time.perf_counter``."""
     return (time.perf_counter() - begun) * 1000

@@ -1,7 +1,7 @@
-"""How much of a list of secrets is taken out whole, and how much of what is none is kept.
+"""Measure how many of a list of secrets are removed completely, and how many texts without a secret stay unchanged.
 
-``python -m benchmarks.secrets.measure [--missed] FILE ...``. Where detect-secrets can be imported,
-it is measured, too, line by line: the naive way to do the same.
+``python -m benchmarks.secrets.measure [--missed] FILE ...``. If detect-secrets can be imported, it
+is measured as well, line by line, as the naive way.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from resume_hooks.redaction.load_rules import RULES_FILE
 from resume_hooks.redaction.texts import redact
 
 PART = 3
-"""Characters of a secret that must not be left beside one another."""
+"""No more than this number of consecutive characters of a secret may remain."""
 
 
 def ours(text: str) -> str:
-    """The text without what this project finds; a sign stands for each secret."""
+    """Return the text without this project's findings; a sign replaces each secret."""
     clean, found = redact(text)
     for kind in {secret.kind for secret in found}:
         clean = clean.replace(f"[secret removed: {kind}]", "\0")
@@ -32,7 +32,7 @@ def ours(text: str) -> str:
 
 
 def by_lines() -> Callable[[str], str] | None:
-    """The same of detect-secrets, if it is there."""
+    """Return a function that does the same with detect-secrets, if it is installed."""
     try:
         scan, settings = (
             importlib.import_module(f"detect_secrets.{name}") for name in ("core.scan", "settings")
@@ -56,7 +56,10 @@ def by_lines() -> Callable[[str], str] | None:
 
 
 def by_gitleaks() -> Callable[[str], str]:
-    """The same of gitleaks' default rules, its generic one among them, as expressions over the whole text."""
+    """Return a function that does the same with gitleaks' default rules, as expressions over the whole text.
+
+    The generic rule is included.
+    """
     data = json.loads(Path(RULES_FILE).read_text(encoding="utf-8"))
     between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
     generic = (
@@ -86,12 +89,12 @@ def by_gitleaks() -> Callable[[str], str]:
 
 
 def _compiled(text: str) -> re.Pattern[bytes]:
-    """An expression; flags that stand inside count for all of it."""
+    """Compile an expression. Flags inside it count for all of it."""
     return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
 
 
 def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
-    """Whether a rule finds a value in a text, and the value has the entropy that it asks for."""
+    """Check whether a rule finds a value in a text, and the value has the required entropy."""
     pattern, least = row
     return entropy(value) >= least and any(
         match[match.lastindex or 0] == value for match in pattern.finditer(raw)
@@ -99,7 +102,7 @@ def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> b
 
 
 def is_gone(text: str, clean: str, parts: list[str]) -> bool:
-    """Whether nothing of any part is left."""
+    """Check whether nothing remains of any part."""
     without = text
     for part in parts:
         without = without.replace(part, "\0")
@@ -108,7 +111,7 @@ def is_gone(text: str, clean: str, parts: list[str]) -> bool:
 
 
 def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
-    """Print the share of one file; with ``tell`` each text that went wrong."""
+    """Print the share of one file. With ``tell``, also print each text with a wrong result."""
     rows: list[dict[str, Any]] = [
         json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
     ]

@@ -1,1 +1,1 @@
-"""Owns the record of what a tree does: every door on many sessions, with frozen clock and ids, to be compared."""
+"""Record what every entry point of a checkout does with many sessions, with frozen clock and ids, to compare it."""

@@ -1,7 +1,8 @@
-"""Record what a tree does, or compare two records: ``python -m tools.recorder TREE OUT.jsonl``.
+"""Record what a checkout does, or compare two records: ``python -m tools.recorder TREE OUT.jsonl``.
 
-``python -m tools.recorder --compare A.jsonl B.jsonl`` prints the differences and ends with 1 where there are any.
-TREE is a checkout with a ``.venv`` of its own. The files that steps wrote lie in the folder OUT, for the comparison.
+``python -m tools.recorder --compare A.jsonl B.jsonl`` prints the differences, and exits with 1 if
+there are any. TREE is a checkout with a ``.venv`` of its own. The files that the steps wrote are in
+the folder OUT, for the comparison.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 
 def main() -> int:
-    """Returns the exit status."""
+    """Run the program, and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.recorder", description=__doc__)
     parser.add_argument("first", type=Path, metavar="TREE|A.jsonl")
     parser.add_argument("second", type=Path, metavar="OUT.jsonl|B.jsonl")
@@ -47,7 +48,7 @@ def main() -> int:
 
 
 def record_tree(given: argparse.Namespace) -> None:
-    """Record every session of the corpora, the damaged ones, and one home that holds many."""
+    """Record every session of the corpora, the damaged sessions, and a home with many sessions."""
     tree, out, began = given.first.resolve(), given.second.resolve(), time.monotonic()
     if not (tree / ".venv" / "bin" / "python").exists():
         raise SystemExit(f"{tree} has no .venv/bin/python")

@@ -1,4 +1,4 @@
-"""Prints how two records differ: differences of one kind are one entry, with a count and an example."""
+"""Print how two records differ: an entry per kind of difference, with a count and an example."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WIDEST = 160
-"""Characters of a line in an example; a longer one is shown around its first difference."""
+"""The maximum number of characters of a line in an example. A longer line is shown around its first difference."""
 
 MOST_LINES = 14
 MOST_COMPARED = 4_000
-"""Lines of a text that are aligned; of a longer one only as many, from the first difference on."""
+"""The maximum number of lines of a text to align, from the first difference on."""
 
 Row = dict[str, Any]
 
 
 class Difference(NamedTuple):
-    """One difference: where, which part of the record, what kind it is of, and the lines of an example."""
+    """A difference: its case, its part of the record, its kind, and the lines of an example."""
 
     case: str
     part: str
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
 
 def read_record(path: Path) -> dict[str, Row]:
-    """The rows of a record by case."""
+    """Return the rows of a record by case."""
     rows = {}
     with path.open(encoding="utf-8") as stream:
         for line in stream:
@@ -41,7 +41,7 @@ def read_record(path: Path) -> dict[str, Row]:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print every kind of difference, the most frequent first. Returns how many differences there are."""
+    """Print every kind of difference, the most frequent first. Return the number of differences."""
     kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     total = 0
     for difference in differences(before, after):
@@ -61,12 +61,12 @@ def compare(before: Path, after: Path) -> int:
 
 
 def step_of_case(case: str) -> str:
-    """The step of a case without its session."""
+    """Return the step of a case without its session."""
     return case.partition(" ")[2]
 
 
 def differences(before: Path, after: Path) -> Iterator[Difference]:
-    """Every difference of two records, in the order of the first."""
+    """Yield every difference between two records, in the order of the first."""
     old, new = read_record(before), read_record(after)
     stores = before.with_suffix(""), after.with_suffix("")
     for case, row in old.items():
@@ -118,14 +118,14 @@ def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
 
 
 def general(text: str) -> str:
-    """A text in which every id and number is the same."""
+    """Return a text in which all ids and numbers are the same."""
     text = re.sub(r"\bid-\d{5}(?:-uuid)?|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"\b[0-9a-f]{8,}\b", "HEX", text)
     return re.sub(r"\d[\d,.]*", "N", text)
 
 
 def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
-    """What kind of difference two texts have, and a short diff."""
+    """Return the kind of difference between two texts, and a short diff."""
     old_lines, new_lines = _without_common_ends(old.split("\n"), new.split("\n"))
     kinds: dict[str, None] = {}
     example: list[str] = []
@@ -189,7 +189,7 @@ def _changed_words(old: str, new: str) -> str:
 
 
 def _paths(old: Any, new: Any, path: str) -> Iterator[str]:
-    """The places at which two values of JSON differ; each place of a list is the same."""
+    """Yield the paths at which two JSON values differ. All items of a list have the same path."""
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _paths_of_objects(old, new, path)
     elif isinstance(old, list) and isinstance(new, list):

@@ -1,7 +1,9 @@
-"""Runs a tree's own entrances with frozen clock and ids: a process that has loaded the engine is forked once a step.
+"""Run the entry points of a checkout with frozen clock and ids.
 
-``TREE/.venv/bin/python -s -P driver.py TREE``: a request is a line of JSON on stdin, its answer an exit code on stdout.
-Standard library alone: it runs on the Python of whatever tree is recorded.
+A process that has loaded the engine is forked for each step.
+
+``TREE/.venv/bin/python -s -P driver.py TREE``: a request is a line of JSON on stdin, its answer an
+exit code on stdout. Standard library only, because it runs on the Python of any recorded checkout.
 """
 
 from __future__ import annotations
@@ -24,22 +26,22 @@ import uuid
 from typing import Any, NoReturn
 
 NOW = 1_811_851_200.0
-"""What the clock says, always: 2027-06-01, noon in UTC; later than any session that is recorded."""
+"""The time that the clock always shows: 2027-06-01, noon in UTC, later than any recorded session."""
 
 SLOWER = 20
-"""How much slower a time limit passes than in truth: a busy machine must not change what is recorded.
+"""The factor by which the clock of time limits is slowed down, so that a busy machine does not change the record.
 
-A sleep passes its time at once, so that nothing waits longer than in truth.
+A sleep ends at once and advances the clock by its time, so that nothing really waits.
 """
 
 LIBRARIES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
-"""What the engine loads at the time of use, beside its own modules."""
+"""Modules that the engine imports late, besides its own."""
 
 MODULE = "resume_hooks"
 
 
 def freeze_clock() -> None:
-    """Stop every clock that tells a date; that of time limits goes on, slowly."""
+    """Stop every clock that shows a date. The clock of time limits continues slowly."""
     local, universal, monotonic = time.localtime, time.gmtime, time.monotonic
     setitimer, alarm, sleep = signal.setitimer, signal.alarm, time.sleep
     slept = [0.0]
@@ -60,7 +62,8 @@ def freeze_clock() -> None:
         which, seconds * SLOWER, interval * SLOWER
     )
     signal.alarm = lambda seconds: alarm(seconds * SLOWER)
-    # A subclass would not do: serialisers take the very type alone. The type's own table is behind a read-only view.
+    # A subclass would not work, because serialisers accept only the exact type. The type's own
+    # table is behind a read-only view.
     methods = gc.get_referents(dt.datetime.__dict__)[0]
     methods["now"] = classmethod(frozen_now)
     methods["utcnow"] = classmethod(frozen_now)
@@ -75,7 +78,7 @@ def frozen_now(cls: Any, zone: dt.tzinfo | None = None) -> dt.datetime:
 
 
 def freeze_ids(first: int) -> None:
-    """Count ids from ``first`` on: ``home.py`` numbers them again in the order in which they are seen."""
+    """Number ids from ``first`` on; ``home.py`` numbers them again in the order in which they appear."""
     drawn = {"ids": first, "bytes": 0}
 
     def count_id() -> uuid.UUID:
@@ -91,7 +94,7 @@ def freeze_ids(first: int) -> None:
 
 
 def load_engine(source: str) -> None:
-    """Load every module of the engine, so that a fork has nothing to load; one that fails to load fails its step."""
+    """Load every module of the engine, so that a fork need not. A module that fails to load fails its step."""
     sys.path.insert(0, source)
     package = importlib.import_module(MODULE)
     found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{MODULE}.")]
@@ -105,7 +108,7 @@ def load_engine(source: str) -> None:
 
 
 def serve() -> None:
-    """Fork a process for each request; print its exit code."""
+    """Fork a process for each request, and print its exit code."""
     for line in sys.stdin:
         child = os.fork()
         if not child:
@@ -116,7 +119,7 @@ def serve() -> None:
 
 
 def run_step(request: dict[str, Any]) -> NoReturn:
-    """The process of one step: its folder, environment and streams, then the entrance."""
+    """Run one step in its process: set its folder, environment and streams, then call the entry point."""
     code = 1
     try:
         redirect_streams(request)
@@ -145,7 +148,7 @@ def run_step(request: dict[str, Any]) -> NoReturn:
 
 
 def redirect_streams(request: dict[str, Any]) -> None:
-    """Let the three streams be the files that a request names."""
+    """Redirect the three streams to the files in a request."""
     given = os.open(request["stdin"], os.O_RDONLY)
     output = os.open(request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     errors = os.open(request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

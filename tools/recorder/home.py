@@ -1,4 +1,4 @@
-"""Owns the home that a step runs in: at the same path in every run, with one session, and what a step changed in it."""
+"""The home in which a step runs, at the same path in every run, with one session; and the changes of each step."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ from tools.recorder.driver import NOW
 from tools.recorder.sessions import UUID, Session
 
 HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
-"""Where homes lie: a path of one length for all runs, for tables are laid out, and sizes counted, with it."""
+"""The folder of all homes.
+
+Its path has the same length in all runs, because tables are laid out, and sizes counted, with it.
+"""
 
 MOUNT = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
 PRIVATE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
-"""The variable that says that HOMES is this process's own."""
+"""The variable which says that HOMES belongs to this process alone."""
 
 BEFORE = NOW - 7_200
-"""When the files that a step finds were written."""
+"""The modification time of the files that a step finds."""
 
 NOT_RECORDED = re.compile(r"/resume-hooks/(?:index/|index\.db)")
-"""The index of search, whose files have drawn names: it is recorded by what is found."""
+"""The index of search is not recorded, because its files have random names; its results are."""
 
 NOT_COMPARED = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
-"""Files whose bytes say who holds them."""
+"""Files whose bytes depend on the process that holds them."""
 
 ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
  "usage": {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50},
@@ -52,7 +55,7 @@ _STARTED = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
 class Home:
-    """One home, at one path: what is hashed holds that path."""
+    """A home, always at the same path, because hashed contents include that path."""
 
     def __init__(self, tree: Path, store: Path) -> None:
         self.root, self._lock = HOMES / "1", _lock_homes()
@@ -64,7 +67,7 @@ class Home:
         self._numbers: dict[bytes, int] = {}
 
     def clear(self) -> None:
-        """Make it empty but for the programs on PATH."""
+        """Empty the home, except for the programs on PATH."""
         shutil.rmtree(self.root, ignore_errors=True)
         for name in (
             "home/.claude/projects",
@@ -88,7 +91,7 @@ class Home:
         program.chmod(0o700)
 
     def add(self, session: Session) -> str:
-        """Write a session with what lies beside it; return its path."""
+        """Write a session and the files beside it, and return its path."""
         for place, source in session.companions.items():
             self._write(place, source.read_bytes())
         return self._write(session.place, session.content)
@@ -100,14 +103,14 @@ class Home:
         return str(path)
 
     def list_client(self) -> None:
-        """Let the driver be a client of this home, so that the module's door answers it."""
+        """List the driver as a client of this home, so that the module's entry point answers it."""
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
         started = stat_line.rpartition(b")")[2].split()[19].decode()
         entry = f'{{"pid": {self.driver_pid}, "procStart": "{started}"}}'
         self._write(f".claude/sessions/{self.driver_pid}.json", entry.encode())
 
     def environ(self) -> dict[str, str]:
-        """The whole environment of a step."""
+        """Return the whole environment of a step."""
         return {
             "PATH": f"{self.root}/bin:/usr/bin:/bin",
             "HOME": f"{self.root}/home",
@@ -122,7 +125,7 @@ class Home:
         }
 
     def settle(self) -> None:
-        """Take what lies there now as known; every file was written long ago."""
+        """Remember all current files, and give them an old modification time."""
         self._known = {}
         for path in self._files():
             self._date(path, BEFORE)
@@ -141,7 +144,7 @@ class Home:
                         yield path
 
     def take_changes(self, step: int) -> list[str]:
-        """The paths that a step wrote, changed or removed, sorted; from now on they are known."""
+        """Return the sorted paths that a step wrote, changed or removed, and remember the new files."""
         present = {path: _signature(path) for path in self._files()}
         changed = [
             path for path, signature in present.items() if self._known.get(path) != signature
@@ -154,7 +157,7 @@ class Home:
         return sorted([*changed, *gone])
 
     def describe(self, path: str) -> dict[str, Any]:
-        """A changed file as it is recorded; its normalised bytes are stored under their SHA-256."""
+        """Return the row of a changed file. Its normalised bytes are stored under their SHA-256."""
         place = re.sub(rf"(?<!\d){self.driver_pid}(?!\d)", "PID", path)
         row: dict[str, Any] = {"path": self.normal(os.fsencode(place)).decode("utf-8", "replace")}
         if not os.path.lexists(path):
@@ -180,7 +183,7 @@ class Home:
         return name
 
     def normal(self, content: bytes) -> bytes:
-        """Bytes without what differs between two runs: paths, processes, and the numbers of the ids that were drawn."""
+        """Return bytes without the parts that differ between two runs: paths, processes, and numbers of drawn ids."""
         for path in (f"{self.root}/tree", str(self.tree)):
             content = content.replace(path.encode(), b"<TREE>")
         content = content.replace(str(self.root).encode(), b"<ROOT>")
@@ -196,7 +199,7 @@ class Home:
 
 
 def new_session(paths: list[str]) -> str:
-    """The file of the session that a step made, "" if it made none: the one among the changed files with a drawn id."""
+    """Return the file of the session that a step made, or "": the changed file with a drawn id."""
     for path in paths:
         if child_id(path).startswith("f0f") and path.endswith(".jsonl") and os.path.exists(path):
             return path
@@ -204,7 +207,7 @@ def new_session(paths: list[str]) -> str:
 
 
 def child_id(path: str) -> str:
-    """The session id in the name of a file, "" without one."""
+    """Return the session id in a file's name, or ""."""
     found = UUID.findall(os.path.basename(path))
     return str(found[-1]) if found else ""
 
@@ -215,9 +218,9 @@ def _signature(path: str) -> tuple[int, ...]:
 
 
 def enter_private_mounts() -> None:
-    """Start this program again where HOMES is its own, so that several can run at once. Returns in that one.
+    """Start this program again with a HOMES of its own, so that several can run at once. Return in the new process.
 
-    Where the system does not allow it, it returns at once; runs then wait for each other.
+    If the system does not allow this, return at once; such runs wait for each other.
     """
     HOMES.mkdir(mode=0o700, exist_ok=True)
     if os.environ.get(PRIVATE):

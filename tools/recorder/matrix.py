@@ -1,4 +1,4 @@
-"""What is recorded: scenarios, each some steps in one home, for every session, for some, and for damaged ones."""
+"""The recorded scenarios, each some steps in one home: for every session, for some sessions, and for damaged ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tools.recorder.sessions import CLAUDE, CODEX, Session
 
 MESSAGES = "messages"
-"""The field of an event that holds the client's messages: those of the session's file."""
+"""The field of an event for the client's messages, which come from the session's file."""
 
 CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "cli",
@@ -18,14 +18,18 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "notice",
     "codex",
 )
-"""The doors: the shell, and what the client's hooks ask; ``run.py`` finds the scripts behind them."""
+"""The entry points ("doors"): the shell, and the questions of the client's hooks.
+
+``run.py`` finds the scripts behind them.
+"""
 
 
 class Step(NamedTuple):
-    """One call of a door. In words ``{id}``, ``{child}`` and ``{work}`` are filled in.
+    """A call of a door. ``{id}``, ``{child}`` and ``{work}`` in its words are replaced.
 
-    ``fields`` are those of the event at any door but the shell's; a step ``in_child`` is asked in the session that was
-    made last. A step of either kind is left out where nothing was made. ``environ`` comes to the usual environment.
+    ``fields`` are the fields of the event, at any door except the shell's. A step ``in_child`` runs
+    in the session that was made last. Steps about a child are left out if none was made.
+    ``environ`` is added to the usual environment.
     """
 
     door: str
@@ -36,7 +40,7 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How it is called in the record."""
+        """The name of the step in the record."""
         told = (
             self.fields.get("prompt")
             or self.fields.get("source")
@@ -59,23 +63,23 @@ Scenario = tuple[Step, ...]
 
 
 def shell(words: str, *more: str) -> Step:
-    """A command line: its words, parted by spaces, and then words that may hold some."""
+    """Return the step of a command line: its words, separated by spaces, then words that may contain spaces."""
     return Step(CLI, (*words.split(), *more))
 
 
 def typed(prompt: str, *, in_child: bool = False) -> Step:
-    """A prompt that was typed in the session."""
+    """Return the step of a prompt that is typed in the session."""
     return Step(PROMPT, (), {"hook_event_name": "UserPromptSubmit", "prompt": prompt}, in_child)
 
 
 def asked(command: str, args: str = "", *, in_child: bool = False, **fields: Any) -> Step:
-    """What the module in the client asks."""
+    """Return the step of a question from the client's module."""
     given = {"command": command, "args": args, "screen": True, "window": 200_000, "heard": True}
     return Step(MODULE, (), {**given, **fields}, in_child)
 
 
 def compacting(setting: str, trigger: str, **fields: Any) -> Step:
-    """What the module asks when the client compacts, under a value of the setting ``compaction``."""
+    """Return the step of the module's question at a compaction, with a value of the setting ``compaction``."""
     event = {
         "command": "plan",
         "trigger": trigger,
@@ -147,7 +151,7 @@ CHILDREN: tuple[Scenario, ...] = (
         shell("back {id} --json --report", "slow"),
     ),
 )
-"""Verbs of the shell that write children."""
+"""Verbs of the shell that make children."""
 
 TO_THE_OTHER: dict[str, tuple[Scenario, ...]] = {
     CLAUDE: (
@@ -212,7 +216,7 @@ READING: tuple[Scenario, ...] = (
     ),
     (shell("archive {id} --json"), shell("archive --list --json"), shell("archive --verify")),
 )
-"""Verbs of the shell that read, or move, the session."""
+"""Verbs of the shell that read or move the session."""
 
 TYPED: tuple[Scenario, ...] = (
     (
@@ -250,7 +254,7 @@ TYPED: tuple[Scenario, ...] = (
         Step(NOTICE, (), {"hook_event_name": "Stop"}),
     ),
 )
-"""What is typed in a session, and its starts."""
+"""Prompts that are typed in a session, and its starts."""
 
 AFTER_CLEAR: tuple[Scenario, ...] = (
     (
@@ -300,7 +304,7 @@ ASKED: tuple[Scenario, ...] = (
     (compacting("trim", "auto"), compacting("handoff", "auto"), compacting("client", "auto")),
     (compacting("trim", "manual", options="--threshold 300"), compacting("trim@10k", "line")),
 )
-"""What the module asks; of Claude Code alone."""
+"""Questions of the module, for sessions of Claude Code only."""
 
 OF_CODEX: tuple[Scenario, ...] = (
     (
@@ -316,7 +320,7 @@ DAMAGED: tuple[Scenario, ...] = (
     (shell("fsck {id} --json"), shell("info {id} --json"), shell("fsck {id} --repair --json")),
     (typed(">handoff"), typed(">resume"), typed(">trim")),
 )
-"""For every damaged session."""
+"""Scenarios for every damaged session."""
 
 WHOLE_HOME: Scenario = (
     shell("doctor --index update --json"),
@@ -359,18 +363,18 @@ WHOLE_HOME: Scenario = (
     shell("handoff --size 7"),
     shell("index"),
 )
-"""Verbs over a home that holds many sessions."""
+"""Verbs on a home with many sessions."""
 
 
 COMPACTED: tuple[Scenario, ...] = (
     (shell("fork {id} --before-compaction --json"), shell("read {id} --turns 1 --json")),
     (typed(">recall"), typed(">resume --table")),
 )
-"""For every session that was compacted."""
+"""Scenarios for every compacted session."""
 
 
 def scenarios_of(session: Session, *, every: bool) -> Iterator[Scenario]:
-    """The scenarios of a whole session: the main ones, or every one."""
+    """Return the scenarios for an undamaged session: the main ones, or all with ``every``."""
     yield from MAIN
     if b"compact_boundary" in session.content or b'"type":"compacted"' in session.content:
         yield from COMPACTED

@@ -1,4 +1,4 @@
-"""Runs every scenario on a tree and writes a line of JSON a step, with the files that the step wrote beside it."""
+"""Run every scenario on a checkout, and write a line of JSON and the written files for each step."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
 NO_DOOR = -1
-"""The exit code where the tree has no such door."""
+"""The exit code for a door that the checkout lacks."""
 
 IDS_OF_A_STEP = 0x1000
-"""How many ids a step may draw before they meet those of the next one."""
+"""The number of ids that a step may draw before they overlap with those of the next one."""
 
 LAUNCHED = {
     matrix.PROMPT: ("--hook", "prompt"),
@@ -28,11 +28,14 @@ LAUNCHED = {
     matrix.NOTICE: ("--hook", "notice"),
     matrix.CODEX_EVENT: ("--hook", "codex", "compact"),
 }
-"""What the tree's own launcher is told at each of the client's doors."""
+"""The arguments of the checkout's launcher for each of the client's doors."""
 
 
 def scripts_of(tree: Path) -> dict[str, str]:
-    """The script behind each door, relative to the tree: the launcher is given a Python that names it."""
+    """Return the script behind each door, relative to the checkout.
+
+    The launcher gets a Python that prints the script's name.
+    """
     found = {matrix.CLI: ""}
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "python")
@@ -50,14 +53,14 @@ def scripts_of(tree: Path) -> dict[str, str]:
 
 
 class Runner:
-    """The driver of a tree, and the record that it fills."""
+    """The driver of a checkout, and the record that it writes."""
 
     def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
         self._home, self._record = home, record
         self._scripts = scripts_of(tree)
         home.clear()
         program = Path(__file__).with_name("driver.py")
-        # Not isolated by -I, which ignores the seed: sets have one order in every run.
+        # Not isolated by -I, which ignores the seed: sets must have the same order in every run.
         command = [
             str(tree / ".venv" / "bin" / "python"),
             "-s",
@@ -78,7 +81,7 @@ class Runner:
         self._driver.communicate(timeout=60)
 
     def record_session(self, session: Session, scenarios: Iterable[Scenario]) -> None:
-        """Run each scenario in a fresh home that holds the session."""
+        """Run each scenario in a new home with the session."""
         for number, scenario in enumerate(scenarios):
             self._home.clear()
             path = self._home.add(session)
@@ -92,7 +95,7 @@ class Runner:
             )
 
     def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
-        """Run a scenario in a home that holds all the sessions."""
+        """Run a scenario in a home with all the sessions."""
         self._home.clear()
         for session in sessions:
             last, path = session, self._home.add(session)
@@ -103,7 +106,7 @@ class Runner:
         work, child = str(self._home.work), ""
         for number, step in enumerate(scenario):
             if not child and (step.in_child or "{child}" in step.words):
-                continue  # the step before had nothing to write
+                continue  # the previous step had nothing to write
             asked_in = (child_id(child), child) if step.in_child else (session.session_id, path)
             event = {
                 "session_id": asked_in[0],
@@ -167,7 +170,7 @@ def _filled(word: str, names: dict[str, str]) -> str:
 
 
 def messages_of(session: Session) -> list[dict[str, Any]]:
-    """The messages that a client would show of a session: every record of a user or of the model, in their order."""
+    """Return the messages that a client would show for a session: every record of a user or the model, in order."""
     messages = []
     for line in session.content.split(b"\n"):
         try:
@@ -198,7 +201,7 @@ def messages_of(session: Session) -> list[dict[str, Any]]:
 
 
 def many_sessions(sessions: list[Session]) -> Iterator[Session]:
-    """Those that one home can hold together: one of each path."""
+    """Return the sessions that fit into one home: one for each path."""
     seen: set[str] = set()
     for session in sessions:
         if session.place not in seen:

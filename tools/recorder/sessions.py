@@ -1,4 +1,4 @@
-"""The sessions that are recorded: those of the two corpora, and damaged copies of them, drawn from a seed."""
+"""The recorded sessions: those of both corpora, and damaged copies of them, chosen by a seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CLAUDE, CODEX = "claude", "codex"
 
 LARGEST_OF_MANY_STEPS = 700_000
-"""Bytes of a session on which every step is recorded; larger ones take the main steps alone."""
+"""The maximum size in bytes of a session on which every step is recorded. Larger ones get only the main steps."""
 
 LARGEST_TO_DAMAGE = 300_000
 SEED = 51
@@ -22,8 +22,8 @@ SEED = 51
 class Session(NamedTuple):
     """A session: its lines, its id, and the files beside it by their paths from the home's root.
 
-    ``name`` is greppable in the record; ``place`` is its own path from the home's root, with ``{key}`` for the name of
-    the project folder.
+    ``name`` identifies the session in the record. ``place`` is its own path from the home's root,
+    with ``{key}`` in place of the project folder's name.
     """
 
     agent: str
@@ -35,7 +35,7 @@ class Session(NamedTuple):
 
 
 def claude_sessions(corpus: Path) -> list[Session]:
-    """Every conversation of the corpus, sorted by name; sub-agents come with their session."""
+    """Return every conversation of the corpus, sorted by name, with its sub-agents."""
     found: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
         inside = path.relative_to(corpus).parts[:-1]
@@ -67,7 +67,7 @@ def _claude_session(path: Path, corpus: Path, number: int) -> Session:
 
 
 def codex_sessions(corpus: Path) -> list[Session]:
-    """Every rollout, sorted by name; those that a client wrote come with the rest of their home."""
+    """Return every rollout, sorted by name. Those of a real client come with the rest of their home."""
     found = []
     for path in sorted(corpus.rglob("rollout-*.jsonl")):
         session_id = UUID.findall(path.name)[-1]
@@ -88,7 +88,7 @@ def codex_sessions(corpus: Path) -> list[Session]:
 
 
 def varied(sessions: list[Session], count: int) -> list[Session]:
-    """Some of the sessions of every size, without the largest."""
+    """Return some sessions of every size except the largest."""
     by_size = sorted(sessions, key=lambda session: (len(session.content), session.name))
     small = [session for session in by_size if len(session.content) <= LARGEST_OF_MANY_STEPS]
     if len(small) <= count:
@@ -98,7 +98,7 @@ def varied(sessions: list[Session], count: int) -> list[Session]:
 
 
 def mutants(sessions: list[Session], count: int) -> list[Session]:
-    """Damaged copies: each kind of damage in turn, at a place and in a session that the seed draws."""
+    """Return damaged copies: each kind of damage in turn, in a session and at a place that the seed chooses."""
     draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
         session for session in sessions if 2_000 < len(session.content) <= LARGEST_TO_DAMAGE
@@ -262,9 +262,9 @@ DAMAGES: dict[str, Damage] = {
     "deep": _deep,
     "wrong-roots": _wrong_roots,
 }
-"""Each kind of damage by its name: given the lines and the seed's draw it gives the bytes of the file."""
+"""Each kind of damage by its name: a function of the lines and the seed's draw that returns the file's bytes."""
 
 
 def named(sessions: Iterable[Session], part: str) -> list[Session]:
-    """The sessions whose agent and name hold ``part``; all for an empty one."""
+    """Return the sessions whose agent and name contain ``part``, or all if it is empty."""
     return [session for session in sessions if part in f"{session.agent}/{session.name}"]
