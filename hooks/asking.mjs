@@ -4,7 +4,7 @@ import { MODEL_MS } from './shared_values.mjs'
 
 const ENGINE_TIMEOUT_MS = 15000 // milliseconds; the engine ends by itself within five seconds
 
-let isHeard = false // whether the client calls us for its own events: under an organization's policy it does not
+let isHeard = false // whether the client calls us for its own events, which an organization's policy prevents
 export function hear() { isHeard = true }
 
 export async function ask($, asked, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
@@ -32,9 +32,9 @@ export async function fork($, prompt) { // repeats the last request with its ans
 export function say($, { text }) { if (text) $.ui.log(text) }
 
 const MAX_OPENING_TICKS = 100 // the number of ticks in which a session must open
-export async function sayIn($, id, told) { // shows a text in its session; the client may still show another session
+export async function sayIn($, id, reply) { // shows a text in its session; the client may still show another one
   for (let tries = 0; tries < MAX_OPENING_TICKS; tries++) {
-    if (await $.session.id() === id) return say($, told)
+    if (await $.session.id() === id) return say($, reply)
     await $.clock.sleep(TICK_MS)
   }
 }
@@ -49,9 +49,9 @@ const STILL_MS = 1200, TICK_MS = 200 // milliseconds without a change in the inp
 const MIN_ANSWER_MS = 1500 // milliseconds; an earlier answer, or Esc, is a key that was meant for the input box
 const MAX_SHOWINGS = 3 // how often a question is shown; if the client refuses to show it, the answer also comes early
 
-async function waitForTyping($, most) { // returns the input box's text once typing stops, or nothing if that takes too long
+async function waitForTyping($, maxMs) { // returns the input box's text when typing has stopped, or nothing if that takes too long
   let { text } = await $.prompt.read(), still = 0
-  for (let waited = 0; waited < most; waited += TICK_MS) {
+  for (let waited = 0; waited < maxMs; waited += TICK_MS) {
     await $.clock.sleep(TICK_MS)
     const now = (await $.prompt.read()).text
     still = now === text ? still + TICK_MS : 0
@@ -60,11 +60,11 @@ async function waitForTyping($, most) { // returns the input box's text once typ
   }
 }
 
-async function askWhenIdle($, reply, waits, most) { // returns an answer from a user who saw the question; the last answer means no
+async function askWhenIdle($, reply, waits, maxMs) { // returns an answer from a user who saw the question; the last answer means no
   const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
   if (waits) labels.unshift(labels.pop()) // Enter chooses to do nothing
   for (let shown = 0; shown < MAX_SHOWINGS; shown++) {
-    if ((waits || shown) && await waitForTyping($, most) === undefined) return no
+    if ((waits || shown) && await waitForTyping($, maxMs) === undefined) return no
     const opened = Date.now()
     const args = await choice($, reply, labels)
     if (Date.now() - opened > MIN_ANSWER_MS) return args
@@ -72,15 +72,15 @@ async function askWhenIdle($, reply, waits, most) { // returns an answer from a 
   return no
 }
 
-export function askUnprompted($, reply, most = Infinity) { // asks a question that nobody requested
-  return askWhenIdle($, reply, true, most)
+export function askUnprompted($, reply, maxMs = Infinity) { // asks a question that nobody requested
+  return askWhenIdle($, reply, true, maxMs)
 }
 
 async function askAfterCommand($, reply) { // asks after a command: at once, unless the user is still typing
   return askWhenIdle($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
-async function returnStrayText($, reply, args) { // returns text that was meant for the input box to it
+async function returnStrayText($, reply, args) { // puts text that was meant for the input box back into it
   if (reply.choices.some(([, word]) => word === args)) return args
   const { text } = await $.prompt.read()
   await $.prompt.fill({ text: args + text })
@@ -93,5 +93,5 @@ export async function settle($, command, args, given, isCalled = true) {
     args = isCalled ? await askAfterCommand($, reply) : await returnStrayText($, reply, await askUnprompted($, reply))
     reply = await ask($, { command, args })
   }
-  return { ...reply, args } // the arguments that the reply answers
+  return { ...reply, args } // `args` are the arguments that the reply answers
 }

@@ -1,56 +1,56 @@
-// Draws the line above the prompt that shows how full the session is, from the size that the engine named.
+// Draws the line above the prompt (the band) that shows how full the session is, by the engine's figures.
 
 import { ask } from './asking.mjs'
 import { LOOK_TOKENS } from './shared_values.mjs'
 
-let filled = {} // of the session that is measured: when to ask, and from how many tokens on to show or do what
+let measured = {} // the current session: its figures, and the engine's answer (from which size on to ask, show or compact)
 
-export function forget($) {
-  filled = {}
-  redraw($)
+export function forgetBand($) {
+  measured = {}
+  redrawBand($)
 }
 
 function bandText() {
-  return filled.band?.replace('{percent}', Math.round(100 * filled.tokens / filled.window))
+  return measured.band?.replace('{percent}', Math.round(100 * measured.tokens / measured.window))
 }
 
-let shownText // of the line, when the client was last asked to draw
-function redraw($) { // only where it says something else: the client draws all of the screen for it
-  if (bandText() === shownText) return
-  shownText = bandText()
+let drawnText // the band's text when the client was last asked to draw it
+function redrawBand($) { // only if the text has changed, because the client then draws the whole screen
+  if (bandText() === drawnText) return
+  drawnText = bandText()
   $.ui.invalidate('ui.render')
 }
 
-// `started` is the client's event at a session's start: its own figures and id may still be the previous session's.
-export async function measure($, started) {
-  const id = started?.session_id ?? await $.session.id(), { context } = await $.session.usage()
-  const tokens = started?.context_tokens ?? context.tokens, of = context.window // of the model, which may become another one
+// `startEvent` is the client's event at a session's start: the client's own figures and id may still be the previous session's.
+export async function measureSession($, startEvent) {
+  const id = startEvent?.session_id ?? await $.session.id(), { context } = await $.session.usage()
+  const tokens = startEvent?.context_tokens ?? context.tokens, modelWindow = context.window // changes with the model
   if (!tokens) return {}
-  if (filled.id !== id || filled.of !== of) filled = { id, of, look: LOOK_TOKENS }
-  else if (tokens < filled.from) filled = { id, of, look: filled.from, line: filled.line }
-  const now = filled
-  now.tokens = tokens
-  now.path = started?.transcript_path // so that no limit of the other session's model is taken
-  if (tokens >= now.look) now.answered = learn($, now)
-  await now.answered // as well where it was asked at the start, and the turn ended first
-  redraw($)
-  return now // `tells`: the per cent from which on the engine has a choice to tell of; `line`: what is to be done from where on
+  if (measured.id !== id || measured.modelWindow !== modelWindow) measured = { id, modelWindow, look: LOOK_TOKENS }
+  else if (tokens < measured.from) measured = { id, modelWindow, look: measured.from, line: measured.line }
+  const current = measured
+  current.tokens = tokens
+  current.path = startEvent?.transcript_path // so that the engine does not use the previous session's limit
+  if (tokens >= current.look) current.answer = askForBand($, current)
+  await current.answer // also if it was asked at the start, and the turn ended first
+  redrawBand($)
+  return current // `tells`: the percentage at which the engine shows a choice; `line`: the compaction to run above a size
 }
 
-async function learn($, now) {
-  const { id, look: before, tokens, path } = now
-  now.look = Infinity // asked once
+async function askForBand($, current) {
+  const { id, look: previousLook, tokens, path } = current
+  current.look = Infinity // so that it is asked only once
   try {
     const { look = Infinity, ...more } = await ask($, { command: 'band', tokens, session_id: id, ...path && { transcript_path: path } })
-    Object.assign(now, more, { look })
-  } catch (error) { // the engine failed, or came too late on a busy machine: the next turn asks again
-    now.look = before
+    Object.assign(current, more, { look })
+  } catch (error) { // the engine failed, or was too slow on a busy machine: ask again after the next turn
+    current.look = previousLook
     $.ui.log(String(error), { to: 'debug' })
   }
 }
 
 export function drawBand($, e, next) {
-  if (!filled.band) return next(e)
+  if (!measured.band) return next(e)
   const { Text } = $.ui.resolve(e)
   return h(Text, { dimColor: true, wrap: 'truncate-end' }, bandText())
 }

@@ -11,15 +11,15 @@ const mergeMessages = (rows, plan) => ({ // merges several messages of the clien
     .map(({ tool_use_id, isError, text }) => ({ tool_use_id, isError, text: plan.results[tool_use_id] ?? text })),
 })
 
-let pendingRemark // about a compaction that nobody requested; shown at the turn's end, because the client redraws the screen until then
+let pendingRemark // the remark on a compaction that nobody requested; shown at the turn's end, because the client redraws the screen until then
 export function showRemark($) {
   if (pendingRemark) $.ui.log(pendingRemark)
   pendingRemark = undefined
 }
 
-let asked // the user's choice, until the client's compaction uses it
+let request // the compaction that the user or the line requested, until the client's compaction uses it
 export async function compact($, e, next) {
-  const chosen = e.trigger === 'manual' && asked // not for a compaction within a turn, while the command waits for the turn's end
+  const chosen = e.trigger === 'manual' && request // not for a compaction inside a turn, while the command waits for the turn's end
   if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
@@ -38,29 +38,29 @@ export async function compact($, e, next) {
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
 }
 
-let told = false // whether the choice was shown, once in each client
-export async function showChoice($, now) {
-  const percent = Math.round(100 * now.tokens / now.window) // as the band says it; without a band there is no window
-  if (told || !(percent >= now.tells)) return
-  told = true
+let isChoiceShown = false // the choice is shown once in each client
+export async function showChoice($, measured) {
+  const percent = Math.round(100 * measured.tokens / measured.window) // as in the band; without a band there is no window
+  if (isChoiceShown || !(percent >= measured.tells)) return
+  isChoiceShown = true
   await quietly($, async () => say($, await ask($, { command: 'compaction', args: `${percent}` })))
 }
 
 export async function trim($, reply) {
-  asked = reply
-  try { await $.command.run({ command: 'compact', args: reply.compact }) } finally { asked = undefined }
+  request = reply
+  try { await $.command.run({ command: 'compact', args: reply.compact }) } finally { request = undefined }
   if (reply.remark) $.ui.log(reply.remark)
 }
 
-const MIN_TURNS_BETWEEN = 5 // turns, as the engine counts them, too
-let lineState = {} // of the session whose turns end: how many did since the last try, and from where on another one is worth it
-export async function compactAboveLine($, now) {
-  const id = await $.session.id(), { line, tokens } = now
+const MIN_TURNS_BETWEEN = 5 // turns; the engine has the same number
+let lineState = {} // the current session: its turns since the last try, and the tokens from which another try is useful
+export async function compactAboveLine($, measured) {
+  const id = await $.session.id(), { line, tokens } = measured
   if (lineState.id !== id) lineState = { id, turns: MIN_TURNS_BETWEEN, from: 0 }
   const isDue = ++lineState.turns >= MIN_TURNS_BETWEEN && line && tokens >= Math.max(line.from, lineState.from)
-  if (!isDue || (await $.prompt.read()).text) return // who writes is not disturbed: the next turn asks again
-  const tried = { ...line }
+  if (!isDue || (await $.prompt.read()).text) return // do not disturb a user who types; the next turn tries again
+  const reply = { ...line }
   Object.assign(lineState, { turns: 0, from: tokens * 1.25 })
-  await trim($, tried)
-  if (tried.remark || tried.rests) lineState.from = 0 // else it frees too little at this size
+  await trim($, reply)
+  if (reply.remark || reply.rests) lineState.from = 0 // otherwise it frees too little at this size
 }

@@ -18,8 +18,8 @@ let opened = 0 // the number of openings: under the same id the client would dra
 const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops beside it
 let pane // the typed words, the engine's answer, the marked session, and its actions once it is open
 
-export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
+export async function showPane($, content) {
+  pane = { ...content, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
   closeCard($) // otherwise the client draws the names of both in a line of the list
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
@@ -191,7 +191,7 @@ export function drawPane($, e, next) {
   }
   const { words, placeholder, ways, said, rows } = pane
   const way = ways?.[pane.way]
-  const told = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
+  const statusText = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
   const bare = said || !(ways || rows.length) // then the whole text fits
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
   const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
@@ -206,11 +206,11 @@ export function drawPane($, e, next) {
   if (isBeside) {
     const beside = rows.find(([id]) => id === pane.at)?.[4] ?? []
     return h(Box, {},
-      h(Box, { flexDirection: 'column', width: columns - pane.side }, ...bare ? [aside(told, 'wrap')] : list()),
+      h(Box, { flexDirection: 'column', width: columns - pane.side }, ...bare ? [aside(statusText, 'wrap')] : list()),
       h(Box, { flexDirection: 'column', width: pane.side, height: lines, paddingLeft: 1, overflow: 'hidden' },
-        h(Box, {}, stop(UP, -1), field, stop(DOWN, 1)), ...bare ? [] : [aside(told, 'wrap'), ...beside.map(line => h(Text, { wrap: 'truncate-end' }, line))]))
+        h(Box, {}, stop(UP, -1), field, stop(DOWN, 1)), ...bare ? [] : [aside(statusText, 'wrap'), ...beside.map(line => h(Text, { wrap: 'truncate-end' }, line))]))
   }
   return h(Box, { flexDirection: 'column' },
-    h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : told)),
-    ...bare ? [aside(told, 'wrap')] : ways ? page() : list())
+    h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : statusText)),
+    ...bare ? [aside(statusText, 'wrap')] : ways ? page() : list())
 }

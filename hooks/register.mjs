@@ -4,15 +4,15 @@
 // The client parses this file before it runs it, so event names are literals, and only top-level functions get `$`.
 
 import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
-import { drawBand, forget, measure } from './band.mjs'
+import { drawBand, forgetBand, measureSession } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
 import { compact, compactAboveLine, showChoice, showRemark, trim } from './compacting.mjs'
 import { hearChange, hearEdit } from './draft.mjs'
-import { open, openSoon, start, submit } from './opening.mjs'
-import { drawPane, isForPane, move, show } from './pane.mjs'
+import { open, openSoon, startTurn, submit } from './opening.mjs'
+import { drawPane, isForPane, move, showPane } from './pane.mjs'
 import { WAITING_MS } from './shared_values.mjs'
-import { equip, look, part, serve } from './tool.mjs'
+import { answerTool, askAtStart, endTurn, registerTools } from './tool.mjs'
 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
@@ -35,7 +35,7 @@ const answer = async ($, command, args) => {
     reply = await settle($, command, words, reply)
   }
   if (reply.text) return { text: reply.text, isTextDisplayOnly: true }
-  if (reply.pane) await show($, reply.pane)
+  if (reply.pane) await showPane($, reply.pane)
   if (reply.card) await showCard($, reply.card)
   if (reply.compact) $.clock.after(0, () => trim($, reply))
   if (reply.open) openSoon($, reply)
@@ -43,27 +43,27 @@ const answer = async ($, command, args) => {
 }
 
 const refused = new Set() // the sessions whose refusal by the API was reported, once each
-const offerRepair = async ($, told) => {
+const offerRepair = async ($, errorText) => {
   const id = await $.session.id()
   if (refused.has(id)) return
   refused.add(id)
-  const reply = await settle($, 'fsck', told, undefined, false)
+  const reply = await settle($, 'fsck', errorText, undefined, false)
   if (reply.open) await open($, reply)
   else if (reply.text) $.ui.log(reply.text)
   else refused.delete(id)
 }
 
 const finishTurn = async $ => {
-  const now = await measure($)
-  await showChoice($, now)
-  await compactAboveLine($, now)
+  const measured = await measureSession($)
+  await showChoice($, measured)
+  await compactAboveLine($, measured)
 }
 
-const LARGE_TOKENS = 100000 // tokens, as hooks/session-start has it
+const LARGE_TOKENS = 100000 // the number of tokens that hooks/session-start also uses
 const tellCost = async ($, { session_id, transcript_path, context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => {
   const known = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
-  const told = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // the classic hook is then silent
-  $.clock.after(0, () => quietly($, () => sayIn($, session_id, told)))
+  const reply = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // the classic hook is then silent
+  $.clock.after(0, () => quietly($, () => sayIn($, session_id, reply)))
 }
 
 const showError = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
@@ -78,7 +78,7 @@ export function register(on) {
         ours.add(each.name)
       })
     }
-    await quietly($, () => equip($))
+    await quietly($, () => registerTools($))
     return next(e)
   })
   for (const { name } of COMMANDS)
@@ -99,40 +99,40 @@ export function register(on) {
     hearChange(e)
     return next(e)
   }).catch(passOn)
-  on('turn.start', ($, e, next) => start($, e, next)).catch(passOn)
+  on('turn.start', ($, e, next) => startTurn($, e, next)).catch(passOn)
   on('session.measure', ($, e, next) => {
-    $.clock.after(0, () => measure($))
+    $.clock.after(0, () => measureSession($))
     return next(e)
   }).catch(passOn)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(passOn)
   on('classic.SessionStart', async ($, e, next) => { // the client's own figures still describe the previous session
     hear()
-    forget($)
+    forgetBand($)
     closeCard($)
-    if (e.context_tokens) $.clock.after(0, () => measure($, e))
+    if (e.context_tokens) $.clock.after(0, () => measureSession($, e))
     if (e.source === 'resume' && e.prompt_cache_likely_expired && e.context_tokens >= LARGE_TOKENS) await quietly($, () => tellCost($, e))
     if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
-    if (e.source === 'startup') await look($) // before the classic hook, which would otherwise show what is asked here
+    if (e.source === 'startup') await askAtStart($) // before the classic hook, which would otherwise show the same question
     return next(e)
   }).catch(passOn)
-  on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => serve($, e))
+  on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => answerTool($, e))
   on('turn.complete', ($, e, next) => {
     if (!e.agentId) {
       showRemark($)
       closeCard($, Date.now() - e.durationMs)
-      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // not from inside: the turn would wait
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // not inside this event, because the turn would wait
     }
-    part($, e)
+    endTurn($, e)
     return next(e)
   }).catch(passOn)
   on('classic.Stop', async ($, e, next) => { // the band first: the classic hook is then silent
     hear()
-    if ((await $.session.surfaces()).includes('terminal')) await measure($)
+    if ((await $.session.surfaces()).includes('terminal')) await measureSession($)
     return next(e)
   }).catch(passOn)
   on('classic.StopFailure', ($, e, next) => {
-    const told = e.last_assistant_message ?? ''
-    if (told.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offerRepair($, told))) // not from inside: the turn would wait
+    const errorText = e.last_assistant_message ?? ''
+    if (errorText.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offerRepair($, errorText))) // not inside this event
     return next(e)
   }).catch(passOn)
 }

@@ -3,39 +3,39 @@
 import { ask, quietly, say, askUnprompted } from './asking.mjs'
 import { open } from './opening.mjs'
 
-const PATIENCE = 6000 // milliseconds that the call waits for who types; the client ends it after 10 seconds
-let agreed // what the person agreed to, until the turn of it ends
-let begun // what a start is told, asked for by the first of the two events that come with it
+const MAX_TYPING_MS = 6000 // milliseconds that the call waits while the user types; the client ends it after 10 seconds
+let agreedStep // the next step that the user agreed to, until the turn ends
+let startReply // the engine's answer at a start, requested by the first of its two events
 
-export function look($) {
-  return begun ??= quietly($, () => ask($, { command: 'offer' }, 'offered'))
+export function askAtStart($) {
+  return startReply ??= quietly($, () => ask($, { command: 'offer' }, 'offered'))
 }
 
-export async function equip($) {
-  let reply = await look($) ?? {}
+export async function registerTools($) {
+  let reply = await askAtStart($) ?? {}
   if (reply.look) {
-    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // not from inside: the start would wait
+    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // not inside this event, because the start would wait
     reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)
 }
 
-export async function serve($, e) {
+export async function answerTool($, e) {
   const asked = { command: 'tool', args: e.next_step, agent_id: e.agentId }
   let reply = await ask($, asked)
-  if (reply.ask) reply = await ask($, { ...asked, said: await askUnprompted($, reply, PATIENCE) })
-  if ('step' in reply) agreed = { step: reply.step, id: await $.session.id() }
+  if (reply.ask) reply = await ask($, { ...asked, said: await askUnprompted($, reply, MAX_TYPING_MS) })
+  if ('step' in reply) agreedStep = { step: reply.step, id: await $.session.id() }
   return { result: reply.text }
 }
 
-export function part($, e) {
-  const wish = agreed
-  if (e.agentId || !wish) return
-  agreed = undefined
-  if (e.reason === 'answer') $.clock.after(0, () => leave($, wish)) // not from inside: the turn would wait
+export function endTurn($, e) {
+  const step = agreedStep
+  if (e.agentId || !step) return
+  agreedStep = undefined
+  if (e.reason === 'answer') $.clock.after(0, () => handOff($, step)) // not inside this event, because the turn would wait
 }
 
-async function leave($, { step, id }) {
+async function handOff($, { step, id }) {
   if (await $.session.id() !== id) return
   let reply
   try { reply = await ask($, { command: 'handoff', args: step, by_model: true }) } catch (error) { reply = { text: error.message } }
