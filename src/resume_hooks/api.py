@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from resume_hooks.derive import cut_point
@@ -211,11 +211,26 @@ def search_sessions(
         scope = project_scope_of_folder(os.path.join(current_folder, project or "."), Where())
     hits = []
     for hit in search_index(words, scope, Where(), other_wordings=wordings, max_hits=limit).hits:
-        fields_of_hit = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
         hits.append(
             SearchHit(
-                **fields_of_hit
-                | {name: Path(fields_of_hit[name]) for name in ("session_file", "file", "folder")}
+                reference=hit.reference,
+                session_id=hit.session_id,
+                session_file=Path(hit.session_file),
+                file=Path(hit.file),
+                folder=Path(hit.folder),
+                title=hit.title,
+                turn=hit.turn,
+                role=hit.role,
+                tool=hit.tool,
+                time=hit.time,
+                snippet=hit.snippet,
+                words=hit.words,
+                missing=hit.missing,
+                sessions=hit.sessions,
+                score=hit.score,
+                confidence=hit.confidence,
+                strength=hit.strength,
+                found_by=hit.found_by,
             )
         )
     return hits
