@@ -9,14 +9,13 @@ from typing import Any
 
 from resume_hooks.cli.output import CompleteData, emit
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
 MAX_COMMAND_CHARACTERS = 120  # the maximum length in characters of a command that is repeated
 # the time limit in seconds for updating the index; the search then uses the index's current state
 UPDATE_SECONDS = 1.5
-_JSON_FIELDS = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
 
 
 def print_search_result(
@@ -68,18 +67,50 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "suggestions": result.suggestions,
             "total": result.total,
             "more": result.more,
-            "hits": [_hit_fields(hit) for hit in result.hits],
+            "hits": [_make_json_hit(hit) for hit in result.hits],
             "helpers_left_out": result.helpers,
-            "provisional": [row._asdict() for row in result.provisional],
+            "provisional": [_make_json_provisional(session) for session in result.provisional],
             "unread": result.unread,
         }
     )
 
 
-def _hit_fields(hit: Hit) -> dict[str, Any]:
-    commands = {
-        "read": f"resume-hooks read {shlex.quote(hit.reference)}",
-        "resume": hit.resume,
-        "handoff": f"resume-hooks handoff {hit.session_id}",
+def _make_json_hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "reference": hit.reference,
+        "agent": hit.agent,
+        "session_id": hit.session_id,
+        "session_file": hit.session_file,
+        "file": hit.file,
+        "folder": hit.folder,
+        "title": hit.title,
+        "turn": hit.turn,
+        "role": hit.role,
+        "tool": hit.tool,
+        "time": hit.time,
+        "snippet": hit.snippet,
+        "words": hit.words,
+        "missing": hit.missing,
+        "sessions": hit.sessions,
+        "same": hit.same,
+        "score": hit.score,
+        "confidence": hit.confidence,
+        "strength": hit.strength,
+        "found_by": hit.found_by,
+        "headless": hit.headless,
+        "commands": {
+            "read": f"resume-hooks read {shlex.quote(hit.reference)}",
+            "resume": hit.resume,
+            "handoff": f"resume-hooks handoff {hit.session_id}",
+        },
     }
-    return {**{name: getattr(hit, name) for name in _JSON_FIELDS}, "commands": commands}
+
+
+def _make_json_provisional(session: ProvisionalSession) -> dict[str, Any]:
+    return {
+        "session_id": session.session_id,
+        "file": session.file,
+        "title": session.title,
+        "words": session.words,
+        "missing": session.missing,
+    }

@@ -2,162 +2,205 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import (
-    Commands,
-    CommonFields,
-    ContextSize,
-    FieldsLike,
-    StrictModel,
-)
-from resume_hooks.cli.with_fields import WithFields
-from resume_hooks.derive.compare import (
-    OUTPUT_RATE,
-    Advice,
-    Comparison,
-    Estimate,
-    Rates,
-    SizeEstimate,
-    rates_for_lifetime,
-)
+from resume_hooks.cli.schema.base import Commands, CommonFields, ContextSize, StrictModel
+from resume_hooks.cli.start_client import ClientStart
+from resume_hooks.derive import compare
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original_path
+from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import RecentRequests
-from resume_hooks.transcripts.tokens import FirstRequest
 
-compared = CommonFields[Comparison]()
-traffic = CommonFields[RecentRequests]()
-rates = CommonFields[Rates]()
-of_size = CommonFields[SizeEstimate]()
+comparison_field = CommonFields[compare.Comparison]()
 
 
 class Cache(StrictModel):
     """The API's cache of the session's last request."""
 
-    warm: bool
-    lifetime_seconds: int = compared(
-        lambda found: found.traffic.lifetime,
+    warm: bool = comparison_field(lambda comparison: comparison.warm)
+    lifetime_seconds: int = comparison_field(
+        lambda comparison: comparison.traffic.lifetime,
         "300 or 3600, as its requests specify; 0 without a cache",
     )
-    age_seconds: int | None = compared(
-        lambda found: found.age, "since its last counted request; null without one"
+    age_seconds: int | None = comparison_field(
+        lambda comparison: comparison.age, "since its last counted request; null without one"
     )
-    tokens: int = compared(
-        lambda found: found.traffic.cached if found.warm else 0,
+    tokens: int = comparison_field(
+        lambda comparison: comparison.traffic.cached if comparison.warm else 0,
         "the tokens that going on would read from it",
     )
+
+
+requests_field = CommonFields[RecentRequests]()
 
 
 class TypicalTurn(StrictModel):
     """The medians of the session's last turns."""
 
-    requests: int
-    tokens: int | None = traffic(
-        lambda seen: seen.growth or None,
+    requests: int = requests_field(lambda requests: requests.requests)
+    tokens: int | None = requests_field(
+        lambda requests: requests.growth or None,
         "tokens added to the context; null if too few turns were counted",
     )
+
+
+rates_field = CommonFields[compare.Rates]()
 
 
 class RateTable(StrictModel):
     """The rates behind the costs: the price of each kind of token, in input tokens."""
 
-    input: float = rates(lambda _: 1.0)
-    cache_read: float = rates(lambda each: each.read)
-    uncached: float = rates(
-        lambda each: each.write,
+    input: float = rates_field(lambda _: 1.0)
+    cache_read: float = rates_field(lambda rates: rates.read)
+    uncached: float = rates_field(
+        lambda rates: rates.write,
         "a token that is not cached, written to the cache if the session has one",
     )
-    output: float = rates(lambda _: OUTPUT_RATE)
+    output: float = rates_field(lambda _: compare.OUTPUT_RATE)
+
+
+size_field = CommonFields[compare.SizeEstimate]()
 
 
 class SizeRow(StrictModel):
     """A size of a handoff: its content, and the cost of its first request in input tokens."""
 
-    size: str = of_size(
-        lambda each: each.dial_size.size, "the value for `handoff --size`; `all` is a fork"
+    size: str = size_field(
+        lambda estimate: estimate.dial_size.size, "the value for `handoff --size`; `all` is a fork"
     )
-    after: int = of_size(lambda each: each.dial_size.after, "tokens of context after it")
-    whole: int = of_size(
-        lambda each: each.dial_size.whole,
+    after: int = size_field(lambda estimate: estimate.dial_size.after, "tokens of context after it")
+    whole: int = size_field(
+        lambda estimate: estimate.dial_size.whole,
         "tokens of an opening without a limit; 0 if not measured",
     )
-    cut: int | None = of_size(
-        lambda each: each.dial_size.cut,
+    cut: int | None = size_field(
+        lambda estimate: estimate.dial_size.cut,
         "tokens of these that are cut; null if not measured",
     )
-    has_calls: bool = of_size(
-        lambda each: each.dial_size.has_calls, "nothing is cut, and the latest calls fit, too"
+    has_calls: bool = size_field(
+        lambda estimate: estimate.dial_size.has_calls,
+        "nothing is cut, and the latest calls fit, too",
     )
-    warm: int = Field(description="while the session's cache is warm")
-    cold: int = Field(description="once it is cold")
+    warm: int = size_field(lambda estimate: estimate.warm, "while the session's cache is warm")
+    cold: int = size_field(lambda estimate: estimate.cold, "once it is cold")
+
+
+base_field = CommonFields[tokens.FirstRequest]()
+
+
+class FirstRequest(StrictModel):
+    """The base of every new session, in tokens: the client's instructions, the tools, and files of the project.
+
+    ``shared`` of them are read from the cache while any similar session keeps it warm.
+    """
+
+    tokens: int = base_field(lambda base: base.tokens)
+    shared: int = base_field(
+        lambda base: base.shared,
+        "of these, tokens that all sessions share in the cache while it is warm",
+    )
+
+
+estimate_field = CommonFields[compare.Estimate]()
+
+
+class Estimate(StrictModel):
+    """A strategy's context tokens, and the uncached tokens of its next turn.
+
+    ``next_turn`` is that turn's cost in input tokens, without the answers. ``pays_after`` is the
+    number of turns after which the strategy pays off. It is None if the strategy never pays off,
+    and for continuing the session. ``warm`` and ``cold`` are the costs of the strategy's first
+    request, in input tokens, with a warm and with a cold cache. They include the cost of a model's
+    request before it.
+    """
+
+    name: Literal["go on", "trim", "handoff", "rollover", "compact"] = estimate_field(
+        lambda estimate: estimate.name
+    )
+    after: int = estimate_field(lambda estimate: estimate.after, "tokens of context after it")
+    uncached: int = estimate_field(
+        lambda estimate: estimate.uncached,
+        "uncached tokens: of the next turn, and of the text that a model reads before it",
+    )
+    next_turn: int = estimate_field(
+        lambda estimate: estimate.next_turn,
+        "the cost of the next turn in input tokens, without its answers",
+    )
+    pays_after: int | None = estimate_field(
+        lambda estimate: estimate.pays_after,
+        "turns after which it has cost less than going on; null for never, and for going on",
+    )
+    warm: int = estimate_field(
+        lambda estimate: estimate.warm,
+        "the cost of its first request while the session's cache is warm, in input tokens",
+    )
+    cold: int = estimate_field(lambda estimate: estimate.cold, "the same once the cache is cold")
+
+
+advice_field = CommonFields[compare.Advice]()
+
+
+class Advice(StrictModel):
+    """The recommended strategy, and the reason in a few words."""
+
+    why: str = advice_field(lambda advice: advice.why)
+    way: Literal["trim", "handoff"] = advice_field(lambda advice: advice.strategy)
 
 
 class ResumeSchema(StrictModel):
     """A session and the ways to continue. Everything but ``context`` is an estimate."""
 
-    session_id: str
-    session_file: str = compared(lambda found: original_path(found.ends.path, Where()))
-    title: str = compared(lambda found: found.ends.title)
-    context: ContextSize
-    cache: Cache = compared(lambda found: found)
-    typical_turn: TypicalTurn = compared(lambda found: found.traffic)
-    base: Annotated[
-        FirstRequest,
-        FieldsLike(shared="of these, tokens that all sessions share in the cache while it is warm"),
-    ]
-    rates: RateTable = compared(lambda found: rates_for_lifetime(found.traffic.lifetime))
-    estimates: list[
-        Annotated[
-            Estimate,
-            FieldsLike(
-                name=Literal["go on", "trim", "handoff", "rollover", "compact"],
-                after="tokens of context after it",
-                uncached="uncached tokens: of the next turn, and of the text that a model reads before it",
-                next_turn="the cost of the next turn in input tokens, without its answers",
-                pays_after=(
-                    "turns after which it has cost less than going on; null for never, and "
-                    "for going on"
-                ),
-                warm=(
-                    "the cost of its first request while the session's cache is warm, in "
-                    "input tokens"
-                ),
-                cold="the same once the cache is cold",
-            ),
-        ]
-    ]
-    dial: list[SizeRow] = Field(description="the sizes that a handoff can have, the smallest first")
-    trim_estimated: bool = Field(
-        description="false if the live conversation is too large to estimate a trim; else a missing estimate means "
-        "that there is nothing to trim"
+    session_id: str = comparison_field(lambda comparison: comparison.session_id)
+    session_file: str = comparison_field(
+        lambda comparison: original_path(comparison.ends.path, Where())
     )
-    advice: Annotated[Advice, FieldsLike(strategy=None, way=Literal["trim", "handoff"])] | None = (
-        compared(
-            lambda found: found.advice and WithFields(found.advice, {"way": found.advice.strategy}),
-            "null if the session need not become smaller",
-        )
+    title: str = comparison_field(lambda comparison: comparison.ends.title)
+    context: ContextSize = comparison_field(lambda comparison: comparison.context)
+    cache: Cache = comparison_field(lambda comparison: comparison)
+    typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.traffic)
+    base: FirstRequest = comparison_field(lambda comparison: comparison.base)
+    rates: RateTable = comparison_field(
+        lambda comparison: compare.rates_for_lifetime(comparison.traffic.lifetime)
     )
-    recommendation: Literal["go on", "trim", "handoff"] = Field(
-        description="the way that fits best"
+    estimates: list[Estimate] = comparison_field(lambda comparison: comparison.estimates)
+    dial: list[SizeRow] = comparison_field(
+        lambda comparison: comparison.dial, "the sizes that a handoff can have, the smallest first"
     )
-    prompts_left: int | None = Field(
-        description=(
+    trim_estimated: bool = comparison_field(
+        lambda comparison: comparison.trim_estimated,
+        (
+            "false if the live conversation is too large to estimate a trim; else a missing estimate means "
+            "that there is nothing to trim"
+        ),
+    )
+    advice: Advice | None = comparison_field(
+        lambda comparison: comparison.advice, "null if the session need not become smaller"
+    )
+    recommendation: Literal["go on", "trim", "handoff"] = comparison_field(
+        lambda comparison: comparison.recommendation, "the way that fits best"
+    )
+    prompts_left: int | None = comparison_field(
+        lambda comparison: comparison.prompts_left,
+        (
             "about how many typical turns fit before the client compacts; null if too few "
             "were counted"
-        )
+        ),
     )
     commands: Commands
+
+
+start_field = CommonFields[ClientStart]()
 
 
 class ContinueSchema(StrictModel):
     """A session to continue."""
 
-    session_id: str
+    session_id: str = start_field(lambda start: start.session_id)
     parent_session_id: str | None = Field(
         description="the session that was forked; null without --fork"
     )
-    folder: str = Field(description="the folder in which the client starts")
+    folder: str = start_field(lambda start: start.folder, "the folder in which the client starts")
     commands: Commands

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import FieldsLike, StrictModel
-from resume_hooks.search.hits import Hit
-from resume_hooks.search.result import ProvisionalSession
-from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
+from resume_hooks.cli.schema.base import StrictModel
 
 
 class SearchCommands(StrictModel):
@@ -18,6 +15,59 @@ class SearchCommands(StrictModel):
     read: str
     resume: str
     handoff: str
+
+
+class Hit(StrictModel):
+    """A turn that answers a search, with its best record.
+
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, and ``short`` is the same with the shortest
+    unique id. A sub-agent whose session was deleted is named by its path. ``file`` contains the
+    record, ``session_file`` is the transcript of its session, ``agent`` is its agent, and
+    ``resume`` is the command that resumes the session. ``sessions`` are all sessions that contain
+    the record, the original first. ``same`` is the number of the session's other turns with the
+    same text. ``words`` are the query's words that were found in the turn, and ``missing`` are
+    those that were not. If the question had several wordings, ``found_by`` lists the numbers, from
+    1, of the wordings that found the turn. ``confidence`` is the measured probability, 0 to 1, that
+    the turn answers the question; ``strength`` is the same as a word. ``headless`` is true if the
+    session is a headless run of one question.
+    """
+
+    reference: str = Field(description="<session id>[/agent-<id>]:<0-based line>, for read")
+    agent: str = Field(description="the session's agent: claude, codex")
+    session_id: str
+    session_file: str
+    file: str = Field(description="the transcript with the record: the session's, or a sub-agent's")
+    folder: str
+    title: str
+    turn: int = Field(description="by prompts in the file's order, from 1; 0 before the first")
+    role: str
+    tool: str
+    time: str
+    snippet: str
+    words: tuple[str, ...] = Field(description="words of the query in the turn")
+    missing: tuple[str, ...]
+    sessions: tuple[str, ...] = Field(
+        description="all sessions with the record, the original first"
+    )
+    same: int = Field(description="other turns with the same text")
+    score: float
+    confidence: float = Field(description="the measured probability that it answers, 0 to 1")
+    strength: Literal["strong", "fair", "weak"]
+    found_by: tuple[int, ...] = Field(
+        description="the wordings that found it, if there were several: 1 is query, 2 the first of also"
+    )
+    headless: bool
+    commands: SearchCommands
+
+
+class ProvisionalSession(StrictModel):
+    """A session that is not indexed yet, and the words in its file or in one of its sub-agents' files."""
+
+    session_id: str
+    file: str
+    title: str
+    words: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 class SearchSchema(StrictModel):
@@ -35,31 +85,9 @@ class SearchSchema(StrictModel):
     )
     total: int = Field(description="matching turns; hits are the best of them")
     more: bool = Field(description="more turns may match than were counted")
-    hits: list[
-        Annotated[
-            Hit,
-            FieldsLike(
-                marks=None,
-                short=None,
-                resume=None,
-                agent=f"the session's agent: {', '.join(RESUMABLE_AGENTS)}",
-                reference="<session id>[/agent-<id>]:<0-based line>, for read",
-                file="the transcript with the record: the session's, or a sub-agent's",
-                turn="by prompts in the file's order, from 1; 0 before the first",
-                words="words of the query in the turn",
-                confidence="the measured probability that it answers, 0 to 1",
-                found_by=(
-                    "the wordings that found it, if there were several: 1 is query, 2 the "
-                    "first of also"
-                ),
-                sessions="all sessions with the record, the original first",
-                same="other turns with the same text",
-                commands=SearchCommands,
-            ),
-        ]
-    ]
+    hits: list[Hit]
     helpers_left_out: int
-    provisional: list[Annotated[ProvisionalSession, FieldsLike()]] = Field(
+    provisional: list[ProvisionalSession] = Field(
         description=(
             "sessions that are not indexed yet but contain some of the words, most words first"
         )

@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
-from resume_hooks.cli.with_fields import WithFields
-from resume_hooks.maintenance.doctor import Finding
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.maintenance import doctor
 from resume_hooks.maintenance.fsck import findings
-from resume_hooks.search.index.connect import IndexStatus
+from resume_hooks.maintenance.fsck.findings import Severity
+from resume_hooks.search.index import connect
+from resume_hooks.settings import Setting
 
 Level = Literal["ok", "note", "problem"]
 
-report = CommonFields[findings.DefectReport]()
+defect_field = CommonFields[findings.Defect]()
+
+
+class Defect(StrictModel):
+    """One defect. ``record`` is a 0-based line number, or None if the defect does not concern a single record."""
+
+    message: str = defect_field(lambda defect: defect.message)
+    record: int | None = defect_field(lambda defect: defect.record, "0-based line number")
+    uuid: str = defect_field(lambda defect: defect.uuid)
+
+
+group_field = CommonFields[findings.DefectGroup]()
+
+
+class DefectKind(StrictModel):
+    """A kind of defect. ``consequence`` is its effect on clients and the API. ``repairable``: a repair removes it."""
+
+    code: str = group_field(lambda group: group.kind.code)
+    severity: Severity = group_field(lambda group: group.kind.severity)
+    consequence: str = group_field(
+        lambda group: group.kind.consequence, "its effect on the clients and the API"
+    )
+    repairable: bool = group_field(lambda group: group.kind.repairable)
+    count: int = group_field(lambda group: len(group.findings))
+    findings: list[Defect] = group_field(
+        lambda group: group.findings[: findings.MAX_LISTED_FINDINGS],
+        f"the first {findings.MAX_LISTED_FINDINGS}",
+    )
+
+
+report_field = CommonFields[findings.DefectReport]()
 
 
 class FsckSession(StrictModel):
     """The defects of a session, worst first."""
 
-    session_id: str
-    session_file: str
-    clean: bool = report(lambda each: each.has_only_notes, "no errors and no warnings")
-    errors: int = report(lambda each: each.count_findings("error"))
-    warnings: int = report(lambda each: each.count_findings("warning"))
-    notes: int = report(lambda each: each.count_findings("note"))
-    kinds: list[
-        Annotated[
-            findings.DefectKind,
-            FieldsLike(
-                consequence="its effect on the clients and the API",
-                count=int,
-                findings=(
-                    list[
-                        Annotated[
-                            findings.Defect, FieldsLike(kind=None, record="0-based line number")
-                        ]
-                    ],
-                    f"the first {findings.MAX_LISTED_FINDINGS}",
-                ),
-            ),
-        ]
-    ] = report(
-        lambda each: [
-            WithFields(
-                kind, {"count": len(found), "findings": found[: findings.MAX_LISTED_FINDINGS]}
-            )
-            for kind, found in each.groups
-        ]
-    )
+    session_id: str = report_field(lambda report: report.session_id)
+    session_file: str = report_field(lambda report: report.session_file)
+    clean: bool = report_field(lambda report: report.has_only_notes, "no errors and no warnings")
+    errors: int = report_field(lambda report: report.count_findings("error"))
+    warnings: int = report_field(lambda report: report.count_findings("warning"))
+    notes: int = report_field(lambda report: report.count_findings("note"))
+    kinds: list[DefectKind] = report_field(lambda report: report.groups)
 
 
 class FsckSchema(StrictModel):
@@ -63,12 +71,17 @@ class FsckSchema(StrictModel):
     lost: list[str] = Field(description="the contents that the repaired child could not keep")
 
 
+setting_field = CommonFields[Setting]()
+
+
 class SettingRow(StrictModel):
     """A setting in force."""
 
     key: str
-    value: int | str | list[str]
-    source: Literal["default", "file", "environment", "plugin"]
+    value: int | str | list[str] = setting_field(lambda setting: setting.value)
+    source: Literal["default", "file", "environment", "plugin"] = setting_field(
+        lambda setting: setting.source
+    )
     about: str
 
 
@@ -117,39 +130,82 @@ class ReportedSetting(StrictModel):
     source: Literal["file", "environment", "plugin"]
 
 
+class ReportedFinding(StrictModel):
+    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+
+    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
+    finding of that level.
+    """
+
+    level: Level
+    detail: str
+    code: str
+
+
 class BugReport(StrictModel):
     """A report without content: no titles, prompts, project paths or user names."""
 
     report: int = Field(description="version of this form")
     made_at: str
     versions: Versions
-    findings: list[Annotated[Finding, FieldsLike(name=None, remedy=None, level=Level)]] = Field(
+    findings: list[ReportedFinding] = Field(
         description="a detail is omitted if it could name something of the user's"
     )
     settings: list[ReportedSetting]
     log: list[str] = Field(description="the last bugs: only their places in the code")
 
 
+finding_field = CommonFields[doctor.Finding]()
+
+
+class Finding(StrictModel):
+    """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
+
+    ``code`` is the finding's stable name for programs: ``<name>-<level>`` if the check has only one
+    finding of that level.
+    """
+
+    name: str = finding_field(lambda finding: finding.name)
+    level: Level = finding_field(lambda finding: finding.level)
+    detail: str = finding_field(lambda finding: finding.detail)
+    remedy: str = finding_field(lambda finding: finding.remedy)
+    code: str = finding_field(
+        lambda finding: finding.code, "the finding's stable name, whatever the sentence says"
+    )
+
+
+index_field = CommonFields[connect.IndexStatus]()
+
+
+class IndexStatus(StrictModel):
+    """The state of an index: ready, missing, damaged or newer; ``behind`` is the number of files to read or drop.
+
+    Sizes are in bytes.
+
+    ``vaulted`` is the number of indexed sessions that only the vault contains; ``transcripts``
+    counts the client's files.
+    """
+
+    file: str = index_field(lambda index: index.file)
+    state: Literal["ready", "missing", "damaged", "newer"] = index_field(lambda index: index.state)
+    size: int = index_field(lambda index: index.size)
+    transcripts: int = index_field(lambda index: index.transcripts)
+    transcripts_size: int = index_field(lambda index: index.transcripts_size)
+    sessions: int = index_field(lambda index: index.sessions)
+    records: int = index_field(lambda index: index.records)
+    behind: int = index_field(lambda index: index.behind, "files to be read or dropped")
+    vaulted: int = index_field(
+        lambda index: index.vaulted, "sessions in it of which only the vault has a copy"
+    )
+    bytes_read: int = Field(description="bytes read by this command")
+
+
 class DoctorSchema(StrictModel):
     """The findings of doctor, in the order of the checks."""
 
-    findings: list[
-        Annotated[
-            Finding,
-            FieldsLike(level=Level, code="the finding's stable name, whatever the sentence says"),
-        ]
-    ]
+    findings: list[Finding]
     report: BugReport | None = Field(description="with --bundle")
     file: str = Field(description="the path of the written report; empty without one")
-    index: (
-        Annotated[
-            IndexStatus,
-            FieldsLike(
-                state=Literal["ready", "missing", "damaged", "newer"],
-                behind="files to be read or dropped",
-                vaulted="sessions in it of which only the vault has a copy",
-                bytes_read=(int, "bytes read by this command"),
-            ),
-        ]
-        | None
-    ) = Field(description="with --index: its state; nothing else is checked then")
+    index: IndexStatus | None = Field(
+        description="with --index: its state; nothing else is checked then"
+    )
