@@ -15,12 +15,12 @@ back_field = CommonFields[BackPlan]()
 class MarkRow(StrictModel):
     """A mark in a session."""
 
-    uuid: str = Field(description="the last record before it")
+    uuid: str = mark_field(lambda mark: mark.uuid, "the last record before it")
     reference: str = mark_field(
         lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line"
     )
-    goal: str
-    started_at: str
+    goal: str = mark_field(lambda mark: mark.goal)
+    started_at: str = mark_field(lambda mark: mark.started_at)
 
 
 class MarkSchema(StrictModel):

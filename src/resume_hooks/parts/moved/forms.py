@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.parts.moved.rehome import NotCopied
+
+left_out_field = CommonFields[NotCopied]()
 
 
 class LeftOutRow(StrictModel):
     """A session that was not copied."""
 
-    session_id: str
-    why: str
+    session_id: str = left_out_field(lambda row: row.session_id)
+    why: str = left_out_field(lambda row: row.why)
 
 
 class RehomeSchema(StrictModel):

@@ -24,11 +24,12 @@ class RewindTo(StrictModel):
         lambda at: at.prompt.turn or None, "null for a message that opens no turn"
     )
     words: str = prompt_field(lambda at: at.prompt.words)
-    exact: bool = Field(
-        description=(
+    exact: bool = prompt_field(
+        lambda at: at.exact,
+        (
             "false: the client kept no state there; this is the last state before it, with "
             "edits between"
-        )
+        ),
     )
 
 
@@ -39,11 +40,14 @@ class FileRow(StrictModel):
         lambda change: change.place.path,
         "relative to the project; the transcript's own path if it was refused",
     )
-    action: Literal["restore", "create", "delete", "none"]
+    action: Literal["restore", "create", "delete", "none"] = change_field(
+        lambda change: change.action
+    )
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = Field(description="why it is left alone, or empty")
-    changed_since: bool | None = Field(
-        description="differs from the last state that the session knew; null if unknown"
+    why: str = change_field(lambda change: change.why, "why it is left alone, or empty")
+    changed_since: bool | None = change_field(
+        lambda change: change.changed_since,
+        "differs from the last state that the session knew; null if unknown",
     )
     added: int | None = change_field(
         lambda change: change.difference.added, "lines; null for a file that is not text"

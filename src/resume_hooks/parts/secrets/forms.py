@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptSchema, StrictModel
-from resume_hooks.parts.secrets.audit import Audit, Leak
+from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.parts.secrets import audit
 from resume_hooks.parts.secrets.findings import PlaceWithSecrets
 
-audit_field = CommonFields[Audit]()
-place_field = CommonFields[PlaceWithSecrets]()
+leak_field = CommonFields[audit.Leak]()
+
+
+class Leak(StrictModel):
+    """A secret in a file. ``reference`` is an argument for ``read``, or ``""`` if ``read`` cannot print the record.
+
+    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...). A
+    secret in a folder name that records contain has the place ``FOLDER_NAME``, and is reported once
+    per file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is
+    in bytes of the file.
+    """
+
+    kind: str = leak_field(lambda leak: leak.kind)
+    place: str = leak_field(
+        lambda leak: leak.place,
+        "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
+    )
+    session_id: str = leak_field(
+        lambda leak: leak.session_id, "empty if the place belongs to no session"
+    )
+    reference: str = leak_field(
+        lambda leak: leak.reference,
+        "the record as an argument for read; empty if read can't print it",
+    )
+    file: str = leak_field(lambda leak: leak.file)
+    line: int = leak_field(lambda leak: leak.line, "0-based, from the start of the file")
+    offset: int = leak_field(lambda leak: leak.offset, "first byte")
+    length: int = leak_field(lambda leak: leak.length, "bytes, as written there")
+    uuid: str = leak_field(lambda leak: leak.uuid, "of the record; empty if it has none")
+    time: str = leak_field(lambda leak: leak.time, "of the record or else of the file")
+
+
+audit_field = CommonFields[audit.Audit]()
 
 
 class SecretList(StrictModel):
     """The secrets in sessions, oldest first."""
 
-    secrets: list[
-        Annotated[
-            Leak,
-            FieldsLike(
-                place=(
-                    "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note"
-                ),
-                session_id="empty if the place belongs to no session",
-                reference="the record as an argument for read; empty if read can't print it",
-                line="0-based, from the start of the file",
-                offset="first byte",
-                length="bytes, as written there",
-                uuid="of the record; empty if it has none",
-                time="of the record or else of the file",
-            ),
-        ]
-    ] = audit_field(lambda found: found.leaks)
+    secrets: list[Leak] = audit_field(lambda audit: audit.leaks)
     kinds: dict[str, int] = audit_field(
-        lambda found: dict(Counter(leak.kind for leak in found.leaks).most_common()),
+        lambda audit: dict(Counter(leak.kind for leak in audit.leaks).most_common()),
         "secrets by kind, the most frequent first",
     )
-    files: int = Field(description="files searched now, or unchanged since an earlier search")
-    bytes: int = audit_field(lambda found: found.total_bytes, "of these files")
-    bytes_read: int = audit_field(lambda found: found.bytes_read, "read this time")
+    files: int = audit_field(
+        lambda audit: audit.files, "files searched now, or unchanged since an earlier search"
+    )
+    bytes: int = audit_field(lambda audit: audit.total_bytes, "of these files")
+    bytes_read: int = audit_field(lambda audit: audit.bytes_read, "read this time")
+
+
+place_field = CommonFields[PlaceWithSecrets]()
 
 
 class ScrubPlace(StrictModel):
@@ -60,13 +80,14 @@ class ScrubPlace(StrictModel):
         "that session's relation to the scrubbed one: own, child, parent, other",
     )
     secrets: dict[str, int] = place_field(lambda row: row.kinds, "how many, by kind")
-    state: Literal["held", "removed", "left", "outside"] = Field(
-        description=(
+    state: Literal["held", "removed", "left", "outside"] = place_field(
+        lambda row: row.state,
+        (
             "held: not changed yet; left: could not be changed; outside: not selected, why "
             "says how to"
-        )
+        ),
     )
-    why: str
+    why: str = place_field(lambda row: row.why)
 
 
 class ScrubResult(StrictModel):

@@ -47,30 +47,33 @@ class ImportFacts(StrictModel):
     source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
     sha256: str = import_field(lambda plan: plan.source.sha256)
-    lines: int
-    damaged: int = Field(description="lines without a record")
-    records: int = Field(description="imported records of the conversation")
-    hidden: int = Field(
-        description="the imported records that the model reads and the screen does not show"
+    lines: int = import_field(lambda plan: plan.lines)
+    damaged: int = import_field(lambda plan: plan.damaged, "lines without a record")
+    records: int = import_field(lambda plan: plan.records, "imported records of the conversation")
+    hidden: int = import_field(
+        lambda plan: plan.hidden,
+        "the imported records that the model reads and the screen does not show",
     )
     existing: str | None = Field(
-        description=(
-            "the session from an earlier import of the same bytes; if set, no new session is created"
-        )
+        description="the session from an earlier import of the same bytes; if set, no new session is created"
     )
 
 
 class BundleRow(StrictModel):
     """A session from a bundle."""
 
-    session_id: str = Field(description="its id here; empty in a dry run")
+    session_id: str = session_field(lambda each: each.session_id, "its id here; empty in a dry run")
     was: str = session_field(lambda each: each.head.session_id, "its original id")
     title: str = session_field(lambda each: each.receipt.title)
     parent_was: str = session_field(
         lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
-    existing: bool = Field(description="the same session existed already, so none was created")
-    files: int = Field(description="imported files of large outputs and sub-agents")
+    existing: bool = session_field(
+        lambda each: each.existing, "the same session existed already, so none was created"
+    )
+    files: int = session_field(
+        lambda each: each.files, "imported files of large outputs and sub-agents"
+    )
 
 
 class ImportSchema(ReceiptSchema):

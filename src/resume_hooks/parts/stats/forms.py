@@ -2,28 +2,119 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import FieldsLike, StrictModel
-from resume_hooks.parts.stats.threshold import Price
-from resume_hooks.parts.stats.totals import (
-    FolderSize,
-    HookSummary,
-    MonthSummary,
-    SavingSummary,
-    StretchSummary,
-)
+from resume_hooks.cli.schema.base import CommonFields, StrictModel
+from resume_hooks.parts.stats import threshold, totals
 
-HookRow = Annotated[
-    HookSummary,
-    FieldsLike(median=None, high=None, median_ms=int, p95_ms=int),
-]
-"""Values from 100 ms on are rounded to two digits."""
+month_field = CommonFields[totals.MonthSummary]()
 
 
-StatePart = Annotated[FolderSize, FieldsLike(size="bytes")]
+class MonthSummary(StrictModel):
+    """A month (``2026-01``, UTC): the number of sessions with a turn or an answer, turns, requests, tokens."""
+
+    month: str = month_field(lambda month: month.month)
+    sessions: int = month_field(
+        lambda month: month.sessions, "with a turn or an answer in this month"
+    )
+    turns: int = month_field(lambda month: month.turns)
+    requests: int = month_field(lambda month: month.requests)
+    sent: int = month_field(
+        lambda month: month.sent, "tokens of all requests, including cached ones"
+    )
+    cached: int = month_field(lambda month: month.cached, "the cached ones among them")
+    answered: int = month_field(lambda month: month.answered)
+
+
+saving_field = CommonFields[totals.SavingSummary]()
+
+
+class SavingSummary(StrictModel):
+    """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
+
+    For ``measured`` children both sizes are known: the parent's context when it was left, and the
+    child's own first request. ``saved`` is the difference of their sums.
+    """
+
+    month: str = saving_field(lambda saving: saving.month)
+    kind: str = saving_field(lambda saving: saving.kind)
+    made: int = saving_field(lambda saving: saving.made)
+    used: int = saving_field(lambda saving: saving.used, "the number of continued ones")
+    measured: int = saving_field(
+        lambda saving: saving.measured, "the number with both sizes known; the sums cover these"
+    )
+    before: int = saving_field(
+        lambda saving: saving.before, "tokens of the parents' contexts when they were left"
+    )
+    after: int = saving_field(
+        lambda saving: saving.after, "tokens of the children's own first requests"
+    )
+    saved: int = saving_field(lambda saving: saving.saved)
+
+
+stretch_field = CommonFields[totals.StretchSummary]()
+
+
+class StretchSummary(StrictModel):
+    """Stretches with a call that began with a start, with a compaction, or as a child of a kind.
+
+    ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    """
+
+    kind: str = stretch_field(
+        lambda stretch: stretch.kind, "its beginning: start, compaction, or the kind of a child"
+    )
+    times: int = stretch_field(lambda stretch: stretch.times, "stretches with a tool call")
+    edited: int = stretch_field(
+        lambda stretch: stretch.edited, "the number with an edit; the other figures cover these"
+    )
+    median: int = stretch_field(lambda stretch: stretch.median, "calls before the first edit")
+    p75: int = stretch_field(lambda stretch: stretch.p75)
+
+
+hook_field = CommonFields[totals.HookSummary]()
+
+
+class HookSummary(StrictModel):
+    """The durations of our hooks, or of all other hooks, for an event in transcripts.
+
+    Durations are in milliseconds.
+    """
+
+    event: str = hook_field(lambda hook: hook.event)
+    ours: bool = hook_field(lambda hook: hook.ours)
+    times: int = hook_field(lambda hook: hook.times)
+    median_ms: int = hook_field(lambda hook: hook.median)
+    p95_ms: int = hook_field(lambda hook: hook.high)
+
+
+entry_field = CommonFields[totals.FolderSize]()
+
+
+class FolderSize(StrictModel):
+    """An entry of the state folder, with its file count and total size in bytes."""
+
+    name: str = entry_field(lambda entry: entry.name)
+    files: int = entry_field(lambda entry: entry.files)
+    size: int = entry_field(lambda entry: entry.size, "bytes")
+
+
+price_field = CommonFields[threshold.Price]()
+
+
+class Price(StrictModel):
+    """The cost of all requests, including answers, in input tokens, with a threshold of ``line`` tokens (0 for none).
+
+    Sessions reached the threshold and were reduced ``times`` times, to ``left`` tokens on average.
+    """
+
+    line: int = price_field(lambda price: price.line, "tokens; 0 for no threshold, the actual cost")
+    way: str = price_field(lambda price: price.way, "trim, or handoff")
+    times: int = price_field(lambda price: price.times, "the number of reductions at the threshold")
+    left: int = price_field(lambda price: price.left, "tokens after that, on average")
+    read: int = price_field(lambda price: price.read)
+    written: int = price_field(lambda price: price.written)
+    cost: int = price_field(lambda price: price.cost, "in input tokens, including answers")
 
 
 class StatsSchema(StrictModel):
@@ -35,53 +126,12 @@ class StatsSchema(StrictModel):
     sessions: int
     gone: int = Field(description="the deleted ones among them")
     agents: int = Field(description="transcripts of sub-agents")
-    months: list[
-        Annotated[
-            MonthSummary,
-            FieldsLike(
-                sessions="with a turn or an answer in this month",
-                sent="tokens of all requests, including cached ones",
-                cached="the cached ones among them",
-            ),
-        ]
-    ]
-    savings: list[
-        Annotated[
-            SavingSummary,
-            FieldsLike(
-                used="the number of continued ones",
-                measured="the number with both sizes known; the sums cover these",
-                before="tokens of the parents' contexts when they were left",
-                after="tokens of the children's own first requests",
-                saved=int,
-            ),
-        ]
-    ]
-    stretches: list[
-        Annotated[
-            StretchSummary,
-            FieldsLike(
-                kind="its beginning: start, compaction, or the kind of a child",
-                times="stretches with a tool call",
-                edited="the number with an edit; the other figures cover these",
-                median="calls before the first edit",
-            ),
-        ]
-    ]
-    hooks: list[HookRow] = Field(
+    months: list[MonthSummary]
+    savings: list[SavingSummary]
+    stretches: list[StretchSummary]
+    hooks: list[HookSummary] = Field(
         description="durations that the client recorded; from 100 ms on rounded to two digits"
     )
-    state: list[StatePart]
-    threshold: list[
-        Annotated[
-            Price,
-            FieldsLike(
-                line="tokens; 0 for no threshold, the actual cost",
-                way="trim, or handoff",
-                times="the number of reductions at the threshold",
-                left="tokens after that, on average",
-                cost="in input tokens, including answers",
-            ),
-        ]
-    ] = Field(description="with --threshold; else empty")
+    state: list[FolderSize]
+    threshold: list[Price] = Field(description="with --threshold; else empty")
     assumed: str = Field(description="the assumptions of these prices")

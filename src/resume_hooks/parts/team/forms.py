@@ -2,23 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ByteCount, FieldsLike, ReceiptSchema, StrictModel
-from resume_hooks.parts.team.pushing import PushResult
-from resume_hooks.parts.team.sessions import TeamSession
-from resume_hooks.parts.team.turn_reading import TeamHit
+from resume_hooks.cli.schema.base import ByteCount, CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.parts.team import pushing, sessions, turn_reading
 
-Hit = Annotated[
-    TeamHit,
-    FieldsLike(
-        reference="<owner>:<session id>[/agent-<id>]:<0-based line>",
-        mine="false: another member's words, which are unverified",
-        missing="words of the query that the turn lacks",
-    ),
-]
+session_field = CommonFields[sessions.TeamSession]()
+
+
+class TeamSession(StrictModel):
+    """A session that one machine pushed, as recorded on the server.
+
+    ``row`` is the id of its row. ``visible`` is private, project or team. ``shared_with`` lists
+    single members who can also read it. ``given`` is true if an admin transferred the session to
+    you from a former member, so that its words are unverified. ``pushed`` is the time of the last
+    push.
+    """
+
+    row: int = session_field(lambda session: session.row, "its number on the server")
+    session_id: str = session_field(lambda session: session.session_id)
+    owner: str = session_field(lambda session: session.owner)
+    machine: str = session_field(lambda session: session.machine)
+    title: str = session_field(lambda session: session.title)
+    folder: str = session_field(lambda session: session.folder)
+    project: str = session_field(lambda session: session.project)
+    created: str = session_field(lambda session: session.created)
+    ended: str = session_field(lambda session: session.ended)
+    parent: str = session_field(lambda session: session.parent)
+    kind: str = session_field(lambda session: session.kind)
+    visible: str = session_field(
+        lambda session: session.visible,
+        "private, project or team; shared_with lists further members",
+    )
+    records: int = session_field(lambda session: session.records)
+    raw: ByteCount = session_field(lambda session: session.raw)
+    mine: bool = session_field(lambda session: session.mine)
+    given: bool = session_field(
+        lambda session: session.given,
+        "true: transferred to you from a former member; its words are unverified",
+    )
+    shared_with: tuple[str, ...] = session_field(lambda session: session.shared_with)
+    pushed: str = session_field(
+        lambda session: session.pushed, "the time of the machine's last push"
+    )
+
+
+push_field = CommonFields[pushing.PushResult]()
+
+
+class PushResult(StrictModel):
+    """The result of a push; ``secrets`` is the number of removed secrets by kind.
+
+    ``records`` records with ``raw`` bytes were sent in ``pieces`` pieces, compressed to ``stored``
+    bytes.
+    """
+
+    session_id: str = push_field(lambda push: push.session_id)
+    title: str = push_field(lambda push: push.title)
+    result: Literal[
+        "sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"
+    ] = push_field(
+        lambda push: push.result,
+        "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
+    )
+    pieces: int = push_field(lambda push: push.pieces)
+    records: int = push_field(lambda push: push.records)
+    raw: ByteCount = push_field(lambda push: push.raw)
+    stored: ByteCount = push_field(lambda push: push.stored)
+    secrets: dict[str, int] = push_field(lambda push: push.secrets, "left out, by kind")
+
+
+hit_field = CommonFields[turn_reading.TeamHit]()
+
+
+class TeamHit(StrictModel):
+    """A matching turn in the team's sessions. ``reference`` is ``<owner>:<session>[/agent]:<line>``.
+
+    ``mine`` is false for sessions of others, whose words are unverified.
+    """
+
+    reference: str = hit_field(
+        lambda hit: hit.reference, "<owner>:<session id>[/agent-<id>]:<0-based line>"
+    )
+    session_id: str = hit_field(lambda hit: hit.session_id)
+    owner: str = hit_field(lambda hit: hit.owner)
+    machine: str = hit_field(lambda hit: hit.machine)
+    title: str = hit_field(lambda hit: hit.title)
+    project: str = hit_field(lambda hit: hit.project)
+    time: str = hit_field(lambda hit: hit.time)
+    snippet: str = hit_field(lambda hit: hit.snippet)
+    words: tuple[str, ...] = hit_field(lambda hit: hit.words)
+    missing: tuple[str, ...] = hit_field(
+        lambda hit: hit.missing, "words of the query that the turn lacks"
+    )
+    score: float = hit_field(lambda hit: hit.score)
+    mine: bool = hit_field(
+        lambda hit: hit.mine, "false: another member's words, which are unverified"
+    )
 
 
 class TeamSchema(StrictModel):
@@ -33,33 +115,9 @@ class TeamSchema(StrictModel):
     login: str
     written: bool
     projects: list[str] = Field(description="that are pushed after each turn")
-    sessions: list[
-        Annotated[
-            TeamSession,
-            FieldsLike(
-                row="its number on the server",
-                visible="private, project or team; shared_with lists further members",
-                given="true: transferred to you from a former member; its words are unverified",
-                pushed="the time of the machine's last push",
-                raw=ByteCount,
-            ),
-        ]
-    ]
-    pushed: list[
-        Annotated[
-            PushResult,
-            FieldsLike(
-                result=(
-                    "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), "
-                    "expired or busy"
-                ),
-                raw=ByteCount,
-                stored=ByteCount,
-                secrets="left out, by kind",
-            ),
-        ]
-    ]
-    hits: list[Hit]
+    sessions: list[TeamSession]
+    pushed: list[PushResult]
+    hits: list[TeamHit]
     files: list[str] = Field(description="the copies that were stored for reading")
     gone: list[str] = Field(
         description="sessions whose copies were removed because you may no longer read them"

@@ -10,7 +10,6 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.cli.options import find_project_folder, parse_time_option
 from resume_hooks.cli.output import column_table, work_progress
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import read_requests
@@ -69,14 +68,13 @@ def print_stats(options: StatsOptions) -> None:
         "scope": "all" if options.everywhere else folder,
         "since": day,
         "read": all_counts.read_count,
-        **{name: getattr(statistics, name) for name in ("sessions", "gone", "agents")},
+        "sessions": statistics.sessions,
+        "gone": statistics.gone,
+        "agents": statistics.agents,
         "months": statistics.months,
         "savings": statistics.savings,
         "stretches": statistics.stretches,
-        "hooks": [
-            WithFields(row, {"median_ms": row.median, "p95_ms": row.high})
-            for row in statistics.hooks
-        ],
+        "hooks": statistics.hooks,
         "state": state,
         "threshold": prices,
         "assumed": ASSUMPTIONS if prices else "",
