@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import (
-    CallCosts,
-    CommonFields,
-    FieldsLike,
-    ReceiptSchema,
-    StrictModel,
-)
-from resume_hooks.cli.with_fields import WithFields
+from resume_hooks.cli.schema.base import CallCosts, CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.derive import untrim
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.summary import SummaryMaterial
+from resume_hooks.derive.trim import selection
 from resume_hooks.derive.trim.plan import TrimPlan
-from resume_hooks.derive.trim.selection import LargestPiece, SavingsRow
-from resume_hooks.derive.untrim import MissingOriginal, UntrimPlan
-from resume_hooks.reading.digest.entries import Digest, DigestEntry, TalkMessage
+from resume_hooks.reading.digest import entries
+from resume_hooks.reading.digest.entries import MessageKind
+from resume_hooks.reading.summary_check import CheckedSummary
 
 
 class HandoffReceipt(ReceiptSchema):
@@ -28,27 +21,52 @@ class HandoffReceipt(ReceiptSchema):
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
 
 
-_from_digest = CommonFields[Digest]()
+entry_field = CommonFields[entries.DigestEntry]()
+
+
+class DigestEntry(StrictModel):
+    """One line: words or an action, the reference (``<session id>:<record>`` or ``""``), and a note."""
+
+    text: str = entry_field(lambda entry: entry.text)
+    ref: str = entry_field(
+        lambda entry: entry.ref, "reference: session and record; empty if unknown"
+    )
+    note: str = entry_field(lambda entry: entry.note)
+
+
+message_field = CommonFields[entries.TalkMessage]()
+
+
+class TalkMessage(StrictModel):
+    """A message without blank lines, and its reference (``<session id>:<record>``).
+
+    ``superseded`` are the sentences in it that the user later revoked, each with the reference of
+    the revocation.
+    """
+
+    kind: MessageKind = message_field(lambda message: message.kind)
+    ref: str = message_field(
+        lambda message: message.ref, "reference: session and record; empty if unknown"
+    )
+    text: str = message_field(lambda message: message.text)
+    superseded: tuple[tuple[str, str], ...] = message_field(lambda message: message.superseded)
+
+
+digest_field = CommonFields[entries.Digest]()
 
 
 class DigestSchema(StrictModel):
     """A digest: entries by section, most important first."""
 
-    sections: dict[
-        str,
-        list[
-            Annotated[
-                DigestEntry,
-                FieldsLike(ref="reference: session and record; empty if unknown"),
-            ]
-        ],
-    ]
-    talk: list[
-        Annotated[TalkMessage, FieldsLike(ref="reference: session and record; empty if unknown")]
-    ] = Field(description="the messages, oldest first, without calls and results")
-    omitted: dict[str, int] = Field(description="the number of omitted entries, by section")
-    git: str = Field(description="one line on the folder's repository")
-    unread: int = _from_digest(
+    sections: dict[str, list[DigestEntry]] = digest_field(lambda digest: digest.sections)
+    talk: list[TalkMessage] = digest_field(
+        lambda digest: digest.talk, "the messages, oldest first, without calls and results"
+    )
+    omitted: dict[str, int] = digest_field(
+        lambda digest: digest.omitted, "the number of omitted entries, by section"
+    )
+    git: str = digest_field(lambda digest: digest.git, "one line on the folder's repository")
+    unread: int = digest_field(
         lambda digest: digest.unread_count, "ancestors that were too large to read"
     )
 
@@ -65,20 +83,25 @@ class HandoffSchema(RootModel[HandoffReceipt | HandoffOpening]):
     """The receipt of `handoff`; with --print, the child's opening."""
 
 
-material = CommonFields[SummaryMaterial]()
+material_field = CommonFields[SummaryMaterial]()
 
 
 class MaterialSchema(StrictModel):
     """The material for a model, and the number of calls."""
 
-    records: int = Field(description="records with text, all of which are considered")
-    shown: int = material(
-        lambda found: len(found.numbers), "records that the model would see, long ones cut"
+    records: int = material_field(
+        lambda material: material.records, "records with text, all of which are considered"
     )
-    characters: int
+    shown: int = material_field(
+        lambda material: len(material.numbers), "records that the model would see, long ones cut"
+    )
+    characters: int = material_field(lambda material: material.characters)
     tokens: int = Field(description="about")
-    parts: int = material(lambda found: len(found.parts))
-    calls: int
+    parts: int = material_field(lambda material: len(material.parts))
+    calls: int = material_field(lambda material: material.calls)
+
+
+checked_field = CommonFields[CheckedSummary]()
 
 
 class CheckedSchema(StrictModel):
@@ -87,9 +110,13 @@ class CheckedSchema(StrictModel):
     Sentences without a checkable claim are not counted.
     """
 
-    sentences: int
-    tied: int = Field(description="sentences with the record that supports them")
-    marked: int = Field(description="marked sentences, which no record supports")
+    sentences: int = checked_field(lambda checked: checked.sentences)
+    tied: int = checked_field(
+        lambda checked: checked.tied, "sentences with the record that supports them"
+    )
+    marked: int = checked_field(
+        lambda checked: checked.marked, "marked sentences, which no record supports"
+    )
 
 
 class SummarySchema(StrictModel):
@@ -109,34 +136,55 @@ class RolloverSchema(ReceiptSchema):
     summary: SummarySchema | None = None
 
 
-trimmed = CommonFields[TrimPlan]()
+row_field = CommonFields[selection.SavingsRow]()
+
+
+class SavingsRow(StrictModel):
+    """The savings of one rule or tool: the number of pieces, and their tokens before and after the trim."""
+
+    name: str = row_field(lambda row: row.name)
+    pieces: int = row_field(lambda row: row.pieces)
+    tokens_before: int = row_field(lambda row: row.tokens_before)
+    tokens_after: int = row_field(lambda row: row.tokens_after)
+
+
+piece_field = CommonFields[selection.LargestPiece]()
+
+
+class LargestPiece(StrictModel):
+    """One of the largest pieces, with a reference to its original."""
+
+    original: str = piece_field(lambda piece: str(piece.original), "reference: session and record")
+    rule: str = piece_field(lambda piece: piece.rule)
+    tool: str = piece_field(lambda piece: piece.tool)
+    target: str = piece_field(lambda piece: piece.target)
+    tokens: int = piece_field(lambda piece: piece.tokens)
+
+
+trim_field = CommonFields[TrimPlan]()
 
 
 class SavingsSchema(StrictModel):
     """The savings of a trim, in tokens of the client's request."""
 
-    pays: bool
-    tokens_saved: int = trimmed(lambda trim: trim.savings.tokens)
-    measured: bool = trimmed(
+    pays: bool = trim_field(lambda trim: trim.pays)
+    tokens_saved: int = trim_field(lambda trim: trim.savings.tokens)
+    measured: bool = trim_field(
         lambda trim: trim.before.measured, "the size before was counted by the API; else estimated"
     )
-    window: int = trimmed(lambda trim: trim.before.window)
-    percent_before: int | None = trimmed(lambda trim: trim.before.percent)
-    percent_after: int | None = trimmed(lambda trim: trim.after.percent)
-    compacts_at_once: bool = trimmed(
+    window: int = trim_field(lambda trim: trim.before.window)
+    percent_before: int | None = trim_field(lambda trim: trim.before.percent)
+    percent_after: int | None = trim_field(lambda trim: trim.after.percent)
+    compacts_at_once: bool = trim_field(
         lambda trim: trim.after.compacts_at_once, "the client would compact the child on resume"
     )
-    rollover_tokens: int = Field(description="the tokens of a fresh child instead")
-    characters_per_token: float = trimmed(lambda trim: trim.savings.ratio)
-    rules: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.rules)
-    tools: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.tools)
-    largest: list[
-        Annotated[LargestPiece, FieldsLike(original=(str, "reference: session and record"))]
-    ] = trimmed(
-        lambda trim: [
-            WithFields(piece, {"original": str(piece.original)}) for piece in trim.savings.largest
-        ]
+    rollover_tokens: int = trim_field(
+        lambda trim: trim.rollover_tokens, "the tokens of a fresh child instead"
     )
+    characters_per_token: float = trim_field(lambda trim: trim.savings.ratio)
+    rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.rules)
+    tools: list[SavingsRow] = trim_field(lambda trim: trim.savings.tools)
+    largest: list[LargestPiece] = trim_field(lambda trim: trim.savings.largest)
 
 
 class SmartChoice(StrictModel):
@@ -184,18 +232,30 @@ class TrimSchema(ReceiptSchema):
     )
 
 
-untrimmed = CommonFields[UntrimPlan]()
+missing_field = CommonFields[untrim.MissingOriginal]()
+
+
+class MissingOriginal(StrictModel):
+    """A trimmed record that cannot be restored (its line number in the session), and the reason."""
+
+    record: int = missing_field(lambda missing: missing.record, "0-based line in the parent's file")
+    why: str = missing_field(lambda missing: missing.why)
+
+
+untrim_field = CommonFields[untrim.UntrimPlan]()
 
 
 class RestoredRecords(StrictModel):
     """The records that an untrim restores."""
 
-    trimmed: int = Field(description="trimmed records of the parent's conversation")
-    restored: int = untrimmed(lambda untrim: len(untrim.restored))
-    characters: int = Field(description="the additional characters that the client sends")
-    missing: list[
-        Annotated[MissingOriginal, FieldsLike(record="0-based line in the parent's file")]
-    ]
+    trimmed: int = untrim_field(
+        lambda plan: plan.trimmed, "trimmed records of the parent's conversation"
+    )
+    restored: int = untrim_field(lambda plan: len(plan.restored))
+    characters: int = untrim_field(
+        lambda plan: plan.characters, "the additional characters that the client sends"
+    )
+    missing: list[MissingOriginal] = untrim_field(lambda plan: plan.missing)
 
 
 class UntrimSchema(ReceiptSchema):
@@ -204,22 +264,22 @@ class UntrimSchema(ReceiptSchema):
     restoration: RestoredRecords
 
 
-cut = CommonFields[Cut]()
+cut_field = CommonFields[Cut]()
 
 
 class CutSchema(StrictModel):
     """The end of the copied conversation."""
 
-    asked: str = cut(lambda each: each.requested_position, "the place in words")
+    asked: str = cut_field(lambda cut: cut.requested_position, "the place in words")
     reference: str = Field(
         description="the last kept record of the parent: session and 0-based line"
     )
-    moved: bool = cut(
-        lambda each: each.direction != 0,
+    moved: bool = cut_field(
+        lambda cut: cut.direction != 0,
         "the requested place would have split a tool call or an answer",
     )
-    turn: int | None = Field(
-        description="the copy's last turn; null if only the file's end was read"
+    turn: int | None = cut_field(
+        lambda cut: cut.turn, "the copy's last turn; null if only the file's end was read"
     )
 
 

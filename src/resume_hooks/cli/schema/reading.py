@@ -6,12 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import (
-    ByteCount,
-    CommonFields,
-    LineNumbers,
-    StrictModel,
-)
+from resume_hooks.cli.schema.base import ByteCount, CommonFields, LineNumbers, StrictModel
 from resume_hooks.reading import outline
 from resume_hooks.reading.passages import Passage, ShellCall
 
