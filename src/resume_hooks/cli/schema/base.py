@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    create_model,
-    model_validator,
-)
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.receipt import Receipt
@@ -29,7 +21,8 @@ T = TypeVar("T")
 class StrictModel(BaseModel):
     """A schema that allows only the documented fields.
 
-    It is filled from a dictionary, or from a value's attributes and ``CommonFields``.
+    It is filled from a dictionary, or from one of our values, from which each field reads its source
+    (``CommonFields``).
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -48,20 +41,16 @@ def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]
         return value
     if isinstance(value, WithFields):
         return {**_read_fields(schema_class, value.value), **value.fields}
-    sources = {}
-    for name, field in schema_class.model_fields.items():
-        sources[name] = field.json_schema_extra
     fields = {}
-    for name, source in sources.items():
-        if isinstance(source, _FieldSource) or hasattr(value, name):
-            fields[name] = (
-                source.get(value) if isinstance(source, _FieldSource) else getattr(value, name)
-            )
+    for name, field in schema_class.model_fields.items():
+        source = field.json_schema_extra
+        if isinstance(source, _FieldSource):
+            fields[name] = source.get(value)
     return fields
 
 
 class CommonFields(Generic[T]):
-    """Declare fields that a value of type T has under another name, each with a function that returns it."""
+    """Declares fields that are read from a value of type T, each with a function that returns its content."""
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
         """Return a field, with a description unless its type already has a description."""
@@ -79,49 +68,6 @@ class _FieldSource:
 
     def __call__(self, _schema: dict[str, Any]) -> None:
         """Leave the schema unchanged."""
-
-
-class FieldsLike:
-    """Document a field that contains a domain value: generate a schema with the fields and types of the value.
-
-    ``fields`` changes the schema's fields by name. A text describes a field, a type replaces the
-    field's type or adds a field, a pair does both, and None omits the field.
-    """
-
-    def __init__(self, **fields: Any) -> None:
-        self._fields = fields
-        self._schema_class: type[StrictModel] | None = None
-
-    def __get_pydantic_core_schema__(
-        self, source: type, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Return the form's schema, as pydantic's hook."""
-        if self._schema_class is None:
-            hints = get_type_hints(source)
-            fields: dict[str, Any] = {}
-            for name, kind in hints.items():
-                fields[name] = (kind, ...)
-            for name, change in self._fields.items():
-                fields[name] = _field_definition(hints.get(name), change)
-            shown_fields = {}
-            for name, field in fields.items():
-                if field is not None:
-                    shown_fields[name] = field
-            self._schema_class = create_model(
-                source.__name__, __base__=StrictModel, __doc__=source.__doc__, **shown_fields
-            )
-        return handler.generate_schema(self._schema_class)
-
-
-def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
-    """Return a field for ``create_model``, with the type ``kind`` unless the change has one."""
-    if change is None:
-        return None
-    if isinstance(change, str):
-        return kind, Field(description=change)
-    if isinstance(change, tuple):
-        return (change[0], Field(description=change[1]))
-    return (change, ...)
 
 
 def _replace_surrogates(value: Any) -> Any:
