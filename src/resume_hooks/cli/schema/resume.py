@@ -92,7 +92,7 @@ base_field = CommonFields[tokens.FirstRequest]()
 
 
 class FirstRequest(StrictModel):
-    """The base of every new session, in tokens: the client's instructions, the tools, and files of the project.
+    """The tokens that every new session begins with: the client's instructions, tools and files of the project.
 
     ``shared`` of them are read from the cache while any similar session keeps it warm.
     """

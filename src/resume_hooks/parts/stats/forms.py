@@ -56,7 +56,7 @@ stretch_field = CommonFields[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
-    """Stretches with a call that began with a start, with a compaction, or as a child of a kind.
+    """The stretches of a kind: they began with a start, with a compaction, or as a child, and contain a call.
 
     ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
     """
