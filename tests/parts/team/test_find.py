@@ -348,7 +348,10 @@ def _lie(
 def test_nobody_stands_before_ones_own_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2)."""
+    """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2).
+
+    Which copies may no longer be read is also answered.
+    """
     sent(alice, written(alice))
     root.execute(
         "insert into team.session(session_id, machine, generation, owner, scope, title, ended)"
@@ -358,6 +361,8 @@ def test_nobody_stands_before_ones_own_sessions(
     )
     root.execute("analyze team.session")
     with connect_to_team("alice") as db:
+        db.run_statement("set statement_timeout = '5s'", ())
+        assert db.connection.execute("select team.gone(array[0])").fetchall() == [(0,)]
         assert [each.session_id for each in list_team_sessions(db, only_own=True)] == [SESSION]
         assert SESSION in {each.session_id for each in list_team_sessions(db)}
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):

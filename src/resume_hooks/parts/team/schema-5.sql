@@ -60,6 +60,13 @@ language sql stable security definer set search_path=pg_catalog,team,pg_temp as 
     where g.member = me() and (g.until is null or g.until > now()) $$;
 revoke all on function team.my_granted() from public;
 grant execute on function team.my_granted() to rh_member;
+
+-- As before, of the rows that are asked about alone, and what the caller may read is looked up once.
+create or replace function team.gone(p_ids bigint[]) returns setof bigint
+language sql stable security definer set search_path=pg_catalog,team,pg_temp as $$
+  select unnest(p_ids) where required() is not null except
+  select id from session where id = any(p_ids) and live
+    and (scope = any((select my_scopes())::int[]) or id = any((select my_granted())::bigint[])) $$;
 drop policy read on team.session;
 create policy read on team.session for select to rh_member using (
   owner = (select team.me())
