@@ -108,7 +108,8 @@ def pull(options: PullOptions) -> None:
         for session in to_pull:
             paths.append(fetching.pull_session(session, db, options.where))
     lines = [shell_command(f"outline {path}") for path in paths] + [
-        f"{session_id} is gone" for session_id in removed_ids
+        f"Removed the pulled copy of {session_id}, which you may no longer read"
+        for session_id in removed_ids
     ]
     data = {"files": paths, "gone": removed_ids, "written": bool(paths or removed_ids)}
     owner_notes = []
