@@ -374,6 +374,19 @@ def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     assert texts(found, "commands") == []
 
 
+def test_sub_agents_beyond_the_budget_are_counted(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their files are not listed; that they were not read is said."""
+    monkeypatch.setattr(build, "MAX_SUBAGENT_BYTES", 5_000)
+    path = Talk().prompt("go").edits(f"{CWD}/main.py").write(config_home)
+    agent = Talk(SESSION, "s").prompt("do " * 2_000).edits(f"{CWD}/sub.py")
+    write_session(path.parent / SESSION / "subagents", "agent-a1", agent.records)
+    found = digest(path, config_home)
+    assert texts(found, "changed") == ["main.py"]
+    assert found.unread_count == 1
+
+
 def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(
     config_home: ConfigHome,
 ) -> None:
