@@ -60,6 +60,18 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
     assert not any(Path(unpacked_folder(config_home.where), SESSION).iterdir())
 
 
+def test_another_state_is_not_handed_out_for_one_that_is_gone(config_home: ConfigHome) -> None:
+    """The vault has the session, but with other words."""
+    session = laid_out(config_home)
+    kept = archive_session(session, config_home.where)
+    path = Path(session.path)
+    path.with_suffix(".new").write_bytes(path.read_bytes().replace(b"prompt", b"promise"))
+    path.with_suffix(".new").replace(path)
+    assert archive_session(locate.session_file(session.path), config_home.where).earlier
+    with pytest.raises(SessionNotFound):
+        unpacked_transcript(kept, config_home.where)
+
+
 def test_the_bound_of_what_is_unpacked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
