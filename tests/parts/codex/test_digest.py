@@ -517,9 +517,17 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
     given = instructions(
         "- `as_file = true`: write the title to a file instead of a variable",
         "- **Pull requests:** Uses a good title instead of a number",
+        "The parser reads a file once.",
     )
     made = digest(where, [given, said("user", "open a pull request with good titles")])
     assert texts(made, "instructions") == ["AGENTS.md of /p"]
+
+
+@pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
+def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
+    """It asks for something by its first word, or by what it prefers."""
+    made = digest(where, [instructions(rule), said("user", "go on")])
+    assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
 
 @pytest.mark.parametrize(
