@@ -44,7 +44,16 @@ def trim_session(options: TrimOptions) -> Receipt:
             "--start would open an open session a second time", "Leave --start or --force out."
         )
     refuse_start_in_other_folder(options)
-    typed_options = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
+    typed_options = TypedOptions(
+        tools=options.tools,
+        threshold=options.threshold,
+        keep_recent=options.keep_recent,
+        assistant=options.assistant,
+        target_tokens=options.target_tokens,
+        only=options.only,
+        skip=options.skip,
+        min_savings=options.min_savings,
+    )
     trim_options = make_options(typed_options)
     if options.in_place:
         return _trim_in_place(trim_options, options)

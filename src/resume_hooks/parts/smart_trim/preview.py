@@ -106,8 +106,12 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     for verdict, choice in smart_plan.rows:
         choices.append(
             {
-                **verdict._asdict(),
+                "record": verdict.record,
                 "address": list(verdict.address),
+                "digest": verdict.digest,
+                "by": verdict.by,
+                "description": verdict.description,
+                "rationale": verdict.rationale,
                 "original": _format_choice_reference(smart_plan, choice),
                 "tool": choice.tool,
                 "target": choice.target,
