@@ -27,6 +27,7 @@ export function hearChange({ text, origin }) {
 }
 
 export function beginDraft(text = boxText) { draft = text }
+export function beginDraftWithout(step) { beginDraft(boxText.trimEnd() === step ? '' : boxText) } // `step` belongs to the session that closes
 export function endDraft() { draft = undefined }
 export function hasDraft() { return draft !== undefined }
 
@@ -64,5 +65,4 @@ export async function restoreDraft($) { // fills the box, and again if a key was
     do await $.clock.sleep(STILL_MS); while (Date.now() - editedAt < STILL_MS)
     if (isFilled && (draft === wish || (await $.prompt.read()).text === draft)) break
   }
-  endDraft()
 }

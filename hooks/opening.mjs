@@ -2,24 +2,26 @@
 
 import { quietly } from './asking.mjs'
 import { ANSWERED, COMMANDS, HELD, NOT_ALONE } from './commands.mjs'
-import { beginDraft, beginDraftWith, endDraft, hasDraft, holdPrompt, restoreDraft, completePrompt } from './draft.mjs'
+import {
+  beginDraft, beginDraftWith, beginDraftWithout, completePrompt, endDraft, hasDraft, holdPrompt, restoreDraft,
+} from './draft.mjs'
 
 const MAX_OPENING_MS = 15000 // milliseconds after which prompts are no longer held: the client waits for something else, such as a turn's end
 const MAX_TRIES = 20, TICK_MS = 50 // how often, and after how many milliseconds each, the box is read to find an answered trigger
 const queuedPrompts = [] // prompts typed during a turn: no hook is called when the client sends them
 const NAMES = COMMANDS.map(each => each.name)
 let filledStep // the next step that we put into the box, until something is sent
-let opening // the running opening: its reply, until when prompts are held, and the held prompts, oldest first
+let opening // the newest opening: its reply, until when prompts are held, and the held prompts, oldest first
+let lastSwitch = Promise.resolve() // settled after the switch to the session of the previous reply
 
 export function openSoon($, reply) { // called inside a command, whose end the switch would wait for
   beginOpening(reply)
-  $.clock.after(0, () => open($, reply))
+  $.clock.after(0, () => openInTurn($, reply))
 }
 
-function beginOpening(reply) {
-  if (opening?.reply === reply) return opening
-  beginDraft()
-  return opening = { reply, until: Date.now() + MAX_OPENING_MS, heldPrompts: [] }
+function beginOpening(reply) { // takes over the draft and the held prompts of an opening that still runs
+  if (!opening) beginDraftWithout(filledStep)
+  opening = { reply, until: Date.now() + MAX_OPENING_MS, heldPrompts: opening?.heldPrompts ?? [] }
 }
 
 export async function submit($, e, next) {
@@ -69,21 +71,34 @@ function endsInCommand(step, text) { // checks whether one of our commands was t
   return NAMES.includes(name)
 }
 
-export async function open($, reply) {
+export function open($, reply) {
+  beginOpening(reply)
+  return openInTurn($, reply)
+}
+
+function openInTurn($, reply) { // waits for the previous switch, because both fill the input box
+  const opened = lastSwitch.then(() => openNow($, reply))
+  lastSwitch = opened.catch(() => {})
+  return opened
+}
+
+async function openNow($, reply) {
   try {
     await switchTo($, reply)
   } finally {
-    endDraft() // otherwise a failure here would hold all later prompts
+    if (opening?.reply === reply) opening = undefined // otherwise a failure here would hold all later prompts
+    if (!opening) endDraft()
   }
 }
 
 async function switchTo($, reply) {
-  const { heldPrompts } = beginOpening(reply)
   await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
   const isOpen = await $.session.id() === reply.open
-  opening = undefined // only now: prompts sent from here on include the text in front of them
   if (!isOpen) $.ui.log(reply.by_hand)
-  else if (reply.remark) $.ui.log(reply.remark)
+  if (opening.reply !== reply) return // the next session opens at once and gets the held prompts
+  const { heldPrompts } = opening
+  opening = undefined // only now: prompts sent from here on include the text in front of them
+  if (isOpen && reply.remark) $.ui.log(reply.remark)
   if (isOpen && reply.fill && !reply.send) heldPrompts.unshift(reply.fill)
   if (isOpen && reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => quietly($, () => fillBefore($, reply.fill)))
   const draft = beginDraftWith(heldPrompts)

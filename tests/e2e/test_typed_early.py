@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import last_user_text
+from tests.e2e.plugin import children
 from tests.e2e.test_inside import begin
 
 WORDS = "now fix the parser bug"
@@ -57,3 +58,17 @@ def test_words_behind_a_command_arrive_whole(
         assert ["".join(text.split()) for text in texts] == ["".join(whole.split())]
         if tui.input_text():
             tui.empty_box()
+
+
+def test_two_handoffs_in_a_row(tui: Tui, plugin: Path, parent: Path) -> None:
+    """The second waits for the first: its child is open, with its own step in the box, which is sent."""
+    begin(tui, plugin)
+    tui.submit("/handoff write the docs")
+    tui.submit("/handoff fix the parser")
+    tui.wait_for("Next step: fix the parser")
+    tui.wait_idle(2)
+    assert tui.input_text() == "fix the parser"
+    assert len(children(tui.home, parent)) == 2
+    tui.key("Enter")
+    tui.wait_for("Mock reply 1")
+    assert sent_prompts(tui) == ["fix the parser"]
