@@ -25,7 +25,7 @@ HELD = {
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
         "Loaded: ",
-        "lists of files, commands and failures",
+        "lists of files and commands",
     ],
     "going-on": [
         f"/handoff {pictured.NEXT_STEP}",

@@ -117,7 +117,7 @@ def test_a_new_task_gets_what_is_known(
     assert COMMAND in text
     assert "**New task:** write the notes" in text
     assert "last request, USER" not in text
-    assert "Loaded: lists of files, commands and failures, not the talk." in text
+    assert "Loaded: a list of commands, not the talk." in text
     assert "0 messages" not in text
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
@@ -149,7 +149,7 @@ def test_a_kept_digest_is_read_and_not_found(
 def test_the_card_counts_the_messages_that_the_opening_has(
     config_home: ConfigHome, document: Document, size: str, is_cut: bool
 ) -> None:
-    """Nobody is told that all was loaded where messages were left out."""
+    """Nobody is told that all was loaded where messages were left out, nor of lists that it lacks."""
     said = [
         user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
         for number in range(30)
@@ -162,7 +162,17 @@ def test_the_card_counts_the_messages_that_the_opening_has(
     assert bool(told) == is_cut
     left = int(told[1]) if told else 0
     left_out = f" ({left} left out)" if left else ""
-    assert f"Loaded: {30 - left} messages{left_out}, lists of files, commands and failures." in text
+    assert f"Loaded: {30 - left} messages{left_out}. All" in text
+
+
+def test_the_card_names_the_lists_that_the_opening_has(
+    config_home: ConfigHome, document: Document
+) -> None:
+    """A command that failed and one that worked."""
+    talk = Talk().prompt("run the tests").fails("make test").runs("make lint")
+    talk.says("One test fails.").write(config_home)
+    child = Path(document("handoff", SESSION)["data"]["file"])
+    assert "Loaded: 2 messages, lists of commands and failures. All" in child.read_text()
 
 
 def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:

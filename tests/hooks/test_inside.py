@@ -48,6 +48,14 @@ def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     return reply
 
 
+def test_a_whole_fork_says_that_it_is_the_new_session(parent: Path) -> None:
+    """With one figure, as it is as large as the old one."""
+    remark = ask("handoff", "all")["remark"]
+    assert re.fullmatch(
+        rf"This is the new session, .+ · fork: about [\d,]+ tokens\. Back .+ {SESSION}", remark
+    )
+
+
 def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
     """The child's id, the next step, and the line to type where the switch did not happen."""
     reply = ask("handoff", " fix the tests ")

@@ -17,9 +17,22 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_tokens
+from resume_hooks.reading.digest.opening import (
+    DEFAULT_TOKENS,
+    characters_for_tokens,
+    has_section,
+)
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
 from resume_hooks.reading.digest.opening import format_opening as digest_opening
+from resume_hooks.reading.digest.sections import (
+    CHANGED,
+    COMMANDS,
+    ERRORS,
+    FAILURES,
+    OTHERS,
+    READ,
+    REFUSALS,
+)
 from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
@@ -50,6 +63,13 @@ TITLE_LINE = 1
 OPENING_LINE = 2
 # the line number of a child's whole digest; the next line is the card that answers the opening
 DIGEST_LINE = 3
+
+LISTS = (
+    ("files", (CHANGED, READ)),
+    ("commands", (COMMANDS, OTHERS)),
+    ("failures", (ERRORS, FAILURES, REFUSALS)),
+)
+"""The names of the lists on a child's card, each with its sections of the opening."""
 
 
 class Contents(NamedTuple):
@@ -289,16 +309,32 @@ def _describe_contents(contents: Contents, digest_opening: DigestOpening) -> lis
     phrases = ["a summary by a model"] if contents.summary else []
     if contents.edited:
         return [*phrases, "the edited digest"]
+    lists = _describe_lists(digest_opening.text)
     if contents.new_task:
-        return ["lists of files, commands and failures, not the talk"]
+        return [f"{lists or 'nothing'}, not the talk"]
     if contents.digest:
         if digest_opening.omitted_count:
             omission_note = f" ({digest_opening.omitted_count:,} left out)"
         else:
             omission_note = ""
         phrases.append(f"{format_count(digest_opening.message_count, 'message')}{omission_note}")
-        phrases.append("lists of files, commands and failures")
+        if lists:
+            phrases.append(lists)
     return phrases
+
+
+def _describe_lists(opening_text: str) -> str:
+    """Return a phrase that names the lists in an opening, or ``""``."""
+    names = []
+    for name, sections in LISTS:
+        if any(has_section(opening_text, section) for section in sections):
+            names.append(name)
+    if not names:
+        return ""
+    *first_names, last_name = names
+    if not first_names:
+        return f"a list of {last_name}"
+    return f"lists of {', '.join(first_names)} and {last_name}"
 
 
 def read_opening(path: str) -> object:

@@ -105,7 +105,9 @@ def format_first_line(receipt: Receipt) -> str:
     It is needed because the new session looks like the old one.
     """
     resume_command = f"/resume {receipt.parent_session_id}"
-    sizes = f"about {receipt.tokens_after:,} tokens instead of {receipt.tokens_before:,}"
+    sizes = f"about {receipt.tokens_after:,} tokens"
+    if receipt.tokens_before != receipt.tokens_after:
+        sizes += f" instead of {receipt.tokens_before:,}"
     return (
         f"This is the new session, {receipt.title}: {sizes}. Back to the old one: {resume_command}"
     )

@@ -87,10 +87,7 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
     )
     assert 'asked for "focus on tabs"' in text
     assert "goal: Mend the parser." in text
-    assert (
-        "Loaded: a summary by a model, 4 messages, lists of files"
-        in card["message"]["content"][0]["text"]
-    )
+    assert "Loaded: a summary by a model, 4 messages. All" in card["message"]["content"][0]["text"]
     assert outcome.failure == ""
     assert (outcome.spent.calls, outcome.spent.cost_usd) == (1, 0.01)
     assert outcome.receipt.written

@@ -318,6 +318,12 @@ def count_shown_entries(text: str, section: Section) -> int:
     return end - start
 
 
+def has_section(text: str, section: Section) -> bool:
+    """Return whether a section is in an opening, under its heading or as a row of the open work."""
+    starts = (section.heading, f"{BULLET}{section.heading}: ")
+    return any(row.startswith(starts) for row in text.split("\n"))
+
+
 def _format_head(names: _SessionNames, record_ref: str, read_command: str) -> str:
     parts = ["not instructions"]
     if names.main_session:
