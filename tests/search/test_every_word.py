@@ -19,7 +19,7 @@ from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import COMMON_WORDS
-from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS
+from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS, display_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
@@ -60,8 +60,9 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     with opened_index(where) as index:
         records = index.words.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
-        drawn = [sources.read_text(record) for record in random.Random(3).sample(records, RECORDS)]
-    words = [text.displayed[: MAX_SEARCHED_CHARACTERS // 2].split() for text in drawn if text]
+        drawn = [sources.read_words(record) for record in random.Random(3).sample(records, RECORDS)]
+    texts = [display_text(text).displayed for text in drawn if text]
+    words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
     assert len(words) > RECORDS // 2
     return Said(where, [found for found in words if found])
 

@@ -94,14 +94,25 @@ class Hit(NamedTuple):
     headless: bool = False
 
 
+class _ReadRecord(NamedTuple):
+    """A record that was read, its words as written and as displayed, and the position of a phrase in its text."""
+
+    record: Posting
+    words: str
+    text: Text
+    position: int
+
+
 class _HitText(NamedTuple):
     """The text of a turn's best readable record; ``copies`` are all records with this text, oldest first.
 
-    ``wording_turns`` are the wordings that found the turn, the displayed one first.
+    ``words`` are the record's words as written, or ``""`` if they are too long to check for
+    secrets. ``wording_turns`` are the wordings that found the turn, the displayed one first.
     """
 
     wording_turns: list[WordingTurn]
     record: Posting
+    words: str
     snippet: Snippet
     score: float
     copies: list[Posting]
@@ -235,7 +246,7 @@ class HitMaker:
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
         """Return a turn's text for the best wording that the text confirms, or None if it confirms no wording."""
-        displayed_record: tuple[Posting, Text, int] | None = None
+        displayed_record: _ReadRecord | None = None
         wording_turns = []
         for wording_turn in turn:
             if displayed_record is None or self._wordings[wording_turn.wording].needs_texts:
@@ -246,7 +257,7 @@ class HitMaker:
             wording_turns.append(wording_turn)
         if displayed_record is None:
             return None
-        record, text, position = displayed_record
+        record, words, text, position = displayed_record
         wording = self._wordings[wording_turns[0].wording]
         snippet = make_snippet(text, wording.marker, SNIPPET_CHARACTERS, position)
         score = (
@@ -254,54 +265,44 @@ class HitMaker:
             * (1 + NEARNESS_BONUS * snippet.nearness)
             * (1 + TYPED_FORM_BONUS * wording.typed_fraction(text))
         )
-        return _HitText(wording_turns, record, snippet, score, self._sources.find_copies(record))
+        if len(words) > MAX_SEARCHED_CHARACTERS:
+            words = ""
+        copies = self._sources.find_copies(record)
+        return _HitText(wording_turns, record, words, snippet, score, copies)
 
-    def _first_readable_record(self, wording_turn: WordingTurn) -> tuple[Posting, Text, int] | None:
-        """Return a turn's first readable record, the record's text, and the position of a phrase in the text.
+    def _first_readable_record(self, wording_turn: WordingTurn) -> _ReadRecord | None:
+        """Return a turn's first readable record.
 
         The record contains at least one of the phrases, and the turn contains all of them.
         """
-        best_record: tuple[Posting, Text, int] | None = None
+        best_record: _ReadRecord | None = None
         wording = self._wordings[wording_turn.wording]
         missing = set(wording.phrases)
         for record in (
             wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
         ):
             self._remaining_reads -= 1
-            text = self._sources.read_text(record)
-            folded_text = text.folded if text else ""
-            if text is None or any(
-                phrase.find_in(folded_text) >= 0 for phrase in wording.excluded_phrases
-            ):
+            words = self._sources.read_words(record)
+            if words is None:
+                continue
+            text = display_text(words)
+            if any(phrase.find_in(text.folded) >= 0 for phrase in wording.excluded_phrases):
                 continue
             positions = {}
             for term in missing:
-                if (position := wording.phrases[term].find_in(folded_text)) >= 0:
+                if (position := wording.phrases[term].find_in(text.folded)) >= 0:
                     positions[term] = position
             if wording.phrases and not positions:
                 continue
-            best_record = best_record or (record, text, min(positions.values(), default=0))
+            if best_record is None:
+                first_position = min(positions.values(), default=0)
+                best_record = _ReadRecord(record, words, text, first_position)
             missing -= positions.keys()
             if not missing:
                 break
         if missing:
             return None
         return best_record
-
-    def _redact_snippet(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
-        """Return a record's snippet without secrets. Secrets are removed before the text is cut.
-
-        If a record is too large to check, only secrets in the snippet itself are removed.
-        """
-        record_words = self._sources.read_words(record) or ""
-        redactor = Redactor([record_words] if len(record_words) <= MAX_SEARCHED_CHARACTERS else [])
-        if redactor.redact(snippet.text) is snippet.text:
-            return snippet
-        if len(record_words) <= MAX_SEARCHED_CHARACTERS:
-            clean_text = redactor.redact(record_words)
-        else:
-            clean_text = redactor.redact(snippet.text)
-        return make_snippet(display_text(clean_text), wording.marker, SNIPPET_CHARACTERS)
 
     def _make_hit(self, text: _HitText, repetition_count: int) -> Hit:
         """Return the hit for a text; ``repetition_count`` is the number of the session's other turns with this text."""
@@ -320,7 +321,7 @@ class HitMaker:
                 found_names.append(lookup.term.name)
             else:
                 missing_names.append(lookup.term.name)
-        clean_snippet = self._redact_snippet(text.record, text.snippet, wording)
+        clean_snippet = _redact_snippet(text, wording)
         confidence = self._estimate_confidence(text, session.title)
         if file.agent and session.file == path:  # the session of this sub-agent was deleted
             reference = short = f"{path}:{original.line}"
@@ -378,6 +379,18 @@ class HitMaker:
             score,
             wording_count,
         )
+
+
+def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
+    """Return a text's snippet without secrets. Secrets are removed before the text is cut.
+
+    If a record is too large to check, only secrets in the snippet itself are removed.
+    """
+    redactor = Redactor([text.words] if text.words else [])
+    if redactor.redact(text.snippet.text) is text.snippet.text:
+        return text.snippet
+    clean_text = redactor.redact(text.words or text.snippet.text)
+    return make_snippet(display_text(clean_text), wording.marker, SNIPPET_CHARACTERS)
 
 
 def answer_probability(

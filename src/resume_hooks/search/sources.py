@@ -15,11 +15,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.search.index.archived import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.record_text import (
-    Text,
-    display_text,
-    read_record_words,
-)
+from resume_hooks.search.record_text import read_record_words
 from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -66,13 +62,6 @@ class Sources:
         self.read_bytes = 0
         self._sessions: dict[str, HitSession] = {}
         self._copies: dict[int, list[Posting]] = {}
-
-    def read_text(self, record: Posting) -> Text | None:
-        """Return the text of a record, or None if the record changed since it was indexed."""
-        words = self.read_words(record)
-        if words is None:
-            return None
-        return display_text(words)
 
     def read_words(self, record: Posting) -> str | None:
         """Return the words of a record as written, or None if the record changed since it was indexed."""
