@@ -189,31 +189,37 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
     except OSError:
         return
     for entry in entries:  # this must be cheap, because every search visits thousands of entries
-        if not entry.name.endswith(TRANSCRIPT_SUFFIX):
-            if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
-                for agent in subagents_in(entry.path, entry.name):
-                    yield from _transcript_if_regular(
-                        agent.path, name, agent.session_id, agent.name
-                    )
+        entry_name = entry.name
+        if not entry_name.endswith(TRANSCRIPT_SUFFIX):
+            if is_session_id(entry_name) and not entry.is_symlink():  # a link could lead anywhere
+                for agent in subagents_in(entry.path, entry_name):
+                    file = _transcript_if_regular(agent.path, name, agent.session_id, agent.name)
+                    if file is not None:
+                        yield file
             continue
-        stem = entry.name[: -len(TRANSCRIPT_SUFFIX)]
+        stem = entry_name[: -len(TRANSCRIPT_SUFFIX)]
         if is_session_id(stem):
-            yield from _transcript_if_regular(entry, name, stem, "")
-        elif subagent_name(entry.name):
-            yield from _transcript_if_regular(entry, name, "", stem)
+            file = _transcript_if_regular(entry.path, name, stem, "")
+        elif stem.startswith(SUBAGENT_PREFIX):
+            file = _transcript_if_regular(entry.path, name, "", stem)
+        else:
+            continue
+        if file is not None:
+            yield file
 
 
 def _transcript_if_regular(
-    file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str
-) -> Iterator[TranscriptFile]:
-    """Yield the file if it is regular and not empty; skip links."""
+    path: str, folder: str, session_id: str, agent: str
+) -> TranscriptFile | None:
+    """Return the file if it is regular and not empty, else None. A link is not followed."""
     try:
-        status = os.stat(file, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except OSError:
-        return  # deleted since the listing
-    if status.st_size and stat.S_ISREG(status.st_mode):
-        path = os.fspath(file)
-        mtime = max(-_MAX_INTEGER, min(status.st_mtime_ns, _MAX_INTEGER))
-        yield TranscriptFile(
-            path, folder, session_id, agent, status.st_ino & _MAX_INTEGER, status.st_size, mtime
-        )
+        return None  # deleted since the listing
+    if not status.st_size or not stat.S_ISREG(status.st_mode):
+        return None
+    mtime = status.st_mtime_ns
+    if abs(mtime) > _MAX_INTEGER:
+        mtime = max(-_MAX_INTEGER, min(mtime, _MAX_INTEGER))
+    inode = status.st_ino & _MAX_INTEGER
+    return TranscriptFile(path, folder, session_id, agent, inode, status.st_size, mtime)
