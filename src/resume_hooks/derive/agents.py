@@ -173,6 +173,7 @@ def plan_fork(
 
     A fork for another agent contains the conversation as text.
     """
+    # only a fork needs this import
     from resume_hooks.derive import fork as forking
 
     require_complete(session)
@@ -216,6 +217,7 @@ def plan_trim(
 
     Raises UsageError for contradictory options or an unusable parent.
     """
+    # only a trim needs this import
     from resume_hooks.derive.trim.plan import decide_trim, plan_chosen_trim
 
     scanned_session = scan_for_trim(session, where)

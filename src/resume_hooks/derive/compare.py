@@ -354,6 +354,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     """Return the tokens that a trim would free, or 0 if nothing can be trimmed or the live part is too large."""
     if not is_live_part_within(path, MAX_QUICK_BYTES):
         return FreedTokens(0, 0)
+    # only a session that is quick to read needs these imports
     from resume_hooks.derive.trim import in_client, plan
 
     try:

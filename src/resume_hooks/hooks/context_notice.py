@@ -170,9 +170,8 @@ def _describe_savings(path: str | None) -> str:
 
 def _describe_notice(path: str, context: ContextSize) -> str:
     """Return the notice. Its advice requires reading the live chain, which is affordable only once."""
-    from resume_hooks.derive.compare import recommend_strategy
-
     # most turns need neither of these imports
+    from resume_hooks.derive.compare import recommend_strategy
     from resume_hooks.hooks.resume_card import STRATEGY_NAMES
 
     advice = recommend_strategy(path, Where())

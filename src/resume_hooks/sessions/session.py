@@ -93,6 +93,7 @@ class Session(SessionFile):
     @cached_property
     def is_quick_to_read(self) -> bool:
         """Whether its live part is small enough to read while a prompt waits."""
+        # imported late, as in ``context``
         from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_within
 
         return is_live_part_within(self.file, MAX_QUICK_BYTES)
@@ -119,6 +120,7 @@ class Session(SessionFile):
         self, chain: list[Node], pieces: PieceCollector
     ) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale of its pieces."""
+        # imported late, as in ``context``
         from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import measure_chain
 
@@ -127,6 +129,7 @@ class Session(SessionFile):
         return self._apply_window(context, window), scale
 
     def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
+        # imported late, as in ``context``
         from resume_hooks.sessions.client_window import apply_window, window_limit
 
         if self.agent != CLAUDE_NAME:  # other agents have no setting for the window

@@ -148,6 +148,7 @@ class ContentSearch:
             raise _SearchStopped
 
     def _answer_requests(self, index: OpenIndex) -> None:
+        # this thread loads them, so that the first display does not wait
         from resume_hooks.search.engine import Searcher
         from resume_hooks.search.scope import Scope, project_scope_of_folder
 

@@ -52,6 +52,7 @@ class TurnHit(NamedTuple):
 
 def find_turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
     """Return the best turns that contain the words, or none if the words are too short."""
+    # only a search needs this import
     from resume_hooks.search.query import parse_query
 
     if len(text.strip()) < MIN_QUERY_LETTERS:

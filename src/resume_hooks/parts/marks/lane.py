@@ -131,6 +131,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         if mark is None:
             existing_child = _find_existing_answer(request)
             return existing_child or report_on_text(cards.format_no_mark_card(request.trigger))
+    # only a return needs this import
     from resume_hooks.parts.marks import back
 
     if not mark.left and not plain_text(request.text).strip():
