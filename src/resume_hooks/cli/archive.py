@@ -27,6 +27,7 @@ from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
 from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
+from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
@@ -141,7 +142,6 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
     # The modules that create children take 40 ms to load, and only a slim archive needs them.
-    from resume_hooks.derive.child.write import write_unless_idle
     from resume_hooks.derive.trim.plan import plan_slim_copy
 
     plan = plan_slim_copy(session, options.where)

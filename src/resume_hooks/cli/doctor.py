@@ -16,7 +16,7 @@ from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
-from resume_hooks.search.index.connect import IndexStatus, index_status
+from resume_hooks.search.index.connect import IndexStatus, index_status, opened_index
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
@@ -63,9 +63,6 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _maintain_index(options: DoctorOptions) -> None:
-    # A check of the installation does not need this import.
-    from resume_hooks.search.index.connect import opened_index
-
     bytes_read, notes = 0, []
     if options.index != "status":
         with (

@@ -32,6 +32,8 @@ from resume_hooks.sessions.agents.registry import (
 )
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line
+from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.provenance import read_parent
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -340,10 +342,6 @@ def _unused_child(default_session: SessionFile, folder: str, where: Where) -> Un
 
     Otherwise return None.
     """
-    # help and completion do not need this import
-    from resume_hooks.transcripts.head_tail import HeadTail
-    from resume_hooks.transcripts.provenance import read_parent
-
     newest_session = next(iter(locate.sessions_of(folder, where)), default_session)
     if (
         newest_session.session_id == default_session.session_id

@@ -12,12 +12,16 @@ from resume_hooks.cli import relocate
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb_terminal
+from resume_hooks.derive.cut_point import CutBeforeCompaction
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.hooks.session_list.rows import age_text, context_percent_text, session_name
 from resume_hooks.hooks.session_list.state import Choices, ListEntry, list_entries
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
@@ -90,12 +94,6 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
         if was_compacted(row.path):
             return FORK_HINT
         return "It has no compaction to undo."
-    # Only a fork needs these imports.
-    from resume_hooks.derive.cut_point import CutBeforeCompaction
-    from resume_hooks.derive.verbs.caller import Caller
-    from resume_hooks.derive.verbs.fork import ForkSpec, fork
-    from resume_hooks.sessions.session import Session
-
     session = Session.at(row.path, Where())
     try:
         path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file

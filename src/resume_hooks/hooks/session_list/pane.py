@@ -38,6 +38,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import LISTABLE_AGENTS
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -504,7 +505,6 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
     from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
-    from resume_hooks.sessions.session import Session
 
     session = Session.at(row.path, where)
     if action == UNDO_ACTION:

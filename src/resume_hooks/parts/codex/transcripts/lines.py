@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import os
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
@@ -170,9 +171,7 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
                 "zstandard beside resume-hooks."
             ),
         )
-    import io
-
-    import zstandard
+    import zstandard  # optional
 
     class RolloutReader(io.BufferedReader):
         """Turns the errors that a damaged file causes into OSError."""
