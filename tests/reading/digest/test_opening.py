@@ -509,18 +509,24 @@ def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
     assert count_shown_entries(shown, CHANGED) == 12
 
 
-def test_a_committed_edit_that_the_request_is_about(config_home: ConfigHome) -> None:
-    """Git has the others."""
-    talk = Talk().prompt("go")
+@pytest.mark.parametrize(
+    ("request_text", "first"),
+    [
+        ("render_env is terrifying", "def render_env()"),
+        ("address the feedback", "def other()"),
+        ("now the docs", "Bash: make x"),
+    ],
+)
+def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, first: str) -> None:
+    """Unless the request is about one of them, or about a review of all."""
+    talk = Talk().prompt("go").runs("make x", "built").runs("sed -n 1,9p z.py", "y = 3")
     for name in ("render_env", "other"):
         change = {"old_string": "x = 1", "new_string": f"def {name}():\n    return 2"}
         talk.calls("Edit", {"file_path": f"/home/user/proj/{name[0]}.py", **change})
-    talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt(
-        "render_env is terrifying"
-    )
-    edits = [text for text in _latest_texts(talk, config_home) if text.startswith("Edit")]
-    assert len(edits) == 1
-    assert "def render_env()" in edits[0]
+    talk.runs("git commit -am x", "[main 1234567] x").says("Done.").prompt(request_text)
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    assert first in "".join(call.text for call in collect_latest_calls(session, digest, 90))
+    assert len(_latest_texts(talk, config_home)) == 5
 
 
 def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:

@@ -38,8 +38,10 @@ REDACTED_MULTIPLE = 4
 # calls that fill this many times the available space are collected before the calls to show are
 # chosen
 COLLECTED_MULTIPLE = 2
-# the fraction of the available space for the latest edits, which come before the latest other calls
+# the fraction of the available space for edits, which come before the latest other calls
 EDITS_FRACTION = 0.35
+# the fraction for committed edits, if the last request is about them and there are no others
+COMMITTED_FRACTION = 0.3
 # the maximum number of characters in a file that was read before the last request and is not
 # related to that request
 MAX_OLD_RESULT_CHARACTERS = 300
@@ -115,7 +117,14 @@ class CallValue(Enum):
     LOW = "low"
     """An older search. Its result is already used or outdated."""
     COMMITTED = "committed"
-    """An edit that was committed afterwards. It is shown only if the last request is about it."""
+    """An edit that was committed afterwards. It comes last, unless the last request is about it or a review."""
+
+
+_REVIEW_WORDS = frozenset({"feedback", "review", "reviews", "reviewer"})
+"""Words of a request about edits that were committed."""
+
+_UNLIKELY_VALUES = frozenset({CallValue.LOW, CallValue.COMMITTED})
+"""The values of calls that are not among the latest calls."""
 
 
 _CallKey = tuple[str, str]
@@ -125,12 +134,13 @@ _CallKey = tuple[str, str]
 class _CandidateCall(NamedTuple):
     """A call as it is shown, and its usefulness.
 
-    ``is_old`` means that the call read a file before the last request. The file can be read again.
+    ``is_old_read`` means that the call read a file or the state of git before the last request. It can be
+    read again.
     """
 
     message: TalkMessage
     value: CallValue
-    is_old: bool
+    is_old_read: bool
     key: _CallKey
 
 
@@ -196,10 +206,10 @@ def collect_latest_calls(
                         MessageKind.CALL, f"{session.session_id}:{line_number}", text
                     )
                     is_old = line_number < request_number and not answer.is_error
-                    is_read = string(block, "name") in records.READING_TOOLS
+                    is_old_read = is_old and _reads_or_reports(block)
                     key = later_calls.latest_call_key(block)
-                    candidates.append(_CandidateCall(message, value, is_old and is_read, key))
-                    is_likely = value not in {CallValue.LOW, CallValue.COMMITTED}
+                    candidates.append(_CandidateCall(message, value, is_old_read, key))
+                    is_likely = value not in _UNLIKELY_VALUES and not is_old_read
                     remaining_characters -= len(text) if is_likely else len(text) // 4
     except OSError:
         return []
@@ -238,39 +248,47 @@ def _choose_calls(
 ) -> list[TalkMessage]:
     """Return the calls to show, latest first: latest edits, latest other calls, calls related to the request.
 
-    Older searches come last.
+    Searches, files that were read before the request, and committed edits come last.
     """
     messages = [candidate.message for candidate in candidates]
     scores = _score_calls(messages, request_words)
     for index, candidate in enumerate(candidates):
-        if candidate.is_old and not scores[index]:
+        if candidate.is_old_read and not scores[index]:
             messages[index] = candidate.message._replace(
                 text=_shorten_old_result(candidate.message.text)
             )
-    edit_indexes, useful_indexes = [], []
+    edit_indexes, committed_indexes, useful_indexes = [], [], []
     for index, candidate in enumerate(candidates):
         if candidate.value is CallValue.EDIT:
             edit_indexes.append(index)
-        if candidate.value not in {CallValue.LOW, CallValue.COMMITTED}:
+        if candidate.value is CallValue.COMMITTED:
+            committed_indexes.append(index)
+        if candidate.value not in _UNLIKELY_VALUES and not candidate.is_old_read:
             useful_indexes.append(index)
+    committed_indexes.sort(key=lambda index: (-scores[index], index))
     chosen_indexes = _select_fitting_calls(
         edit_indexes, messages, round(max_characters * EDITS_FRACTION)
     )
+    if not edit_indexes and not request_words.isdisjoint(_REVIEW_WORDS):
+        chosen_indexes = _select_fitting_calls(
+            committed_indexes, messages, round(max_characters * COMMITTED_FRACTION)
+        )
     remaining_characters = round(max_characters * (1 - RELATED_FRACTION))
     remaining_characters -= _count_characters(chosen_indexes, messages)
     latest_indexes = [index for index in useful_indexes if index not in chosen_indexes]
     chosen_indexes += _select_fitting_calls(latest_indexes, messages, remaining_characters)
     remaining_characters = max_characters - _count_characters(chosen_indexes, messages)
-    remaining_indexes = []
-    for index, candidate in enumerate(candidates):
-        is_needed = candidate.value is not CallValue.COMMITTED or scores[index] > 0
-        if is_needed and index not in chosen_indexes:
-            remaining_indexes.append(index)
-    remaining_indexes.sort(
-        key=lambda index: (-scores[index], candidates[index].value is CallValue.LOW, index)
-    )
+    remaining_indexes = [index for index in range(len(candidates)) if index not in chosen_indexes]
+    remaining_indexes.sort(key=lambda index: (-scores[index], _rank_call(candidates[index]), index))
     chosen_indexes += _select_fitting_calls(remaining_indexes, messages, remaining_characters)
     return [messages[index] for index in sorted(chosen_indexes)]
+
+
+def _rank_call(candidate: _CandidateCall) -> int:
+    """Return the rank of a call that is not related to the last request; the lowest rank comes first."""
+    if candidate.value is CallValue.COMMITTED:
+        return 2
+    return 1 if candidate.value is CallValue.LOW or candidate.is_old_read else 0
 
 
 def _count_characters(indexes: Iterable[int], messages: Sequence[TalkMessage]) -> int:
@@ -442,6 +460,23 @@ def _add_count_note(candidate: _CandidateCall, count: int) -> _CandidateCall:
     head, separator, body = candidate.message.text.partition("\n")
     text = f"{head}\n[the latest of several such calls]{separator}{body}"
     return candidate._replace(message=candidate.message._replace(text=text))
+
+
+def _reads_or_reports(block: Record) -> bool:
+    """Check whether a call only reads files, by a tool or by commands, or only commits, pushes or shows git's state."""
+    tool = string(block, "name")
+    if tool != "Bash":
+        return tool in records.READING_TOOLS
+    parts = shell.parse_simple_commands(string(records.mapping(block, "input"), "command"))
+    commands = [" ".join(part.words) for part in parts if part.words and part.words[0] != "cd"]
+    return bool(commands) and all(map(_ROUTINE_COMMAND.match, commands))
+
+
+_ROUTINE_COMMAND = compile_lazily(
+    r"(?:cat|sed|head|tail|nl|echo|pwd|true)\b|git\s+(?:-C\s+\S+\s+)?(?:add|fetch|status|log|branch|"
+    r"rev-parse|remote|diff\s+--(?:stat|name-only|name-status|check))\b|gh\s+(?:auth|pr\s+(?:create|edit))\b"
+)
+"""Commands that read files, and those whose results are in the lists of files and commits."""
 
 
 def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
