@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from resume_hooks.reading.digest.changed_files import SessionPaths
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.file_states import FileStates
@@ -14,7 +15,6 @@ from resume_hooks.reading.digest.git_seen import collect_session_git
 from resume_hooks.reading.digest.now import list_present_state as now_of
 from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import SessionPaths
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.needs import REPO
 from tests.reading.digest.talk import REJECTED, Talk, notes, texts

@@ -17,7 +17,16 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import project_rules, shell, skills, statements, talk, work
+from resume_hooks.reading.digest import (
+    changed_files,
+    failed_commands,
+    project_rules,
+    session_commands,
+    shell,
+    skills,
+    statements,
+    talk,
+)
 from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
 from resume_hooks.reading.digest.commits import find_final_commits
 from resume_hooks.reading.digest.entries import (
@@ -92,7 +101,7 @@ def _join_sections(
     own_sections: Mapping[str, tuple[DigestEntry, ...]],
     ancestor_digest: Digest | None,
     facts: LineageFacts,
-    paths: work.SessionPaths,
+    paths: changed_files.SessionPaths,
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
     """Merge a session's sections with those of ``ancestor_digest``.
 
@@ -126,7 +135,10 @@ def _join_sections(
 
 
 def _update_entry(
-    section: Section, entry: DigestEntry, paths: work.SessionPaths, failed_commands: Collection[str]
+    section: Section,
+    entry: DigestEntry,
+    paths: changed_files.SessionPaths,
+    failed_commands: Collection[str],
 ) -> DigestEntry:
     """Return an entry of an ancestor's digest, updated with the present state of its file or command."""
     notes = [
@@ -174,44 +186,47 @@ def _make_sections(
 
     Paths are relative to ``folder``. ``session_id`` is the latest session.
     """
-    runs = work.list_commands(facts)
+    runs = session_commands.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
     removals = list(find_removed_folders(parsed_runs))
     session_git = collect_session_git(parsed_runs, branch, dict(removals), folder)
     known_pull_requests = collect_pull_requests(parsed_runs)
-    paths = work.SessionPaths(folder, repository)
-    touched_files = work.collect_touched_files(facts.changes, runs, paths)
+    paths = changed_files.SessionPaths(folder, repository)
+    touched_files = changed_files.collect_touched_files(facts.changes, runs, paths)
     commits = find_final_commits(parsed_runs)
     last_commit_order = max((commit.place.order for commit in commits.commits), default=0)
     states = derive_file_states(
-        work.list_edits(touched_files),
-        work.find_listed_only(touched_files),
+        changed_files.list_edits(touched_files),
+        changed_files.find_listed_only(touched_files),
         parsed_runs,
         folder,
         commits,
     )
-    states.removed_paths |= work.find_missing_files(touched_files, runs, paths)
+    states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
-    commands = work.list_working_commands(runs, paths.folder, removals, request_words)
+    commands = session_commands.list_working_commands(runs, paths.folder, removals, request_words)
     entries_by_section: Mapping[str, Iterable[DigestEntry]] = {
         "now": list_present_state(
             facts, paths, repository, session_git, states, session_id, known_pull_requests
         ),
         "next": list_next_steps(facts),
         "pending": list_pending_work(facts, session_id),
-        "marks": work.list_marks(facts, touched_files, paths),
+        "marks": changed_files.list_marks(facts, touched_files, paths),
         "todos": chain(
             statements.list_todos(
-                facts, known_pull_requests, last_commit_order, work.find_last_passed_check(runs)
+                facts,
+                known_pull_requests,
+                last_commit_order,
+                session_commands.find_last_passed_check(runs),
             ),
-            work.list_steps(facts, paths),
+            changed_files.list_steps(facts, paths),
         ),
         "questions": statements.list_questions(facts),
         "constraints": statements.list_constraints(facts, known_pull_requests),
         "answers": statements.list_answers(facts),
         "skills": skills.list_skills(facts),
         "instructions": project_rules.list_instructions(facts, runs),
-        "changed": work.list_changed_files(
+        "changed": changed_files.list_changed_files(
             touched_files,
             paths,
             states,
@@ -220,17 +235,17 @@ def _make_sections(
             [checkout.folder for checkout in session_git.checkouts],
         ),
         "commands": commands.checks,
-        "errors": work.list_open_errors(
-            facts, runs, statements.find_turn_order(facts, work.MAX_ERROR_TURNS)
+        "errors": failed_commands.list_open_errors(
+            facts, runs, statements.find_turn_order(facts, failed_commands.MAX_ERROR_TURNS)
         ),
-        "failures": work.list_replaced_commands(runs),
+        "failures": failed_commands.list_replaced_commands(runs),
         "refusals": chain(
             statements.list_refusals(facts, with_words=True),
             statements.list_refusals(facts, with_words=False),
         ),
-        "artefacts": work.list_artefacts(facts, commits.commits),
+        "artefacts": changed_files.list_artefacts(facts, commits.commits),
         "others": commands.others,
-        "read": work.list_read_files(facts, paths, touched_files),
+        "read": changed_files.list_read_files(facts, paths, touched_files),
     }
     return {name: _deduplicate_entries(entries) for name, entries in entries_by_section.items()}
 
@@ -321,7 +336,7 @@ def build_digest(
             facts.add_reported_changes()
         own_sections = _make_sections(facts, folder, git, files[-1].session_id, head_tail.branch)
         merged_sections, omitted_counts = _join_sections(
-            own_sections, ancestor_digest, facts, work.SessionPaths(folder, git)
+            own_sections, ancestor_digest, facts, changed_files.SessionPaths(folder, git)
         )
         unread_count += subagent_changes.unread_count
         has_imported = facts.has_imported_file

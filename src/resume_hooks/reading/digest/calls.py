@@ -18,7 +18,7 @@ from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
-from resume_hooks.reading.digest.work import has_check_word
+from resume_hooks.reading.digest.session_commands import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from resume_hooks.reading.digest import prose, shell
+from resume_hooks.reading.digest.changed_files import SessionPaths
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import (
     TURN_CUT_SHORT,
@@ -33,7 +34,7 @@ from resume_hooks.reading.digest.next_steps import ends_with_announcement
 from resume_hooks.reading.digest.open_calls import find_newest_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
-from resume_hooks.reading.digest.work import TEMPORARY_PATH, SessionPaths
+from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.work import ShellCommand, describe_last_failure, has_check_word
+from resume_hooks.reading.digest.failed_commands import describe_last_failure
+from resume_hooks.reading.digest.session_commands import ShellCommand, has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 

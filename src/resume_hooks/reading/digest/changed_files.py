@@ -1,0 +1,493 @@
+"""The files that a session changed or read, the steps of its plan, and its artefacts."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.commits import Commit
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry
+from resume_hooks.reading.digest.facts import FileChange, RecordPlace
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, FileEdit, FileStates
+from resume_hooks.reading.digest.git_seen import find_run_folder
+from resume_hooks.reading.digest.repository import RepositoryState
+from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
+from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH, ShellCommand
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.system.text import format_count, plain_line
+
+# the maximum number of characters in a path; for a longer path only the end is shown
+MAX_PATH_CHARACTERS = 300
+LISTED_NOTE = "listed by git"  # the note on a file that only git lists as changed
+# the note on a file that only a sub-agent's report names as changed
+REPORTED_NOTE = "as a sub-agent reported"
+# the note on a file if the command that wrote it failed at an unknown point
+UNSURE_NOTE = "its command failed"
+REMOVED_NOTE = "removed"
+MOVED_NOTE = "moved, to where a variable says"
+MAX_WRITTEN_FILES = 60  # the maximum number of files that one command may name as changed
+MAX_LISTED_FILES = 8  # the maximum number of listed files that only git names
+MAX_LISTINGS = 300  # the maximum number of files that git may list after one command
+
+
+def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
+    """Check whether a file is temporary. A checkout in a temporary folder has files like any other."""
+    for folder in checkouts:
+        if path.startswith(f"{folder}/"):
+            path = path[len(folder) + 1 :]
+            break
+    return TEMPORARY_PATH.search(path) is not None
+
+
+_WINDOWS_PATH = compile_lazily(r"[A-Za-z]:[\\/]|\\\\")
+_URL = compile_lazily(r"https://[^\s\"'<>)\]]{1,500}")
+_ARTEFACT_LINK = compile_lazily(
+    r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)"
+)
+_ARTEFACT_COMMAND = compile_lazily(
+    r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b"
+)
+_FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
+
+
+class FileTouch(NamedTuple):
+    """A change of a file: its position, and a note on how certain the change is, or ``""``.
+
+    ``is_removed`` means that the file is gone, as a successful command proves. ``is_new`` means that
+    the file did not exist before.
+    """
+
+    place: RecordPlace
+    doubt: str = ""
+    is_removed: bool = False
+    is_new: bool = False
+
+
+class SessionPaths:
+    """Paths relative to the home ``folder`` of a session, with git's present state of these paths."""
+
+    def __init__(self, folder: str, git: RepositoryState) -> None:
+        self.folder = folder
+        self._git = git
+        self._relative: dict[tuple[str, str], str] = {}
+
+    def relative_path(self, path: str, folder: str = "") -> str:
+        """Return a path relative to the home folder if it is in the home folder.
+
+        A relative path is relative to ``folder`` or to the home folder.
+        """
+        relative_path = self._relative.get((path, folder))
+        if relative_path is None:  # cached because a session names the same files many times
+            relative_path = self._relative[path, folder] = self._find_relative(path, folder)
+        return relative_path
+
+    def _find_relative(self, path: str, folder: str) -> str:
+        home_folder = self.folder
+        path_module = (
+            ntpath if _WINDOWS_PATH.match(home_folder) or _WINDOWS_PATH.match(path) else posixpath
+        )
+        full_path = (
+            path
+            if path.startswith("~")
+            else path_module.normpath(path_module.join(home_folder, folder, path))
+        )
+        is_inside = home_folder and full_path.startswith(path_module.join(home_folder, ""))
+        return str(full_path[len(path_module.join(home_folder, "")) :] if is_inside else full_path)
+
+    def find_git_root(self, folder: str) -> str:
+        """Return the root of the paths that git prints in ``folder``: the home folder if no other root is known."""
+        known_root = self._git.root or self.folder
+        if f"{folder}/".startswith(f"{known_root}/"):
+            return known_root
+        return folder
+
+    def is_in_repository(self, path: str) -> bool:
+        """Check whether git's present state of a relative path is known."""
+        root = self._git.root
+        return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
+
+    def is_dirty(self, path: str) -> bool:
+        """Check whether a relative path has uncommitted changes."""
+        root, dirty = self._git.root, self._git.dirty_paths
+        return bool(dirty) and posixpath.relpath(posixpath.join(self.folder, path), root) in dirty
+
+
+def collect_touched_files(
+    changes: Sequence[FileChange], commands: Sequence[ShellCommand], paths: SessionPaths
+) -> dict[str, list[FileTouch]]:
+    """Return the changed files: files that tools changed, that commands name, and that git's output lists."""
+    touches_by_path: dict[str, list[FileTouch]] = {}
+    for change in changes:
+        doubt = REPORTED_NOTE if change.is_reported else ""
+        touches_by_path.setdefault(paths.relative_path(change.path, change.folder), []).append(
+            FileTouch(change.place, doubt, is_new=change.is_new)
+        )
+    for command in commands:
+        doubt = UNSURE_NOTE if command.run.failed else ""
+        for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
+            name = paths.relative_path(path, command.run.folder)
+            is_removed = is_gone and _proves_removal(command)
+            touch = FileTouch(command.run.place, doubt, is_removed)
+            touches_by_path.setdefault(name, []).append(touch)
+            if is_removed:
+                _mark_folder_removed(touches_by_path, name, touch.place.order)
+        for path in islice(_find_script_files(command), MAX_WRITTEN_FILES):
+            touches_by_path.setdefault(paths.relative_path(path), []).append(
+                FileTouch(command.run.place, doubt)
+            )
+    _add_listed_files(touches_by_path, changes, commands, paths)
+    return touches_by_path
+
+
+def _find_script_files(command: ShellCommand) -> Iterator[str]:
+    """Yield the paths that scripts in a command write, unless it works in several folders."""
+    names = find_files_written_by_scripts(command.run.command)
+    if not names:
+        return
+    folder = find_run_folder(command.run, command.parts)
+    folder_changes = [
+        part.words for part in command.parts if part.words[:1] in {("cd",), ("pushd",)}
+    ]
+    if folder and len(folder_changes) <= 1:
+        for name in names:
+            yield posixpath.join(folder, name)
+
+
+def _proves_removal(command: ShellCommand) -> bool:
+    """Check whether a command certainly removed the paths that it names."""
+    if not command.has_worked:
+        return False
+    # the command does not fail if the folder is missing
+    is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
+    return is_forced or shell.does_status_cover_all(command.run.command)
+
+
+def _mark_folder_removed(
+    touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
+) -> None:
+    """Mark the files in a removed folder as gone, because the command names only the folder."""
+    prefix = f"{folder.rstrip('/')}/"
+    for path, touches in touches_by_path.items():
+        if path.startswith(prefix):
+            earlier_touches = [touch for touch in touches if touch.place.order < order]
+            if earlier_touches:
+                last_touch = max(earlier_touches, key=lambda touch: touch.place.order)
+                touches.append(last_touch._replace(is_removed=True))
+
+
+def _add_listed_files(
+    touches_by_path: dict[str, list[FileTouch]],
+    changes: Sequence[FileChange],
+    commands: Sequence[ShellCommand],
+    paths: SessionPaths,
+) -> None:
+    """Add the files that git printed as changed, without files that it listed before the session's first change."""
+    # The first command that may have changed a file. Files that git listed before it were changed
+    # earlier.
+    working_orders = (
+        c.run.place.order
+        for c in commands
+        if c.program and not c.program.startswith(("git ", "gh "))
+    )
+    first_change = min(
+        (*(change.place.order for change in changes[:1]), *working_orders), default=0
+    )
+    listed_before: set[str] = set()
+    for command in commands:
+        # Each file once, in git's order, because the order of a set differs between processes.
+        listed_paths = dict.fromkeys(islice(_list_git_files(command, paths), MAX_LISTINGS))
+        if command.run.place.order < first_change:
+            listed_before.update(listed_paths)
+            continue
+        for path in listed_paths:
+            if path not in listed_before:
+                touches_by_path.setdefault(path, []).append(
+                    FileTouch(command.run.result_place, LISTED_NOTE)
+                )
+
+
+def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
+    if (
+        "git" not in command.run.command
+        or (target_folder := shell.find_start_folder(command.parts)) is None
+    ):
+        return
+    folder = posixpath.join(command.run.folder, target_folder)
+    git_listing = shell.parse_git_listing(command.parts, command.run.output)
+    yield from (paths.relative_path(path, folder) for path in git_listing.relative_paths)
+    yield from (
+        paths.relative_path(path, paths.find_git_root(folder)) for path in git_listing.root_paths
+    )
+
+
+def find_missing_files(
+    touches_by_path: Mapping[str, Sequence[FileTouch]],
+    commands: Sequence[ShellCommand],
+    paths: SessionPaths,
+) -> set[str]:
+    """Return the changed files that a later command did not find, by themselves or by a folder above them."""
+    missing_paths: set[str] = set()
+    for command in commands:
+        if "No such file" not in command.run.output:
+            continue
+        target_folder = shell.find_start_folder(command.parts)
+        for name in _MISSING_FILE.findall(f"\n{command.run.output}"):
+            if target_folder is None and not name.startswith("/"):
+                continue
+            missing_path = paths.relative_path(
+                name, posixpath.join(command.run.folder, target_folder or "")
+            )
+            for path, touches in touches_by_path.items():
+                last_order = max(touch.place.order for touch in touches)
+                if (
+                    f"{path}/".startswith(f"{missing_path}/")
+                    and last_order < command.run.place.order
+                ):
+                    missing_paths.add(path)
+    return missing_paths
+
+
+_MISSING_FILE = compile_lazily(
+    r"\n(?:ls|cat|stat|sed|head|tail|wc): (?:cannot (?:access|open|stat) |can't read )?"
+    r"['\"]?([^\n:'\"]{1,300})['\"]?(?: for reading)?: No such file or directory"
+)
+
+
+def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileEdit]:
+    """Return the changes by tools and commands, without changes that only git's listings show."""
+    edits: list[FileEdit] = []
+    for path, touches in touches_by_path.items():
+        for touch in touches:
+            if touch.doubt in {"", REPORTED_NOTE}:
+                edits.append(FileEdit(path, touch.place.order, touch.is_new, touch.is_removed))
+    return edits
+
+
+def find_listed_only(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[str]:
+    """Return the files that only git's listings show as changed."""
+    paths: list[str] = []
+    for path, touches in touches_by_path.items():
+        if all(touch.doubt == LISTED_NOTE for touch in touches):
+            paths.append(path)
+    return paths
+
+
+def list_changed_files(
+    touches_by_path: Mapping[str, list[FileTouch]],
+    paths: SessionPaths,
+    states: FileStates,
+    branch: str,
+    removals: Sequence[tuple[str, int]],
+    checkouts: Sequence[str] = (),
+) -> Iterator[DigestEntry]:
+    """Yield the changed files, each with its state at the session's end.
+
+    Files come first if they are in the home folder, certain, uncommitted or recent. ``removals`` are
+    removed folders, each with the order of the command that removed it. Files that only git names
+    may have been changed by others: if there are many, those that the session did not commit are
+    left out. Temporary files are left out, except in the session's ``checkouts``.
+    """
+
+    def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
+        latest = max(touch.place.order for touch in touches_by_path[path])
+        is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH.match(path) is not None
+        is_unsure = all(touch.doubt for touch in touches_by_path[path])
+        is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
+        return is_outside, is_unsure, is_settled, -latest, path
+
+    contents = _collect_folder_contents(touches_by_path)
+    removed_folders = {
+        path for path in contents if _find_last_touch(touches_by_path[path]).is_removed
+    }
+    removed_with_folder = {
+        inner
+        for path in removed_folders
+        for inner in contents[path]
+        if _find_last_touch(touches_by_path[inner]).is_removed
+    }
+    foreign_files = _find_foreign_files(touches_by_path, paths, states, branch)
+    listed_only = set(find_listed_only(touches_by_path)) - foreign_files
+    listed_count = 0
+    for path in sorted(touches_by_path, key=sort_key):
+        if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
+            continue
+        if path in contents:  # a folder that a command changed in addition to its files
+            if path in removed_folders:
+                files = format_count(
+                    sum(inner in removed_with_folder for inner in contents[path]), "file"
+                )
+                removal_note = _format_removal_note(path, states)
+                place = str(_find_last_touch(touches_by_path[path]).place)
+                yield DigestEntry(f"{_shorten_path(path)}/", place, f"{removal_note} with {files}")
+            continue
+        last_touch = _find_last_touch(touches_by_path[path])
+        is_removed = last_touch.is_removed or path in states.removed_paths
+        if states.was_reverted(path) and not is_removed:
+            continue
+        listed_count += path in listed_only
+        if listed_count > MAX_LISTED_FILES:
+            continue  # there may be hundreds of files
+        if is_removed:
+            state = _format_removal_note(path, states)
+        else:
+            state = _format_state_note(path, paths, states, branch)
+        entry = _make_file_entry(path, last_touch, state, removals)
+        if path in listed_only and listed_count == MAX_LISTED_FILES < len(listed_only):
+            other_files = format_count(len(listed_only) - MAX_LISTED_FILES, "other")
+            entry = entry._replace(note=f"{entry.note}, as are {other_files}")
+        yield entry
+
+
+def _make_file_entry(
+    path: str, last_touch: FileTouch, state: str, removals: Sequence[tuple[str, int]]
+) -> DigestEntry:
+    """Return the row of a file. If the file's folder was removed, the path is relative to that folder."""
+    notes = [last_touch.doubt, state]
+    folder = _find_removed_folder(path, last_touch, removals)
+    if folder:
+        path = path[len(folder) + 1 :]
+        notes.append(f"in {posixpath.basename(folder)}, a folder that was removed")
+    return DigestEntry(_shorten_path(path), str(last_touch.place), ", ".join(filter(None, notes)))
+
+
+def _find_foreign_files(
+    touches_by_path: Mapping[str, list[FileTouch]],
+    paths: SessionPaths,
+    states: FileStates,
+    branch: str,
+) -> frozenset[str]:
+    """Return the files that only git names as changed and the session did not commit, or none if there are few."""
+    listed_only: list[str] = []
+    for path in find_listed_only(touches_by_path):
+        if _format_state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
+            listed_only.append(path)
+    if len(listed_only) > MAX_LISTED_FILES:
+        return frozenset(listed_only)
+    return frozenset()
+
+
+def _find_removed_folder(
+    path: str, last_touch: FileTouch, removals: Sequence[tuple[str, int]]
+) -> str:
+    """Return the removed folder outside the home folder that contained a file, or ``""``."""
+    for folder, order in removals:
+        if path.startswith(f"{folder}/") and last_touch.place.order < order:
+            return folder
+    return ""
+
+
+def _format_removal_note(path: str, states: FileStates) -> str:
+    """Return the note on a path that no longer exists: a command removed or moved it."""
+    new_path = states.new_paths.get(path)
+    if new_path is None:
+        return REMOVED_NOTE
+    if not new_path:
+        return MOVED_NOTE
+    return f"moved to {_shorten_path(new_path)}"
+
+
+def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branch: str) -> str:
+    """Return the state of a file according to git or, if git cannot run, to the session's own commands."""
+    if paths.is_dirty(path):
+        return NOT_COMMITTED
+    note = states.describe_file(path, branch)
+    if note in OPEN_STATES and paths.is_in_repository(path):
+        return ""
+    return note
+
+
+def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
+    """Return the last certain change of a file or, if there is none, the last change."""
+    return max(
+        reversed(_select_sure_touches(touches) or touches), key=lambda touch: touch.place.order
+    )
+
+
+def _select_sure_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
+    return [touch for touch in touches if not touch.doubt]
+
+
+def _collect_folder_contents(
+    touches_by_path: Mapping[str, list[FileTouch]],
+) -> dict[str, list[str]]:
+    """Return the paths that are folders of other paths, each with the paths in the folder."""
+    contents: dict[str, list[str]] = {}
+    for path in touches_by_path:
+        folder = posixpath.dirname(path)
+        while folder not in {"", "/"}:
+            if folder in touches_by_path:
+                contents.setdefault(folder, []).append(path)
+            folder = posixpath.dirname(folder)
+    return contents
+
+
+def list_marks(
+    facts: LineageFacts, touches_by_path: Mapping[str, list[FileTouch]], paths: SessionPaths
+) -> Iterator[DigestEntry]:
+    """Yield the TODO comments that the session wrote into files and that still exist, the latest first."""
+    for mark in facts.marks.list_comments():
+        path = paths.relative_path(mark.path, mark.folder)
+        if TEMPORARY_PATH.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
+            continue
+        yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.place)
+
+
+def list_steps(facts: LineageFacts, paths: SessionPaths) -> Iterator[DigestEntry]:
+    """Yield the unchecked boxes of the plan that the session wrote last."""
+    for step in facts.marks.list_open_steps():
+        path = _shorten_path(paths.relative_path(step.path, step.folder))
+        if TEMPORARY_PATH.search(path) is None:
+            yield make_entry(step.text, step.place, f"no check in {path}")
+
+
+def list_read_files(
+    facts: LineageFacts, paths: SessionPaths, touches_by_path: dict[str, list[FileTouch]]
+) -> Iterator[DigestEntry]:
+    """Yield the files that were read but not changed, the latest first."""
+    changed_ends = {_last_path_parts(name) for name in touches_by_path}
+    for (path, folder), place in reversed(facts.read_files.items()):
+        name = paths.relative_path(path, folder)
+        if _last_path_parts(name) not in changed_ends and TEMPORARY_PATH.search(name) is None:
+            yield DigestEntry(_shorten_path(name), str(place))
+
+
+def _last_path_parts(path: str) -> str:
+    """Return the last two components of a path, which are equal in another worktree."""
+    return "/".join(path.split("/")[-2:])
+
+
+def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[DigestEntry]:
+    """Yield existing commits, pull requests and the like, the latest first, then the links that the client recorded."""
+    rows: list[tuple[int, DigestEntry]] = []
+    for commit in reversed(commits):
+        rows.append((commit.place.order, _make_commit_entry(commit)))
+    for run in facts.runs:
+        if not run.failed and "https://" in run.output and _ARTEFACT_COMMAND.search(run.command):
+            for url in _URL.findall(run.output):
+                if link := _ARTEFACT_LINK.match(url):
+                    rows.append((run.result_place.order, make_entry(link[0], run.result_place)))
+    rows.sort(key=lambda row: -row[0])
+    yield from (entry for _, entry in rows)
+    yield from (
+        make_entry(link, place) for link, place in reversed(facts.pull_request_links.items())
+    )
+
+
+def _make_commit_entry(commit: Commit) -> DigestEntry:
+    """Return the row of a commit: its hash, subject and branch, if they are known."""
+    label = f"commit {commit.hash}" if commit.hash else "commit:"
+    notes = [f"on {commit.branch}"] if commit.branch else []
+    if commit.is_rebased:
+        notes.append("rebased since, which gave it a new hash")
+    return make_entry(f"{label} {commit.subject}", commit.place, ", ".join(notes))
+
+
+def _shorten_path(path: str) -> str:
+    return plain_line(
+        path if len(path) <= MAX_PATH_CHARACTERS else f"…{path[-MAX_PATH_CHARACTERS:]}"
+    )

@@ -1,0 +1,316 @@
+"""The commands that failed: errors that are still open, and commands that another one replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
+from resume_hooks.reading.digest.prose import cut_line
+from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
+from resume_hooks.reading.digest.session_commands import (
+    INSPECTION,
+    MAX_CHECK_WORDS,
+    MAX_COMMAND_CHARACTERS,
+    MAX_LINE_CHARACTERS,
+    ONE_TIME_COMMAND,
+    ShellCommand,
+    has_check_word,
+    is_check,
+    is_check_part,
+    is_worth_repeating,
+    moves_to_temporary_folder,
+)
+from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+# the number of commands after a failed command that are searched for its replacement
+MAX_COMMANDS_TO_REPLACEMENT = 12
+MAX_ERROR_TURNS = 3  # the number of prompts for which an error may still be relevant
+# the maximum number of characters in a failed command, which precedes its output
+MAX_FAILED_COMMAND_CHARACTERS = 120
+# the maximum number of characters in a tool's error that are read
+MAX_TOOL_ERROR_CHARACTERS = 1_000
+MAX_ERROR_ROWS = 3  # the maximum number of lines in a failed command's output that are quoted
+MAX_ERROR_CHARACTERS = 320  # the maximum number of characters in these lines
+_ERROR_WORD = compile_lazily(
+    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
+    re.IGNORECASE,
+)
+
+
+def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
+    """Return a note if the last run of a command failed or was stopped, or ``""``. More arguments do not matter.
+
+    The failure of a chain counts if no other command in it may have failed.
+    """
+    parsed = shell.parse_simple_commands(text)
+    words = parsed[0].words if parsed else ()
+    for command in reversed(commands):
+        runs = [part for part in command.parts if words and part.words[: len(words)] == words]
+        if not runs:
+            continue
+        if command.run.status == INTERRUPTED_STATUS:
+            return f"its last run was stopped, :{command.run.place.number}"
+        working_parts = [part for part in command.parts if shell.find_program((part,))]
+        if working_parts != runs and _list_suspects(command) != runs:
+            return ""
+        if command.run.failed:
+            return f"its last run failed, :{command.run.place.number}"
+        if command.complaint:
+            complaint = cut_line(command.complaint, MAX_LINE_CHARACTERS // 2)
+            return f"its last run, :{command.run.place.number}, printed: {complaint}"
+        return ""
+    return ""
+
+
+def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
+    """Yield commands that never succeeded, each with the next successful command of the same program.
+
+    The latest come first, and each command is listed once.
+    """
+    known_keys = {command.key for command in commands if command.may_have_worked}
+    for index in range(len(commands) - 1, -1, -1):
+        failed = commands[index]
+        if failed.key in known_keys:
+            continue
+        failure = _describe_failure(failed)
+        if not failure:
+            continue
+        known_keys.add(failed.key)
+        if INSPECTION.search(failed.run.command) is not None or moves_to_temporary_folder(failed):
+            continue
+        if not is_check(failed) and not failed.program.startswith(_CHANGING_PROGRAMS):
+            continue  # a failed inspection is useless
+        later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
+        if is_check(failed) and _is_resolved(failed, later_good_commands):
+            continue  # an edit fixed it
+        replacement = _find_replacement(failed, commands[index + 1 :])
+        if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
+            continue
+        text = f"{_quote_failed_command(failed)} {failure}"
+        if replacement and replacement.key != failed.key:
+            shown_key = cut_line(
+                redact_and_collect(_text_from_program(replacement)), MAX_LINE_CHARACTERS
+            )
+            verb = "worked" if replacement.has_worked else "ran"
+            text = f"{text}; then `{shown_key}` {verb}"
+        yield make_entry(text, failed.run.place, max_characters=MAX_COMMAND_CHARACTERS)
+
+
+def _find_replacement(
+    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+) -> ShellCommand | None:
+    """Return the next successful command that tried the same as a failed one in another way."""
+    for other in later_commands[: MAX_COMMANDS_TO_REPLACEMENT - 1]:
+        has_ended_well = other.has_worked or (failed.run.status is None and other.may_have_worked)
+        if has_ended_well and _is_similar(failed, other):
+            return other
+    if ONE_TIME_COMMAND.search(failed.run.command):
+        return None
+    return _find_other_path(failed, later_commands)
+
+
+# the minimum fraction of common words if one command was tried instead of the other
+MIN_COMMON_FRACTION = 0.6
+_CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
+"""Programs whose failure is relevant, although they check nothing."""
+
+
+def _find_other_path(
+    failed: ShellCommand, later_commands: Sequence[ShellCommand]
+) -> ShellCommand | None:
+    """Return the next run of a command that names its program by another path, or None."""
+    key = _key_without_paths(failed)
+    for command in later_commands:
+        if command.key != failed.key and _key_without_paths(command) == key:
+            return command
+    return None
+
+
+def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
+    """Check whether a command tried the same in another way, with the same program and half of the words."""
+    if not failed.program or other.program != failed.program:
+        return False
+    words = set(_text_from_program(failed).split())
+    other_words = set(_text_from_program(other).split())
+    return len(words & other_words) >= MIN_COMMON_FRACTION * max(len(words), len(other_words))
+
+
+def list_open_errors(
+    facts: LineageFacts, commands: Sequence[ShellCommand], first_order: int
+) -> Iterator[DigestEntry]:
+    """Yield failures after ``first_order`` that may remain, because no success of their kind followed.
+
+    A failure is resolved by later commands of the same programs, or by later commands that start
+    with the same words and check, build or run something. It is replaced by a later run of the same
+    command, even if that run names the program by another path. A server tool's failure is resolved
+    by the tool's next success.
+    """
+    last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
+    for command in commands:
+        # a command that the user stopped says nothing, and leaves an earlier failure open
+        if command.program and command.run.status != INTERRUPTED_STATUS:
+            last_commands[_key_without_paths(command)] = command
+    good_commands = [command for command in commands if command.may_have_worked]
+    for command in sorted(
+        last_commands.values(), key=lambda command: command.run.place.order, reverse=True
+    ):
+        failure = _describe_failure(command)
+        if not failure or command.run.place.order <= first_order or not is_worth_repeating(command):
+            continue
+        if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
+            continue  # a failed inspection is not a remaining error
+        if not _is_resolved(command, good_commands):
+            yield make_entry(
+                f"{_quote_failed_command(command)} {failure}",
+                command.run.place,
+            )
+    for tool, error in facts.tool_errors.items():
+        if error.place.order > first_order:
+            yield make_entry(
+                f"{tool}: {cut_line(redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS]), MAX_LINE_CHARACTERS)}",
+                error.place,
+            )
+
+
+def _key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
+    """Return a key that is equal for commands that name the same programs by different paths."""
+    key = []
+    for words, _ in command.parts:
+        if words and words[0] != "cd":
+            key.append((words[0].rpartition("/")[2], *words[1:]))
+    return tuple(key)
+
+
+def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> bool:
+    """Check whether successful commands prove that an earlier failure is fixed.
+
+    Any test or linter in a chain may be the part that failed, so each of them must have succeeded
+    since, except linters before tests that ran.
+    """
+    later_commands = [
+        command for command in good_commands if command.run.place.order >= failed.run.place.order
+    ]
+    if any(_runs_same_check(failed.parts, command.run.command) for command in later_commands):
+        return True
+    later_programs: set[str] = set()
+    for command in later_commands:
+        later_programs |= _list_programs(command.parts)
+    suspects = _list_suspects(failed)
+    if len(suspects) > 1:
+        return all(_is_program_covered((part,), later_programs) for part in suspects)
+    return _is_program_covered(failed.parts, later_programs)
+
+
+def _list_suspects(failed: ShellCommand) -> list[SimpleCommand]:
+    """Return the tests and linters of a failed chain that may have failed.
+
+    A build is not among them, because tests prove it, too, and neither is a formatter, whose
+    complaint names it.
+    """
+    suspects: list[SimpleCommand] = []
+    have_tests_run = _TEST_RESULT.search(failed.run.output) is not None
+    for part in failed.parts:
+        words = " ".join(part.words[:MAX_CHECK_WORDS])
+        is_test = _TEST_WORD.search(words) is not None
+        if is_test and have_tests_run:
+            suspects.clear()
+            have_tests_run = False
+        if is_check_part(part) and (is_test or _LINT_WORD.search(words) is not None):
+            suspects.append(part)
+    return suspects
+
+
+_TEST_WORD = compile_lazily(
+    r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec)\b"
+)
+_LINT_WORD = compile_lazily(
+    r"\b(?:lint|eslint|ruff|mypy|pyright|flake8|clippy|vet|golangci-lint|tsc|typecheck|check)\b"
+)
+_TEST_RESULT = compile_lazily(
+    r"\b\d{1,6} (?:passed|failed|passing|failing)\b|\brunning \d{1,6} tests?\b|\btest result: |"
+    r"^(?:not )?ok \d|^(?:--- (?:FAIL|PASS)|=== RUN|FAIL|PASS)\b",
+    re.MULTILINE,
+)
+"""A row that tests print."""
+
+
+def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collection[str]) -> bool:
+    """Check whether one of the programs of some simple commands, or of their tools, is among later programs."""
+    programs = _list_programs(parts)
+    tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
+    later_tools = {program.split()[0] for program in later_programs}
+    return not programs.isdisjoint(later_programs) or not tools.isdisjoint(later_tools)
+
+
+def _runs_same_check(parts: Sequence[SimpleCommand], command: str) -> bool:
+    """Check whether a command runs one of the checks in ``parts``, for example in a script for ``sh -c``."""
+    for words, _ in parts:
+        is_own_check = len(words) > 1 and "/" in words[0] and has_check_word(words[:2])
+        if is_own_check and " ".join(words[:2]) in command:
+            return True
+    return False
+
+
+_SHARED_TOOLS = frozenset({
+    "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
+    "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
+})  # fmt: skip
+"""Programs whose subcommands have nothing in common, or that only start another program."""
+_FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
+"""Programs that only move files."""
+
+
+@lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
+def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
+    """Return the programs of simple commands, without programs that only move files."""
+    programs = {shell.find_program((part,)) for part in parts} - {""}
+    other_than_movers = {program for program in programs if program.split()[0] not in _FILE_MOVERS}
+    return frozenset(other_than_movers or programs)
+
+
+def _quote_failed_command(command: ShellCommand) -> str:
+    """Return a failed command in backticks. A long one starts with its program instead of what it reads before."""
+    text = command.key
+    mark = ""
+    if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
+        text = _text_from_program(command)
+    if text != command.key:
+        mark = "… "
+    return f"`{mark}{cut_line(redact_and_collect(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
+
+
+def _text_from_program(command: ShellCommand) -> str:
+    """Return a command without the parts before its program, which only read."""
+    for part in command.parts:
+        if shell.find_program((part,)):
+            return command.key[max(0, command.key.find(" ".join(part.words[:2]))) :]
+    return command.key
+
+
+def _describe_failure(command: ShellCommand) -> str:
+    """Return how a command failed, in the words of its output, or ``""`` if it is not known to have failed."""
+    if command.run.status == INTERRUPTED_STATUS:
+        return ""
+    if not command.run.failed:
+        if command.complaint:
+            status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS
+            return f"{status}, but: {cut_line(command.complaint, MAX_LINE_CHARACTERS)}"
+        return ""
+    rows = [
+        row.strip()
+        for row in command.run.output.split("\n")
+        if row.strip() and not row.startswith("Exit code")
+    ]
+    error_rows = list(dict.fromkeys(filter(_ERROR_WORD.search, rows)))[:MAX_ERROR_ROWS]
+    error_text = cut_line(
+        " / ".join(error_rows) or (rows[-1] if rows else "no output"), MAX_ERROR_CHARACTERS
+    )
+    if command.run.status:
+        return f"exit {command.run.status}: {error_text}"
+    return f"failed: {error_text}"

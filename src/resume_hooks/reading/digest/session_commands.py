@@ -1,0 +1,438 @@
+"""The shell commands of a session: which succeeded, which check something, and which are worth running again.
+
+A command succeeded if its exit status reports success and its output contains no error message. In
+a pipe, the status may be that of an output filter.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, RecordPlace, ShellRun
+from resume_hooks.reading.digest.git_seen import find_run_folder
+from resume_hooks.reading.digest.prose import cut_line
+from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
+from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+# the maximum number of characters in a command that is worth running again
+MAX_COMMAND_CHARACTERS = 320
+MAX_COUNTED_RUNS = 5  # the minimum number of runs of a command that counts as frequent
+# the weight of a word from the last request, and the maximum number of words that count
+REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
+MAX_COMMANDS_OF_PROGRAM = 3  # the maximum number of commands of one program that are listed first
+MAX_LINE_CHARACTERS = 160  # the maximum number of characters in a quoted line of output
+# the number of characters at each end of an output that are searched for an error message
+SEARCHED_END_CHARACTERS = 800
+_ERROR_LINE = compile_lazily(
+    r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
+    r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
+    r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
+    r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
+    r"found [1-9]\d{0,5} errors?\b|aborting\b|none of the git remotes|gh: |http [45]\d\d\b|"
+    r"={0,80} ?no tests (?:ran|found)\b|collected 0 items\b|"
+    r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
+)
+"""The pattern matches lower-case text after a line end, because ignoring case or anchoring at a
+line start would double the search time."""
+_FAILURE_LINE = compile_lazily(
+    r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
+    r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
+    re.IGNORECASE,
+)
+"""A line of a failure in the output of a command whose exit status is unknown."""
+
+
+class ShellCommand(NamedTuple):
+    """A run with its simple commands, its ``key`` and ``program``.
+
+    ``complaint`` is an error message in the run's output. ``has_worked`` means that the run certainly
+    succeeded.
+    """
+
+    run: ShellRun
+    parts: tuple[SimpleCommand, ...]
+    key: str
+    program: str
+    complaint: str
+    has_worked: bool
+
+    @property
+    def may_have_worked(self) -> bool:
+        """Whether it worked, or ended without a complaint and without a known exit status."""
+        run = self.run
+        is_unknown = run.status is None and not run.failed and not run.is_background
+        return self.has_worked or (is_unknown and not self.complaint)
+
+
+def list_commands(facts: LineageFacts) -> list[ShellCommand]:
+    """Return every command of a lineage, oldest first."""
+    commands = []
+    for run in facts.runs:
+        parts = shell.parse_simple_commands(run.command)
+        program = shell.find_program(parts)
+        core = shell.make_command_key(run.command)
+        complaint = _find_complaint(run) if program else ""
+        has_worked = not complaint and _has_succeeded(run)
+        commands.append(ShellCommand(run, parts, core, program, complaint, has_worked))
+    return commands
+
+
+def _has_succeeded(run: ShellRun) -> bool:
+    """Check whether a run succeeded and, if it is a search, found something."""
+    if run.status != 0 or run.failed:
+        return False
+    output = run.output.strip()
+    if output in _NO_OUTPUT:
+        return _QUERY_COMMAND.match(run.command) is None
+    return output not in EMPTY_ANSWERS and _NO_RESULT.match(output) is None
+
+
+def _find_other_folder(command: ShellCommand, home: str) -> str:
+    """Return a command's folder relative to ``home``, or ``""`` if it is ``home`` or the command has its own ``cd``."""
+    folder = command.run.folder
+    if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
+        return ""
+    if folder.startswith(f"{home}/"):
+        return posixpath.relpath(folder, home)
+    return folder
+
+
+_LEADING_CD = compile_lazily(r"\s*cd\s")
+_COMMAND_WORD = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
+
+
+class CommandList(NamedTuple):
+    """Successful commands: commands that check, build or start something, and the ``others``."""
+
+    checks: tuple[DigestEntry, ...]
+    others: tuple[DigestEntry, ...]
+
+
+def list_working_commands(
+    commands: Sequence[ShellCommand],
+    folder: str,
+    removals: Sequence[tuple[str, int]],
+    request_words: Collection[str] = (),
+) -> CommandList:
+    """Return commands that are worth running again, as they were typed in the last successful run.
+
+    Commands that contain ``request_words`` come first. The others are ordered by
+    how often and how recently they ran, and only a few commands of one program come before the
+    rest. Commands are left out if they only inspect or show help, contain a document or a message,
+    or failed. ``removals`` are removed folders, each with the order of the command that removed it.
+    """
+    groups: dict[str, list[ShellCommand]] = {}
+    for command in _with_checks_of_probes(commands):
+        if command.program:
+            groups.setdefault(command.key, []).append(command)
+    last_order = commands[-1].run.place.order or 1 if commands else 1
+    scored_runs = []
+    for runs in groups.values():
+        good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
+        if (
+            good_run is not None
+            and is_worth_repeating(good_run)
+            and not _has_lost_folder(good_run, removals)
+        ):
+            if _uses_removed_folder(good_run, commands, removals):
+                continue
+            score = (
+                min(len(runs), MAX_COUNTED_RUNS)
+                + MAX_COUNTED_RUNS * runs[-1].run.place.order / last_order
+            )
+            score += REQUEST_WORD_SCORE * _count_request_words(good_run, request_words)
+            scored_runs.append(
+                (
+                    -score,
+                    -good_run.run.place.order,
+                    good_run,
+                    _format_runs_note(runs, good_run, _find_other_folder(good_run, folder)),
+                )
+            )
+    program_counts: Counter[str] = Counter()
+    first_rows: list[tuple[ShellCommand, str]] = []
+    other_rows: list[tuple[ShellCommand, str]] = []
+    for *_, command, note in sorted(scored_runs, key=lambda entry: entry[:2]):
+        program_counts[command.program] += 1
+        (
+            first_rows if program_counts[command.program] <= MAX_COMMANDS_OF_PROGRAM else other_rows
+        ).append((command, note))
+    checks: list[DigestEntry] = []
+    others: list[DigestEntry] = []
+    known_parts: set[tuple[str, ...]] = set()
+    for command, note in (*first_rows, *other_rows):
+        parts = {part.words for part in command.parts if shell.find_program((part,))}
+        if parts <= known_parts:
+            continue  # a combination of commands that are already listed
+        known_parts |= parts
+        command_text = command.run.command
+        shown_command = (
+            redact_and_collect(command_text) if "\n" in command_text else command_text
+        )  # an escape sequence before a secret would hide the secret
+        entry = make_entry(
+            shell.make_runnable_command(shown_command, folder),
+            command.run.place,
+            note,
+            MAX_COMMAND_CHARACTERS,
+        )
+        if is_check(command) and not _is_push(command):
+            checks.append(entry)
+        else:
+            others.append(entry)
+    return CommandList(tuple(checks), tuple(others))
+
+
+def _with_checks_of_probes(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
+    """Yield the commands and, after each that inspects several things at once, the checks in it as own commands."""
+    for command in commands:
+        yield command
+        typed = command.run.command
+        folder = find_run_folder(command.run, command.parts)
+        is_probe = INSPECTION.search(typed) is not None and _LOOP.search(typed) is None
+        if not is_probe or not command.may_have_worked or not folder:
+            continue
+        if TEMPORARY_PATH.search(f"{folder}/") or _has_complaint(command.run.output):
+            continue
+        for part in command.parts:
+            program = shell.find_program((part,))
+            is_plain = not any(_EXPANDED.search(word) for word in part.words)
+            if (
+                program
+                and is_plain
+                and not program.startswith(_REMOTE_PROGRAMS)
+                and has_check_word(part.words)
+            ):
+                text = shlex.join(part.words)
+                run = command.run._replace(command=text, folder=folder)
+                yield command._replace(run=run, parts=(part,), key=text, program=program)
+
+
+_LOOP = compile_lazily(
+    r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
+)
+"""Signs of a script whose parts do not work alone, or may fail."""
+_EXPANDED = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
+"""Signs of a word that the shell expands, or of a temporary file."""
+
+
+def _has_complaint(output: str) -> bool:
+    """Check whether a line anywhere in an output reports a failure."""
+    return _ERROR_LINE.search(f"\n{output.lower()}") is not None
+
+
+def _count_request_words(command: ShellCommand, request_words: Collection[str]) -> int:
+    """Return how many of a command's words are in the last request. At most a few count."""
+    words: set[str] = set()
+    for part in command.parts:
+        if shell.find_program((part,)):
+            words.update(_COMMAND_WORD.findall(" ".join(part.words).lower()))
+    return min(MAX_REQUEST_WORDS, len(words.intersection(request_words)))
+
+
+def _has_lost_folder(command: ShellCommand, removals: Sequence[tuple[str, int]]) -> bool:
+    """Check whether the folder of a command is temporary or was later removed."""
+    if moves_to_temporary_folder(command):
+        return True
+    folder = find_run_folder(command.run, command.parts)
+    later_removals = [
+        removed_folder for removed_folder, order in removals if command.run.place.order < order
+    ]
+    return bool(folder) and any(
+        f"{folder}/".startswith(f"{removed_folder}/") for removed_folder in later_removals
+    )
+
+
+def moves_to_temporary_folder(command: ShellCommand) -> bool:
+    """Check whether a command changes to a temporary folder."""
+    folder = find_run_folder(command.run, command.parts)
+    return folder != command.run.folder and TEMPORARY_PATH.search(f"{folder}/") is not None
+
+
+def _uses_removed_folder(
+    command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[tuple[str, int]]
+) -> bool:
+    """Check whether a command names a folder that was removed after it, and that nothing named since."""
+    run_order = command.run.place.order
+    removed_later: list[tuple[str, int]] = [
+        (folder, order)
+        for folder, order in removals
+        if order > run_order and _mentions_folder(command, folder)
+    ]
+    for folder, order in removed_later:
+        if not any(
+            _mentions_folder(other, folder) for other in commands if _has_worked_after(other, order)
+        ):
+            return True
+    return False
+
+
+def _has_worked_after(command: ShellCommand, order: int) -> bool:
+    """Check whether a command that does more than look or remove succeeded after a record."""
+    is_work = bool(command.program) and command.program.split()[0] != "rm"
+    return is_work and command.has_worked and command.run.place.order > order
+
+
+def _mentions_folder(command: ShellCommand, folder: str) -> bool:
+    """Check whether a command has a path in a folder, or the folder's name, as a word."""
+    name = posixpath.basename(folder)
+    is_distinct = len(name) >= MIN_DISTINCT_NAME_CHARACTERS and ("-" in name or "_" in name)
+    if name not in command.run.command:
+        return False
+    base = find_run_folder(command.run, command.parts)
+    for part in command.parts:
+        for word in part.words[1:]:
+            path = posixpath.normpath(posixpath.join(base, word))
+            is_inside = "/" in word and f"{path}/".startswith(f"{folder}/")
+            if is_inside or (is_distinct and word == name):
+                return True
+    return False
+
+
+def is_check(command: ShellCommand) -> bool:
+    """Check whether a command checks, builds, starts or publishes something, by the words of its program."""
+    return any(is_check_part(part) for part in command.parts)
+
+
+def is_check_part(part: SimpleCommand) -> bool:
+    """Check whether a simple command checks, builds, starts or publishes something."""
+    program = shell.find_program((part,))
+    return bool(program and not program.startswith(_REMOTE_PROGRAMS) and has_check_word(part.words))
+
+
+def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
+    """Return the result of the last command that checks something and that may have succeeded."""
+    for command in reversed(commands):
+        if command.may_have_worked and is_check(command):
+            return command.run.result_place
+    return None
+
+
+def _is_push(command: ShellCommand) -> bool:
+    """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
+    git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
+    return any("push" in shell.list_git_words(words) for words in git_calls)
+
+
+def has_check_word(words: Sequence[str]) -> bool:
+    """Check whether a simple command checks or builds something, and does not only show a version or a list."""
+    if _QUERY_WORDS.intersection(words[1:MAX_QUERY_WORDS]) or words[-1] in _VERSION_OPTIONS:
+        return False
+    for word in words[:MAX_CHECK_WORDS]:
+        is_operand = word.startswith("-") or "://" in word or " " in word
+        if not is_operand and _CHECK_WORD.search(word.rpartition("/")[2]):
+            return True
+    return False
+
+
+_REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
+"""Programs that query runs on a server, or whose branches have names of checks."""
+MAX_CHECK_WORDS = 4  # the number of words at the start of a simple command that show its purpose
+# the number of words at the start that are searched for a sign that the command only queries
+# something
+MAX_QUERY_WORDS = 3
+_QUERY_WORDS = frozenset(
+    {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
+)
+_VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
+_CHECK_WORD = compile_lazily(
+    r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
+    r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
+    r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
+)
+"""Words of commands that check, build, start or publish something."""
+ONE_TIME_COMMAND = compile_lazily(
+    r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
+    r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
+    r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
+    r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|\.specify/scripts/|"
+    r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
+    r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
+    r"\s--(?:fix|write|unsafe)\b|\bgofmt\s+-\w*w|\b(?:npx|bunx|npm|pnpm|yarn|bun)\s+(?:--?\S+\s+)*(?:init|create)\b|\bcreate-[\w-]+@|"
+    r"\b(?:cargo|uv|poetry|terraform|go\s+mod|pipx?|rails|flutter|dotnet)\s+(?:init|new)\b|"
+    r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
+)
+"""Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
+actions."""
+INSPECTION = compile_lazily(
+    r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
+    r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
+)
+"""Commands that inspect several things at once: with headings between them, in a loop, or on
+several lines."""
+
+
+def is_worth_repeating(command: ShellCommand) -> bool:
+    """Check whether someone may run a command again as it is."""
+    command_text = command.run.command
+    if (
+        len(command_text) > MAX_COMMAND_CHARACTERS
+        or ONE_TIME_COMMAND.search(command_text)
+        or INSPECTION.search(command_text)
+    ):
+        return False
+    written_paths = [path for path, _ in shell.find_changed_paths(command.parts)]
+    return not any(TEMPORARY_PATH.search(path) for path in written_paths)
+
+
+def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, folder: str) -> str:
+    notes = [f"in {folder}"] if folder else []
+    notes += [f"{len(runs)} runs"] if len(runs) > 1 else []
+    if good_run.run.is_background:
+        notes.append("in the background")
+    if not good_run.has_worked:
+        notes.append(UNKNOWN_STATUS)
+    last_run = runs[-1]
+    label = "its last run"
+    if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
+        label = f"its last run, :{last_run.run.place.number},"
+    if last_run.run.failed:
+        notes.append(
+            f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
+        )
+    elif last_run.complaint and last_run is not good_run:
+        notes.append(f"{label} printed: {cut_line(last_run.complaint, MAX_LINE_CHARACTERS // 2)}")
+    return ", ".join(notes)
+
+
+MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word
+
+
+def _find_complaint(run: ShellRun) -> str:
+    """Return the line that reports a failure in the output of a successful command. A pipe may hide the exit status."""
+    if run.failed:
+        return ""
+    for output_end in (
+        run.output[:SEARCHED_END_CHARACTERS],
+        run.output[max(SEARCHED_END_CHARACTERS, len(run.output) - SEARCHED_END_CHARACTERS) :],
+    ):
+        if output_end and (match := _ERROR_LINE.search(f"\n{output_end.lower()}")):
+            return output_end[match.start() : match.end() - 1].strip()
+    if run.status is None and not run.is_background and (match := _FAILURE_LINE.search(run.output)):
+        return match[0].strip()
+    return ""
+
+
+TEMPORARY_PATH = compile_lazily(
+    r"(?:\A|/)(?:__pycache__|node_modules|\.pytest_cache|scratchpad|\.codex)/|\A/(?:private/)?(?:tmp|var/tmp|var/folders)/|"
+    r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
+)
+"""Files that no longer exist or are useless when the work continues."""
+_NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
+"""An empty output, and the client's words for one."""
+_NO_RESULT = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
+_QUERY_COMMAND = compile_lazily(
+    r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
+    r"(?:view|list|diff|status|checks)|search|api|auth|browse)\b|"
+    r"(?:curl|wget|defuddle|https?|lynx|w3m)\b(?=.*https?://)"
+    r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\]|[\w-]+\.local\b|\$)))"
+)
+"""Commands that only query a forge or fetch a page from another host: without output they found nothing."""
