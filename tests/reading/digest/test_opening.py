@@ -493,8 +493,8 @@ def test_the_last_call_is_shown_in_part(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go").runs("run a", output).says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     calls = collect_latest_calls(session, digest, 8_000)
-    shown = format_opening(digest, 1_800, collect_calls=lambda _: calls).text
-    assert len(shown) <= 1_800
+    shown = format_opening(digest, 1_050, collect_calls=lambda _: calls).text
+    assert len(shown) <= 1_050
     assert "CALL :1 (in part)" in shown
     assert "row 0 of the output." in shown
 
@@ -527,6 +527,77 @@ def test_committed_edits_come_last(config_home: ConfigHome, request_text: str, f
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     assert first in "".join(call.text for call in collect_latest_calls(session, digest, 90))
     assert len(_latest_texts(talk, config_home)) == 5
+
+
+def _replace(talk: Talk, path: str, old_text: str, new_text: str) -> Talk:
+    """The session replaces a text in a file."""
+    return talk.calls("Edit", {"file_path": path, "old_string": old_text, "new_string": new_text})
+
+
+def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> None:
+    """A text that a later edit replaced as a whole is left out."""
+    path = "/home/user/proj/pool.py"
+    talk = Talk().prompt("write pool.py")
+    _replace(talk, path, "a", "def size():\n    return 4  # the default\n\n\ndef limit():\n    ...")
+    _replace(talk, path, "b", "the first text of the docstring")
+    _replace(talk, path, "return 4", "return 8")
+    _replace(talk, path, "x = the first text of the docstring", "x = the second text")
+    whole, number, second = _latest_texts(talk.says("Done."), config_home)
+    assert whole.partition("\n")[2].startswith(
+        "wrote, with later edits:\ndef size():\n    return 8"
+    )
+    assert number.endswith("wrote:\nreturn 8")
+    assert second.endswith("wrote:\nx = the second text")
+
+
+def test_a_short_file_is_shown_instead_of_its_edits(config_home: ConfigHome) -> None:
+    """The file contains them."""
+    path = "/home/user/proj/pool.py"
+    rows = "\n".join(f"row_{number} = {number}" for number in range(100))
+    talk = Talk().prompt("write pool.py").calls("Write", {"file_path": path, "content": rows})
+    _replace(talk, path, "row_50 = 50", "row_50 = 51")
+    (text,) = _latest_texts(talk.says("Done."), config_home)
+    assert "row_50 = 51" in text
+    assert "row_99" in text
+
+
+def test_edits_of_the_last_turn_are_whole(config_home: ConfigHome) -> None:
+    """An older edit of another file is shown in part, as long as there is no other use for the space."""
+    talk = Talk().prompt("go")
+    rows = "\n".join(f"row {number} of the text" for number in range(150))
+    _replace(talk, "/home/user/proj/old.py", "a", rows).says("Done.").prompt("now the menu")
+    for number in range(30):
+        talk.calls("Grep", {"pattern": f"word {number}"}, f"{number} {'x' * 300}")
+    _replace(talk, "/home/user/proj/menu.py", "b", f"menu\n{rows}").says("Done.")
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    *_, menu = [message.text for message in collect_latest_calls(session, digest, 9_000)]
+    assert all(f"row {number} of" in menu for number in range(150))
+
+
+def test_a_command_that_changed_or_removed_an_edited_file_is_named(config_home: ConfigHome) -> None:
+    """The text of the edit may be outdated."""
+    talk = Talk().prompt("go").edits("/home/user/proj/a.py").edits("/home/user/proj/b.py")
+    talk.runs("sed -i s/a/b/ a.py").runs("rm b.py").says("Done.")
+    first, second = _latest_texts(talk, config_home)[:2]
+    assert "\n[a command changed the file later, :5]\nwrote:\nb" in first
+    assert "\n[a command removed the file later, :7]\nwrote:\nb" in second
+
+
+def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> None:
+    """The later run may print nothing."""
+    rows = "\n".join(f"broken.py:{number}: error" for number in range(200))
+    talk = Talk().prompt("go").fails("make lint", rows).runs("make lint", "").says("Done.")
+    (text,) = _latest_texts(talk, config_home)
+    assert len(text) < 900
+
+
+def test_a_plan_that_the_user_saw_is_no_call(config_home: ConfigHome) -> None:
+    """The talk quotes it."""
+    path = "/home/user/.claude/plans/a-plan.md"
+    talk = Talk().prompt("go").calls("Write", {"file_path": path, "content": "# The plan"})
+    talk.calls("ExitPlanMode", {"plan": "# The plan"}, "User has approved your plan.")
+    talk.runs("ls", "a.py").says("Done.")
+    assert _latest_texts(talk, config_home) == ["Bash: ls\ngot:\na.py"]
 
 
 def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:

@@ -7,16 +7,19 @@ the session's size.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from enum import Enum
-from math import fsum
+from functools import partial
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell, talk
+from resume_hooks.reading.digest.call_choice import CallValue, CandidateCall, choose_calls
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
+from resume_hooks.reading.digest.later_edits import LaterEdits, find_written_text
+from resume_hooks.reading.digest.open_calls import PLAN_TOOL
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -30,18 +33,19 @@ from resume_hooks.transcripts.records import Record, string
 # the maximum number of characters in a result; the middle of a longer result is cut out
 MAX_RESULT_CHARACTERS = 1_500
 MAX_OUTPUT_CHARACTERS = 700  # the maximum number of characters in a successful command's output
+# the maximum number of characters in the text of an edit that decided the last turn, and in a whole
+# file that is shown instead of its edits
+MAX_DECIDING_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 # the maximum number of characters in the output of an older check that passed
 MAX_PASSED_CHECK_CHARACTERS = 160
+# the maximum number of characters in the output of a failed run that was repeated and passed
+MAX_FIXED_FAILURE_CHARACTERS = 700
 # an end of this many times its shown length is redacted, because a secret in it is shorter than
 # that
 REDACTED_MULTIPLE = 4
 # calls that fill this many times the available space are collected before the calls to show are
 # chosen
 COLLECTED_MULTIPLE = 2
-# the fraction of the available space for edits, which come before the latest other calls
-EDITS_FRACTION = 0.35
-# the fraction for committed edits, if the last request is about them and there are no others
-COMMITTED_FRACTION = 0.3
 # the maximum number of characters in a file that was read before the last request and is not
 # related to that request
 MAX_OLD_RESULT_CHARACTERS = 300
@@ -53,12 +57,10 @@ MIN_REQUEST_WORDS = 3  # if the request has fewer words, the words of the last a
 # the maximum number of searches that count as latest calls, and of passed checks that are shown
 # with their logs
 MAX_LATEST_CALLS = 2
-# the fraction of the available space for earlier calls that are related to the last request
-RELATED_FRACTION = 0.35
-MAX_RARE_FRACTION = 0.25  # a word that occurs in a larger fraction of the calls is not significant
 # the maximum number of characters in the last request that are searched for words
 MAX_REQUEST_CHARACTERS = 2_000
-MAX_CHANGES_PER_FILE = 2  # the maximum number of changes shown for each file; the latest are shown
+# the maximum number of latest changes shown for each file, and for a file that the last turn is about
+MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 # the maximum number of characters in a tool's name, and of a call's input
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
 # the maximum number of bytes at the end of a file that are searched
@@ -79,13 +81,12 @@ _DIFF_PART_START = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
 # the maximum number of characters in the first row of an omitted part of a diff
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
+_FILE_NAME_IN_TEXT = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
 _PROGRESS_ROWS = compile_lazily(
     r"\n[ \t]*(?:(?:Compiling|Downloading|Downloaded|Checking|Fresh|Locking|Adding) \S+ v\d[^\n]*\n[ \t]*){3,}"
 )
 """At least three rows of progress of a build, which hide its errors in a shortened output."""
 
-# the inputs whose text a call writes into a file
-_WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
 _EXCLUDED_TOOLS = frozenset(
     {
         "TodoWrite",
@@ -95,7 +96,7 @@ _EXCLUDED_TOOLS = frozenset(
         "TaskList",
         "TaskGet",
         "AskUserQuestion",
-        "ExitPlanMode",
+        PLAN_TOOL,
         "Task",
         "Agent",
     }
@@ -103,45 +104,15 @@ _EXCLUDED_TOOLS = frozenset(
 """Tools whose calls are in other sections."""
 
 
+_PLANS_FOLDER = "/.claude/plans/"
+"""The folder of the client's plans. The talk quotes a plan that was shown to the user."""
+
 _SEARCH_TOOLS = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
 _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "wc"})
 
 
-class CallValue(Enum):
-    """How useful a call is for continuing the work."""
-
-    EDIT = "edit"
-    OTHER = "other"
-    BRIEF = "brief"
-    """An older check that passed. The start and end of its log are enough."""
-    LOW = "low"
-    """An older search. Its result is already used or outdated."""
-    COMMITTED = "committed"
-    """An edit that was committed afterwards. It comes last, unless the last request is about it or a review."""
-
-
-_REVIEW_WORDS = frozenset({"feedback", "review", "reviews", "reviewer"})
-"""Words of a request about edits that were committed."""
-
-_UNLIKELY_VALUES = frozenset({CallValue.LOW, CallValue.COMMITTED})
-"""The values of calls that are not among the latest calls."""
-
-
 _CallKey = tuple[str, str]
 """The tool, and a text that is equal for calls of which the latest supersedes the others, or ``""``."""
-
-
-class _CandidateCall(NamedTuple):
-    """A call as it is shown, and its usefulness.
-
-    ``is_old_read`` means that the call read a file or the state of git before the last request. It can be
-    read again.
-    """
-
-    message: TalkMessage
-    value: CallValue
-    is_old_read: bool
-    key: _CallKey
 
 
 class _Answer(NamedTuple):
@@ -149,6 +120,26 @@ class _Answer(NamedTuple):
 
     text: str
     is_error: bool
+
+
+class _Subject(NamedTuple):
+    """What the last turn is about: the words of the last request, its record number, and files.
+
+    ``file_names`` are the names of files, without folders, in the last request and the last answer.
+    """
+
+    words: frozenset[str]
+    request_number: int
+    file_names: frozenset[str]
+
+
+class _ListedCall(NamedTuple):
+    """A candidate with its record number, its key, and the file that it wrote, if any."""
+
+    candidate: CandidateCall
+    number: int
+    key: _CallKey
+    written_file: str
 
 
 def collect_latest_calls(
@@ -162,62 +153,79 @@ def collect_latest_calls(
     The calls end at the same record as ``digest``. If a file was read and later written, the
     written text is shown.
     """
-    results: dict[str, _Answer] = {}
-    candidates: list[_CandidateCall] = []
-    later_calls = _LaterCalls()
-    remaining_characters = round(max_characters * COLLECTED_MULTIPLE)
-    request_words, request_number = (
-        _last_request_words(digest),
-        _last_request_number(digest, session),
-    )
+    subject = _find_subject(digest, session)
+    later_calls = _LaterCalls(subject)
     try:
-        with open_transcript(session.file) as stream:
-            end, line_number = digest.read_end
-            for line in read_lines_backwards(stream, end):
-                line_number -= 1
-                if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
-                    break
-                if b'"tool_' in line.raw:
-                    record = records.parse(line.body)
-                else:
-                    record = None
-                if (
-                    record is None
-                    or record.get("isSidechain") is True
-                    or script_calls.is_copy_of_error(record)
-                ):
-                    continue
-                results |= _read_results(record)
-                for block in reversed(records.calls(record)):
-                    answer = results.pop(string(block, "id"), None)
-                    if answer is None or _is_useless(block, answer):
-                        later_calls.record_commit(block)
-                        continue
-                    if not later_calls.register_call(block, answer):
-                        continue
-                    value = later_calls.rate_call(block, answer)
-                    max_output_characters = (
-                        MAX_PASSED_CHECK_CHARACTERS
-                        if value is CallValue.BRIEF
-                        else MAX_OUTPUT_CHARACTERS
-                    )
-                    text = _format_call(block, answer.text, max_output_characters, request_words)
-                    message = TalkMessage(
-                        MessageKind.CALL, f"{session.session_id}:{line_number}", text
-                    )
-                    is_old = line_number < request_number and not answer.is_error
-                    is_old_read = is_old and _reads_or_reports(block)
-                    key = later_calls.latest_call_key(block)
-                    candidates.append(_CandidateCall(message, value, is_old_read, key))
-                    is_likely = value not in _UNLIKELY_VALUES and not is_old_read
-                    remaining_characters -= len(text) if is_likely else len(text) // 4
+        listed = _list_calls(session, digest, later_calls, max_characters * COLLECTED_MULTIPLE)
     except OSError:
         return []
-    candidates = [
-        _add_count_note(candidate, later_calls.count_equal_calls(candidate.key))
-        for candidate in candidates
-    ]
-    return _choose_calls(candidates, max_characters, request_words)[::-1]
+    texts = choose_calls(
+        [call.candidate for call in listed], max_characters, subject.words, _shorten_old_result
+    )
+    messages: list[TalkMessage] = []
+    for index in sorted(texts, reverse=True):
+        call = listed[index]
+        text = _add_count_note(texts[index], later_calls.count_equal_calls(call.key))
+        messages.append(TalkMessage(MessageKind.CALL, f"{session.session_id}:{call.number}", text))
+    return messages
+
+
+def _list_calls(
+    session: SessionFile, digest: Digest, later_calls: _LaterCalls, max_characters: int
+) -> list[_ListedCall]:
+    """Return the calls that may be shown, latest first, in about ``max_characters``.
+
+    Raises OSError if the file cannot be read.
+    """
+    results: dict[str, _Answer] = {}
+    listed: list[_ListedCall] = []
+    remaining_characters = max_characters
+    with open_transcript(session.file) as stream:
+        end, line_number = digest.read_end
+        for line in read_lines_backwards(stream, end):
+            line_number -= 1
+            if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
+                break
+            if b'"tool_' in line.raw:
+                record = records.parse(line.body)
+            else:
+                record = None
+            if (
+                record is None
+                or record.get("isSidechain") is True
+                or script_calls.is_copy_of_error(record)
+            ):
+                continue
+            results |= _read_results(record)
+            for block in reversed(records.calls(record)):
+                answer = results.pop(string(block, "id"), None)
+                if answer is None:
+                    continue
+                call = later_calls.list_call(block, answer, line_number)
+                if call is None:
+                    continue
+                if _is_whole_file(block, call):
+                    listed = [one for one in listed if one.written_file != call.written_file]
+                listed.append(call)
+                characters = len(call.candidate.text)
+                remaining_characters -= characters if call.candidate.is_likely else characters // 4
+    return listed
+
+
+def _is_whole_file(block: Record, call: _ListedCall) -> bool:
+    """Check whether a shown call contains a whole file with all later edits."""
+    return string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
+
+
+def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
+    names: set[str] = set()
+    for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
+        latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
+        if latest is not None:
+            names.update(_FILE_NAME_IN_TEXT.findall(latest.text))
+    return _Subject(
+        _last_request_words(digest), _last_request_number(digest, session), frozenset(names)
+    )
 
 
 def _last_request_words(digest: Digest) -> frozenset[str]:
@@ -243,167 +251,175 @@ def _last_request_number(digest: Digest, session: SessionFile) -> int:
     return 0
 
 
-def _choose_calls(
-    candidates: Sequence[_CandidateCall], max_characters: int, request_words: frozenset[str]
-) -> list[TalkMessage]:
-    """Return the calls to show, latest first: latest edits, latest other calls, calls related to the request.
-
-    Searches, files that were read before the request, and committed edits come last.
-    """
-    messages = [candidate.message for candidate in candidates]
-    scores = _score_calls(messages, request_words)
-    for index, candidate in enumerate(candidates):
-        if candidate.is_old_read and not scores[index]:
-            messages[index] = candidate.message._replace(
-                text=_shorten_old_result(candidate.message.text)
-            )
-    edit_indexes, committed_indexes, useful_indexes = [], [], []
-    for index, candidate in enumerate(candidates):
-        if candidate.value is CallValue.EDIT:
-            edit_indexes.append(index)
-        if candidate.value is CallValue.COMMITTED:
-            committed_indexes.append(index)
-        if candidate.value not in _UNLIKELY_VALUES and not candidate.is_old_read:
-            useful_indexes.append(index)
-    committed_indexes.sort(key=lambda index: (-scores[index], index))
-    chosen_indexes = _select_fitting_calls(
-        edit_indexes, messages, round(max_characters * EDITS_FRACTION)
-    )
-    if not edit_indexes and not request_words.isdisjoint(_REVIEW_WORDS):
-        chosen_indexes = _select_fitting_calls(
-            committed_indexes, messages, round(max_characters * COMMITTED_FRACTION)
-        )
-    remaining_characters = round(max_characters * (1 - RELATED_FRACTION))
-    remaining_characters -= _count_characters(chosen_indexes, messages)
-    latest_indexes = [index for index in useful_indexes if index not in chosen_indexes]
-    chosen_indexes += _select_fitting_calls(latest_indexes, messages, remaining_characters)
-    remaining_characters = max_characters - _count_characters(chosen_indexes, messages)
-    remaining_indexes = [index for index in range(len(candidates)) if index not in chosen_indexes]
-    remaining_indexes.sort(key=lambda index: (-scores[index], _rank_call(candidates[index]), index))
-    chosen_indexes += _select_fitting_calls(remaining_indexes, messages, remaining_characters)
-    return [messages[index] for index in sorted(chosen_indexes)]
-
-
-def _rank_call(candidate: _CandidateCall) -> int:
-    """Return the rank of a call that is not related to the last request; the lowest rank comes first."""
-    if candidate.value is CallValue.COMMITTED:
-        return 2
-    return 1 if candidate.value is CallValue.LOW or candidate.is_old_read else 0
-
-
-def _count_characters(indexes: Iterable[int], messages: Sequence[TalkMessage]) -> int:
-    """Return the number of characters in the messages with these indexes."""
-    return sum(len(messages[index].text) for index in indexes)
-
-
-def _select_fitting_calls(
-    indexes: Iterable[int], messages: Sequence[TalkMessage], max_characters: int
-) -> list[int]:
-    """Return the first calls that fit into the available space.
-
-    The last call may exceed the space, because the space is approximate.
-    """
-    fitting_indexes: list[int] = []
-    for index in indexes:
-        if max_characters <= 0:
-            break
-        fitting_indexes.append(index)
-        max_characters -= len(messages[index].text)
-    return fitting_indexes
-
-
-def _score_calls(messages: Sequence[TalkMessage], request_words: frozenset[str]) -> list[float]:
-    """Return for each call how strongly it is related to some words. A rarer word counts more."""
-    shared_words = [prose.significant_words(message.text) & request_words for message in messages]
-    counts: Counter[str] = Counter()
-    for call_words in shared_words:
-        counts.update(call_words)
-    scores: list[float] = []
-    for call_words in shared_words:
-        rare_words = []
-        for word in call_words:
-            if counts[word] <= max(2, len(messages) * MAX_RARE_FRACTION):
-                rare_words.append(word)
-        # ``fsum`` returns the same result for any order
-        scores.append(fsum([1 / counts[word] for word in rare_words]))
-    return scores
-
-
 class _LaterCalls:
     """The calls that were processed so far, from the end of the file backwards.
 
     Earlier calls that these calls supersede are not shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, subject: _Subject) -> None:
+        self._subject = subject
+        self._later_edits = LaterEdits()
         self._edit_counts: Counter[str] = Counter()
         self._whole_files: set[str] = set()
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
-        self._is_repeated = False
+        self._passed_keys: set[_CallKey] = set()
+        self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
         self._is_committed = False
+        self._has_plan = False
         self._search_count = 0
         self._check_count = 0
 
-    def rate_call(self, block: Record, answer: _Answer) -> CallValue:
-        """Return the value of a shown call.
+    def list_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
+        """Register a call of the record ``number``. Return the call as it is shown, or None if it is useless.
+
+        A call is useless if it changed little, if it succeeded and was later repeated, or if little
+        remains of its text.
+        """
+        tool, inputs = string(block, "name"), records.mapping(block, "input")
+        if not answer.is_error and _COMMIT_COMMAND.search(string(inputs, "command")) is not None:
+            self._is_committed = True  # what was written before is in the repository
+        self._has_plan = self._has_plan or tool == PLAN_TOOL
+        if tool in records.WRITING_TOOLS:
+            return None if answer.is_error else self._list_edit(block, number)
+        if tool == "Bash" and not answer.is_error:
+            self._register_changes(string(inputs, "command"), number)
+        key = tool, _make_repetition_key(tool, inputs)
+        has_passed = not answer.is_error and _FAILURE_WORD.search(answer.text) is None
+        has_passed_later = key in self._passed_keys
+        if key[1] and has_passed:
+            self._passed_keys.add(key)
+        if _is_useless(answer) or self._is_superseded(block, answer):
+            return None
+        is_repeated = key in self._call_counts
+        if key[1]:
+            self._call_counts[key] += 1
+        if is_repeated and (has_passed or tool == records.POLL_TOOL):
+            return None
+        if has_passed_later:
+            value = CallValue.BRIEF
+        else:
+            value = self._rate_call(block, has_passed=has_passed)
+        return self._list_result(block, answer, number, value, ("", "") if is_repeated else key)
+
+    def _list_result(
+        self, block: Record, answer: _Answer, number: int, value: CallValue, key: _CallKey
+    ) -> _ListedCall:
+        """Return a call that wrote no file as it is shown."""
+        is_recent = number >= self._subject.request_number
+        format_result = partial(_format_result, block, answer.text, self._subject.words)
+        is_failure = answer.text.startswith(_FAILURE_PREFIXES)
+        if value is CallValue.BRIEF:
+            if is_failure or _FAILURE_WORD.search(answer.text) is not None:
+                max_characters = MAX_FIXED_FAILURE_CHARACTERS
+            else:
+                max_characters = MAX_PASSED_CHECK_CHARACTERS
+        elif string(block, "name") != "Bash" or is_failure:
+            max_characters = MAX_RESULT_CHARACTERS
+        else:
+            max_characters = MAX_OUTPUT_CHARACTERS
+        candidate = CandidateCall(
+            format_result(max_characters),
+            value,
+            is_recent=is_recent,
+            is_old_read=not is_recent and not answer.is_error and _reads_or_reports(block),
+            format_longer=format_result
+            if value is not CallValue.BRIEF and _shows_contents(block)
+            else None,
+        )
+        return _ListedCall(candidate, number, key, "")
+
+    def _register_changes(self, command: str, number: int) -> None:
+        """Register the files that a command of the record ``number`` changed or removed."""
+        for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
+            verb = "removed" if is_removed else "changed"
+            self._changing_commands.setdefault(
+                path, f"[a command {verb} the file later, :{number}]"
+            )
+
+    def _find_change_note(self, path: str) -> str:
+        """Return a note if a later command changed or removed a file, else ``""``."""
+        for changed_path, note in self._changing_commands.items():
+            if _is_among(path, [changed_path]):
+                return note
+        return ""
+
+    def _list_edit(self, block: Record, number: int) -> _ListedCall | None:
+        """Register a call that wrote a file. Return the call as it is shown, or None if it is useless."""
+        tool, inputs = string(block, "name"), records.mapping(block, "input")
+        path = records.file_from_input(inputs)
+        present_text = self._later_edits.find_present_text(inputs)
+        self._later_edits.add_edit(inputs)
+        if path in self._whole_files or (self._has_plan and _PLANS_FOLDER in path):
+            return None
+        was_edited_later = path in self._edit_counts
+        self._edit_counts[path] += 1
+        edit_length = len(string(inputs, "new_string"))
+        self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
+        if tool == "Write":
+            self._whole_files.add(path)
+        is_superseded = not present_text and find_written_text(inputs) != ""
+        if is_superseded or not _changes_more_than_imports(inputs):
+            return None
+        is_recent = number >= self._subject.request_number
+        value = self._rate_edit(path, is_recent=is_recent)
+        max_characters = MAX_RESULT_CHARACTERS
+        if value is CallValue.DECIDING and tool != "Write":
+            max_characters = MAX_DECIDING_CHARACTERS if is_recent else MAX_RESULT_CHARACTERS
+        elif value is CallValue.DECIDING:
+            max_characters = MAX_WHOLE_FILE_CHARACTERS
+            if was_edited_later and len(present_text) > max_characters:
+                value = CallValue.LOW  # the edits show the deciding parts
+        format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
+        is_worth_space = value in {CallValue.DECIDING, CallValue.EDIT}
+        candidate = CandidateCall(
+            format_edit(max_characters),
+            value,
+            is_recent=is_recent,
+            is_old_read=False,
+            format_longer=format_edit if is_worth_space else None,
+        )
+        return _ListedCall(candidate, number, ("", ""), path)
+
+    def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
+        """Return the value of an edit of a file."""
+        if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
+            return CallValue.LOW
+        if self._is_committed and not is_recent:
+            return CallValue.COMMITTED
+        is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
+        is_named = posixpath.basename(path) in self._subject.file_names
+        if is_named or is_recent:
+            return CallValue.DECIDING
+        return CallValue.EDIT if is_latest else CallValue.LOW
+
+    def _rate_call(self, block: Record, *, has_passed: bool) -> CallValue:
+        """Return the value of a call that wrote no file.
 
         A search, or the log of a passed check, is useful only if it is one of the latest calls.
         """
         tool = string(block, "name")
-        if tool in records.WRITING_TOOLS:
-            return CallValue.COMMITTED if self._is_committed else CallValue.EDIT
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
             parts = shell.parse_simple_commands(string(records.mapping(block, "input"), "command"))
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
             return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
-        has_passed = not answer.is_error and _FAILURE_WORD.search(answer.text) is None
         if has_passed and any(part.words and has_check_word(part.words) for part in parts):
             self._check_count += 1
             return CallValue.OTHER if self._check_count <= MAX_LATEST_CALLS else CallValue.BRIEF
         return CallValue.OTHER
 
-    def record_commit(self, block: Record) -> None:
-        """Record whether a call is a commit. Everything that was written before the commit is in the repository."""
-        command = string(records.mapping(block, "input"), "command")
-        if _COMMIT_COMMAND.search(command) is not None:
-            self._is_committed = True
-
-    def register_call(self, block: Record, answer: _Answer) -> bool:
-        """Count a call. Return whether to show the call.
-
-        A call is not shown if it changed little, or if it succeeded and was later repeated.
-        """
-        self.record_commit(block)
+    def _is_superseded(self, block: Record, answer: _Answer) -> bool:
+        """Check whether later calls wrote what a call shows, or whether another section shows it."""
         tool, inputs = string(block, "name"), records.mapping(block, "input")
         path = records.file_from_input(inputs)
-        if tool in _EXCLUDED_TOOLS:
-            return False
-        if path in self._whole_files:
-            return False  # a later call wrote the whole file
-        if tool == "Write":
-            self._whole_files.add(path)
-        if tool in records.WRITING_TOOLS:
-            self._edit_counts[path] += 1
-            edit_length = len(string(inputs, "new_string"))
-            self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
-            is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
-            return (is_latest or self._is_committed) and _changes_more_than_imports(inputs)
-        if tool in records.READING_TOOLS and path in self._edit_counts:
-            return False
-        if tool == "Bash" and self._is_outdated(string(inputs, "command"), answer):
-            return False
-        key = tool, _repetition_key(tool, inputs)
-        self._is_repeated = False
-        if not key[1]:
+        if tool in _EXCLUDED_TOOLS or path in self._whole_files:
             return True
-        is_repeated = self._is_repeated = key in self._call_counts
-        self._call_counts[key] += 1
-        if tool == records.POLL_TOOL:
-            return not is_repeated
-        return not is_repeated or answer.is_error or _FAILURE_WORD.search(answer.text) is not None
+        if tool in records.READING_TOOLS and path in self._edit_counts:
+            return True
+        return tool == "Bash" and self._is_outdated(string(inputs, "command"), answer)
 
     def _is_outdated(self, command: str, answer: _Answer) -> bool:
         """Check whether a command only reads or writes files that later calls wrote anew.
@@ -425,13 +441,6 @@ class _LaterCalls:
                 rewritten_files.add(path)
         return bool(paths) and all(_is_among(path, rewritten_files) for path in paths)
 
-    def latest_call_key(self, block: Record) -> _CallKey:
-        """Return the key of the call that was processed last if it is the latest of its kind, else an empty one."""
-        tool = string(block, "name")
-        if self._is_repeated or tool in records.WRITING_TOOLS:
-            return "", ""
-        return tool, _repetition_key(tool, records.mapping(block, "input"))
-
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
         return self._call_counts[key]
@@ -450,16 +459,15 @@ def _is_among(path: str, other_paths: Iterable[str]) -> bool:
     )
 
 
-def _add_count_note(candidate: _CandidateCall, count: int) -> _CandidateCall:
+def _add_count_note(text: str, count: int) -> str:
     """Return a call with a note if it is the latest of several equal calls.
 
     The note has no number, because only the end of the file is searched.
     """
     if count < 2:
-        return candidate
-    head, separator, body = candidate.message.text.partition("\n")
-    text = f"{head}\n[the latest of several such calls]{separator}{body}"
-    return candidate._replace(message=candidate.message._replace(text=text))
+        return text
+    head, separator, body = text.partition("\n")
+    return f"{head}\n[the latest of several such calls]{separator}{body}"
 
 
 def _reads_or_reports(block: Record) -> bool:
@@ -488,7 +496,22 @@ def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
     return bool(programs) and programs[0] in _SEARCH_PROGRAMS
 
 
-def _repetition_key(tool: str, inputs: Record) -> str:
+def _shows_contents(block: Record) -> bool:
+    """Check whether the result of a call is a text to read whole, and not the log of a command."""
+    if string(block, "name") != "Bash":
+        return string(block, "name") not in _SEARCH_TOOLS
+    command = string(records.mapping(block, "input"), "command")
+    for words, _ in shell.parse_simple_commands(command):
+        if words and (words[0] in _FILE_READERS or not _SHOWING_VERBS.isdisjoint(words[1:3])):
+            return True
+    return False
+
+
+_SHOWING_VERBS = frozenset({"diff", "show", "view"})
+"""The verbs of git and gh that show contents, as in ``gh pr diff``."""
+
+
+def _make_repetition_key(tool: str, inputs: Record) -> str:
     """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
         return shell.make_command_key(string(inputs, "command"))
@@ -517,10 +540,8 @@ def _read_results(record: Record) -> dict[str, _Answer]:
     return answers
 
 
-def _is_useless(block: Record, answer: _Answer) -> bool:
-    """Check whether a call is useless: a write that failed, or a search without a match."""
-    if string(block, "name") in records.WRITING_TOOLS:
-        return answer.is_error
+def _is_useless(answer: _Answer) -> bool:
+    """Check whether a result has no contents."""
     if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True
     return not answer.is_error and answer.text.strip() in _EMPTY_OUTPUTS
@@ -538,43 +559,53 @@ _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
 """The output of a search without a match."""
 
 
-def _format_call(
-    block: Record, answer: str, max_output_characters: int, request_words: frozenset[str]
-) -> str:
-    """Format a call: its input, and the text that it wrote or its result.
+def _format_edit(block: Record, present_text: str, note: str, max_characters: int) -> str:
+    """Format a call that wrote a file, with the text that remains of it, or the text that it removed.
 
-    ``max_output_characters`` limits the output of a successful command. If the output is a diff,
-    its parts with some of the ``request_words`` are shown.
+    ``note`` is a row about later changes of the file, or empty.
     """
+    inputs = records.mapping(block, "input")
+    rows = [_format_call_head(block)]
+    if note:
+        rows.append(note)
+    if not present_text:
+        rows += ["removed:", _shorten_output(string(inputs, "old_string"), max_characters)]
+    elif not is_placeholder(present_text):
+        is_unchanged = present_text == find_written_text(inputs)
+        rows.append("wrote:" if is_unchanged else "wrote, with later edits:")
+        rows.append(_shorten_output(present_text, max_characters))
+    return "\n".join(rows)
+
+
+def _format_result(
+    block: Record, answer: str, request_words: frozenset[str], max_characters: int
+) -> str:
+    """Format a call with its result.
+
+    If the result is a diff, its parts with some of the ``request_words`` are shown.
+    """
+    if is_placeholder(answer):
+        return _format_call_head(block)
+    output = answer
+    if string(block, "name") == "Bash":
+        output = _PROGRESS_ROWS.sub("\n", answer)
+    related_hunks = _select_related_hunks(
+        output, min(max_characters, MAX_RESULT_CHARACTERS), request_words
+    )
+    shown_output = related_hunks or _shorten_output(output, max_characters)
+    if shown_output:
+        return f"{_format_call_head(block)}\ngot:\n{shown_output}"
+    return _format_call_head(block)
+
+
+def _format_call_head(block: Record) -> str:
+    """Format the tool of a call and its main input."""
     inputs = records.mapping(block, "input")
     main_input = next((value for key in _MAIN_INPUTS if (value := string(inputs, key))), "")
     shown_input = talk.format_text(
         main_input or json.dumps(inputs, ensure_ascii=False), MAX_INPUT_CHARACTERS
     )
-    head = f"{collapse_line(plain_line(string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
-    written_text = next(
-        (value for key in _WRITTEN_TEXT_INPUTS if (value := string(inputs, key))), ""
-    )
-    removed_text = "" if written_text else string(inputs, "old_string")
-    if removed_text:
-        return f"{head}\nremoved:\n{_shorten_output(removed_text, MAX_RESULT_CHARACTERS)}"
-    output = (
-        written_text or answer
-    )  # the text that was written says more than the result of the write
-    max_characters = MAX_RESULT_CHARACTERS
-    if string(block, "name") == "Bash":
-        output = _PROGRESS_ROWS.sub("\n", output)
-        if not output.startswith(_FAILURE_PREFIXES):
-            max_characters = max_output_characters
-    if is_placeholder(output):
-        shown_output = ""
-    else:
-        shown_output = _select_related_hunks(
-            output, max_characters, request_words
-        ) or _shorten_output(output, max_characters)
-    if shown_output:
-        return f"{head}\n{'wrote' if written_text else 'got'}:\n{shown_output}"
-    return head
+    return f"{collapse_line(plain_line(string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:

@@ -58,8 +58,8 @@ LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRA
     0.25,
     0.2,
 )
-CALLS_FRACTION = 0.45  # the maximum fraction of the space for the latest calls
-RESERVED_FRACTION = 0.1  # the fraction of the space that is always reserved for the latest calls
+CALLS_FRACTION = 0.65  # the maximum fraction of the space for the latest calls
+RESERVED_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
 """The note on a command of unknown exit status if several in a section have one. The heading explains it."""
 

@@ -1,0 +1,92 @@
+"""The text that an edit wrote, as later edits of the same file left it.
+
+The client replaces a text only if the text occurs once in the file. If the old text of a later edit
+is in the text of an earlier one, the later edit therefore replaced that part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.records import Record, string
+
+# the minimum number of characters in a text that counts as replaced if the old text of a later edit
+# contains it; a shorter text may be there by chance
+MIN_REPLACED_CHARACTERS = 20
+# the maximum fraction of a text that one later edit may have written
+MAX_REPLACED_FRACTION = 0.6
+MAX_REPLACEMENTS = 300  # the maximum number of replacements that are applied to one text
+OMITTED_ROW = "[...]"  # the row between two parts of one edit
+
+# the inputs whose text a call writes into a file
+_WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
+
+
+class _Replacement(NamedTuple):
+    old_text: str
+    new_text: str
+    has_replaced_all: bool
+
+
+class LaterEdits:
+    """The replacements of the edits that were added so far, from the end of a session backwards."""
+
+    def __init__(self) -> None:
+        self._replacements: dict[str, list[_Replacement]] = {}
+
+    def add_edit(self, inputs: Record) -> None:
+        """Add an edit that was made before all edits that were added earlier."""
+        replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
+        for edit in reversed(_list_edits(inputs)):
+            old_text = string(edit, "old_string")
+            if old_text and len(replacements) < MAX_REPLACEMENTS:
+                replacements.append(
+                    _Replacement(
+                        old_text, string(edit, "new_string"), edit.get("replace_all") is True
+                    )
+                )
+
+    def find_present_text(self, inputs: Record) -> str:
+        """Return the text that a call wrote after the later edits, or ``""`` if little of it remains."""
+        replacements = self._replacements.get(records.file_from_input(inputs), [])
+        parts: list[str] = []
+        for edit in _list_edits(inputs):
+            text = _find_written_text(edit)
+            for replacement in reversed(replacements):
+                text = _apply_replacement(text, replacement)
+            if text:
+                parts.append(text)
+        return f"\n{OMITTED_ROW}\n".join(parts)
+
+
+def find_written_text(inputs: Record) -> str:
+    """Return the text that a call wrote into a file, or ``""``."""
+    parts = [text for edit in _list_edits(inputs) if (text := _find_written_text(edit))]
+    return f"\n{OMITTED_ROW}\n".join(parts)
+
+
+def _list_edits(inputs: Record) -> list[Record]:
+    """Return the edits of a call: several, or the call's own inputs."""
+    return records.objects(inputs.get("edits")) or [inputs]
+
+
+def _find_written_text(edit: Record) -> str:
+    for key in _WRITTEN_TEXT_INPUTS:
+        if text := string(edit, key):
+            return text
+    return ""
+
+
+def _apply_replacement(text: str, replacement: _Replacement) -> str:
+    """Return a text after a later replacement, or ``""`` if little of the text remains."""
+    if replacement.old_text in text:
+        count = -1 if replacement.has_replaced_all else 1
+        changed_text = text.replace(replacement.old_text, replacement.new_text, count)
+        if len(replacement.new_text) > len(changed_text) * MAX_REPLACED_FRACTION:
+            return ""  # the later edit shows almost the same
+        return changed_text
+    stripped = text.strip()
+    if len(stripped) >= MIN_REPLACED_CHARACTERS and stripped in replacement.old_text:
+        return ""
+    return text
