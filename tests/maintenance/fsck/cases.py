@@ -429,6 +429,12 @@ CASES = [
         BYTES.replace(b'\n{"parentUuid":"a1"', b'{"parentUuid":"a1"'),
     ),
     _bytes(
+        "conversation gone after a crash: a torn record before the next one",
+        "warning line-fragment in 2",
+        WHOLE,
+        BYTES.replace(b'{"parentUuid":"a1"', b'{"parentUuid":"a0","type":"us{"parentUuid":"a1"'),
+    ),
+    _bytes(
         "an answer and a title on one line, the answer written again",
         "warning line-glued-aside in 3",
         WHOLE,

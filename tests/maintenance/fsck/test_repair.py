@@ -128,6 +128,10 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
             "tool pair 400: a result that nobody asked for",
             "record 2: omitted, because its counterpart is missing: 1",
         ),
+        (
+            "conversation gone after a crash: a torn record before the next one",
+            "record 2: 29 bytes of the line are a part of a record",
+        ),
         ("bytes of another encoding", "record 2: The line contains bytes that are not UTF-8"),
     ],
 )

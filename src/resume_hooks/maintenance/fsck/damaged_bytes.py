@@ -30,6 +30,12 @@ GLUED_COPIES = DefectKind(
     "warning",
     "Every client skips the line; every message in it is elsewhere in the file, too.",
 )
+LINE_FRAGMENT = DefectKind(
+    "line-fragment",
+    "warning",
+    "A part of a record is on the line of another one; the record is lost.",
+    repairable=False,
+)
 TORN_LINE = DefectKind(
     "line-torn",
     "error",
@@ -70,6 +76,7 @@ BAD_UTF8 = DefectKind(
 BYTE_ORDER_MARK = DefectKind("byte-order-mark", "note", "Every client skips it.")
 CRLF_ENDING = DefectKind("line-crlf", "note", "Every client reads the line end as white space.")
 
+_BLANK_BYTES = b"\0\r\n\t "
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -104,9 +111,11 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
 def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
     """Yield the defects of lines without a record."""
     known_ids = {node.uuid for node in transcript.nodes}
-    return (
-        _defect_of_bad_line(line, nodes, known_ids) for line, nodes in _read_bad_lines(transcript)
-    )
+    for line, nodes in _read_bad_lines(transcript):
+        yield _defect_of_bad_line(line, nodes, known_ids)
+        if nodes and (fragment_size := _count_fragment_bytes(line)):
+            message = f"{fragment_size:,} bytes of the line are a part of a record"
+            yield Defect(LINE_FRAGMENT, message, line.number)
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
@@ -138,7 +147,7 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
             line.number,
             nodes[0].uuid,
         )
-    if not line.raw.strip(b"\0\r\n\t "):
+    if not line.raw.strip(_BLANK_BYTES):
         return Defect(NUL_LINE, f"{size_text} of NULs", line.number)
     if line.is_torn:
         return Defect(TORN_LINE, f"The last line is cut off after {size_text}", line.number)
@@ -152,16 +161,8 @@ _DECODER = json.JSONDecoder()
 def records_inside_line(line: Line) -> list[Line]:
     """Return the complete linked records inside a line that is not itself a record."""
     lines: list[Line] = []
-    # one character for each byte, so that positions in the text are positions in the file
-    text = line.raw.decode("latin-1")
-    position = 0
-    while start := _RECORD_START.search(text, position):
-        try:
-            _, end = _DECODER.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            position = start.end()
-            continue
-        inner_line = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
+    for start, end in _find_objects(line):
+        inner_line = Line(line.number, line.offset + start, line.raw[start:end])
         record = records.parse(inner_line.raw)
         if (
             record is not None
@@ -169,8 +170,31 @@ def records_inside_line(line: Line) -> list[Line]:
             and isinstance(record.get("uuid"), str)
         ):
             lines.append(inner_line)
-        position = end
     return lines
+
+
+def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end, in bytes, of each complete object inside a line."""
+    # one character for each byte, so that positions in the text are positions in the file
+    text = line.raw.decode("latin-1")
+    position = 0
+    while match := _RECORD_START.search(text, position):
+        try:
+            _, end = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            position = match.end()
+            continue
+        yield match.start(), end
+        position = end
+
+
+def _count_fragment_bytes(line: Line) -> int:
+    """Return the number of bytes between the complete objects of a line, without NULs and white space."""
+    size, position = 0, 0
+    for start, end in _find_objects(line):
+        size += len(line.raw[position:start].strip(_BLANK_BYTES))
+        position = end
+    return size + len(line.raw[position:].strip(_BLANK_BYTES))
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:

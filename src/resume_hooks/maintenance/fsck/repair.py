@@ -16,6 +16,7 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import (
     BAD_UTF8,
+    LINE_FRAGMENT,
     TORN_LINE,
     UNREADABLE_LINE,
     salvage_nodes,
@@ -50,7 +51,15 @@ from resume_hooks.transcripts.write_scan import WriteObserver
 REPAIR_KIND: Final = "repair"
 
 _LOST_KINDS = frozenset(
-    {UNREADABLE_LINE, TORN_LINE, BAD_UTF8, REPEATED_UUID, LOST_SEGMENT, MISSING_OUTPUT}
+    {
+        UNREADABLE_LINE,
+        LINE_FRAGMENT,
+        TORN_LINE,
+        BAD_UTF8,
+        REPEATED_UUID,
+        LOST_SEGMENT,
+        MISSING_OUTPUT,
+    }
 )
 """Kinds of defects whose contents were lost before the repair."""
 
