@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from resume_hooks.reading.digest import entries
-from resume_hooks.reading.digest.collector import Prescan, prescan_line
 from resume_hooks.reading.digest.entries import DigestEntry
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
+from resume_hooks.reading.digest.prescan import Prescan, prescan_line
 from resume_hooks.reading.digest.sections import SECTION_NAMES
 from resume_hooks.reading.digest.skills import ACTIVE_SKILL_NOTE, READ_SKILL_NOTE, STEP_REACHED_NOTE
 from resume_hooks.system.text import plain_line

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.digest.collector import MIN_PRESCAN_BYTES, Prescan, prescan_line
+from resume_hooks.reading.digest.prescan import MIN_PRESCAN_BYTES, Prescan, prescan_line
 from resume_hooks.transcripts import records
 from tests.builders import assistant, chain_record, result, user
 

@@ -27,7 +27,7 @@ from resume_hooks.reading.digest import (
     statements,
     talk,
 )
-from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
+from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import find_final_commits
 from resume_hooks.reading.digest.entries import (
     Digest,
@@ -48,6 +48,7 @@ from resume_hooks.reading.digest.file_states import (
 from resume_hooks.reading.digest.git_seen import collect_session_git, find_removed_folders
 from resume_hooks.reading.digest.next_steps import list_next_steps
 from resume_hooks.reading.digest.now import list_pending_work, list_present_state
+from resume_hooks.reading.digest.prescan import prescan_line
 from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import find_binding_statements

@@ -3,10 +3,6 @@
 Every fact has its position: the session and the line. The following records are skipped:
 placeholders from a trim, records on abandoned branches, and records that a child copied from its
 parent (with the same uuids or, in a fork with new uuids, with a reference to the source).
-
-Most bytes of a session are the contents of files that were read. For these, the digest only needs
-to know that the read succeeded. A prescan finds that in a line as clients write it, because quotes
-inside a text are always escaped. The parser processes lines of any other form.
 """
 
 from __future__ import annotations
@@ -14,11 +10,11 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from resume_hooks import clock
 from resume_hooks.reading.digest import agent_reports, facts
+from resume_hooks.reading.digest.branches import Branches
 from resume_hooks.reading.digest.facts import (
     FileChange,
     PendingCall,
@@ -29,6 +25,7 @@ from resume_hooks.reading.digest.facts import (
     ShellRun,
     TodoList,
 )
+from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
@@ -37,116 +34,10 @@ from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts_of_record
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import REJECTION_BEGINNING, Record, copied_from, string
+from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import CopyDetector
 
-# the minimum number of bytes in a line for which a prescan is faster than parsing
-MIN_PRESCAN_BYTES = 3_000
-# the number of bytes at the start of a line that contain its envelope and the message's own keys
-MAX_ENVELOPE_BYTES = 2_000
-RELEVANT_ATTACHMENTS = frozenset(
-    kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
-)  # the kinds of attachments with relevant text
-
-_ENVELOPE = compile_lazily(
-    rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
-)
-_MESSAGE_KEY = b'"message":'
-_USER_MESSAGE = b'"type":"user",' + _MESSAGE_KEY
-_RESULT_START = compile_lazily(
-    _USER_MESSAGE + rb'\{(?:"role":"user",)?"content":\[\{'
-    rb'(?:"type":"tool_result","tool_use_id":"([\w.-]{1,100})"|"tool_use_id":"([\w.-]{1,100})","type":"tool_result"[,}])'
-)
-_UUID_VALUE = compile_lazily(rb'([0-9a-f-]{36})","timestamp":"')
-_UUID_KEY = b'"uuid":"'
-_THINKING_START = b'"content":[{"type":"thinking",'
-_RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
-_NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id after a result, or an earlier key that shows more than that the
-call succeeded."""
-
-_REJECTION = REJECTION_BEGINNING.encode()
-_TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
-"""The start of a text after another block. The user may have typed the text together with a
-result."""
-
-
-class Prescan(NamedTuple):
-    """A record's id and its parent's id.
-
-    ``call`` is the id of the call whose successful result the record contains, or ``""``.
-    """
-
-    uuid: str
-    parent: str
-    sidechain: bool
-    call: str = ""
-
-
-def prescan_line(raw: bytes) -> Prescan | None:
-    """Return the prescan of a line, or None if the line must be parsed."""
-    envelope = _ENVELOPE.match(raw) if len(raw) >= MIN_PRESCAN_BYTES else None
-    if envelope is None or envelope[3] in RELEVANT_ATTACHMENTS or not raw.endswith((b"}\n", b"}")):
-        return None
-    if envelope[3] is None:
-        inner_start = raw.find(
-            b"{", 1, MAX_ENVELOPE_BYTES
-        )  # deeper levels belong to another record, which reports a sub-agent's progress
-        result_match = _RESULT_START.match(raw, inner_start - len(_USER_MESSAGE))
-        if result_match is not None:
-            return _prescan_result(raw, envelope, result_match)
-        is_thinking = (
-            raw.startswith(_MESSAGE_KEY, inner_start - len(_MESSAGE_KEY))
-            and raw.find(_THINKING_START, inner_start, MAX_ENVELOPE_BYTES) > 0
-        )
-        if not is_thinking or any(block in raw for block in _RELEVANT_BLOCKS):
-            return None
-    uuid_start = raw.find(_UUID_KEY)
-    if uuid_start >= 0 and raw.find(_UUID_KEY, uuid_start + 1) < 0:
-        uuid_match = _UUID_VALUE.match(raw, uuid_start + len(_UUID_KEY))
-    else:
-        uuid_match = None
-    if uuid_match:
-        return _make_prescan(envelope, uuid_match)
-    return None
-
-
-def _prescan_result(
-    raw: bytes, envelope: re.Match[bytes], result_match: re.Match[bytes]
-) -> Prescan | None:
-    """Return the prescan of a result.
-
-    The client's copy of the result, which is equally long, comes after the record's id.
-    """
-    next_key = _NEXT_KEY.search(raw, result_match.end())
-    if next_key and next_key[0] == _UUID_KEY:
-        uuid_match = _UUID_VALUE.match(raw, next_key.end())
-    else:
-        uuid_match = None
-    if (
-        uuid_match is None
-        or _REJECTION in raw[:MAX_ENVELOPE_BYTES]
-        or raw.find(_UUID_KEY, 0, result_match.start()) >= 0
-    ):
-        return None
-    if _TEXT_AFTER_BLOCK in raw:
-        return None
-    return _make_prescan(envelope, uuid_match, result_match[1] or result_match[2])
-
-
-def _make_prescan(
-    envelope: re.Match[bytes], uuid_match: re.Match[bytes], call_id: bytes = b""
-) -> Prescan:
-    return Prescan(
-        uuid_match[1].decode(),
-        (envelope[1] or b"").decode(),
-        envelope[2] == b"true",
-        call_id.decode(),
-    )
-
-
 MAX_ANSWER_CHARACTERS = 8_000  # the maximum number of characters in a user's answers to questions
-
 _WRITERS = records.WRITING_TOOLS | {"Update"}
 _FOLDER_INPUT = "workdir"  # the name of an agent's own input for a command's folder
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
@@ -178,103 +69,6 @@ _SERVER_WRITER_TOOL = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
 )
-
-
-class Branches:
-    """The links between the records of all files that were read so far."""
-
-    def __init__(self) -> None:
-        self._order_by_uuid: dict[str, int] = {}
-        self._parents: dict[str, str] = {}
-        self._last_uuid = ""
-        self._reported_leaf = ""
-        self._last_copied_order = 0
-
-    def is_copy(self, record: Record, order: int) -> bool:
-        """Check whether a record was processed before. If not, record its link.
-
-        A record without a uuid is not a copy.
-        """
-        uuid = record.get("uuid")
-        if not isinstance(uuid, str):
-            return False
-        if "forkedFrom" in record:
-            source = self._order_by_uuid.get(copied_from(record))
-            if source is not None:
-                self._order_by_uuid.setdefault(uuid, source)
-        return self.is_copied_uuid(
-            uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order
-        )
-
-    def is_copied_uuid(self, uuid: str, parent: str, order: int) -> bool:
-        """Do the same check for a record that is given by its ids. ``order`` counts the records that were read."""
-        first_order = self._order_by_uuid.setdefault(uuid, order)
-        if uuid in self._parents:
-            return True  # the record is repeated in one file
-        if first_order != order:
-            self._last_copied_order = max(self._last_copied_order, first_order)
-            return True
-        self._parents[uuid] = parent
-        self._last_uuid = uuid
-        return False
-
-    def record_leaf(self, leaf: str) -> None:
-        """Record which record the client reports as the current leaf."""
-        self._reported_leaf = leaf
-
-    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
-        """Finish a file. Return a function that checks whether a quote still counts.
-
-        Quotes do not count if they are on a branch of this file that leaves the live branch, or in
-        a parent after the point at which this file was copied from it. If a record has another
-        root, or no root, it is not known to be abandoned.
-        """
-        live_uuids = self._collect_ancestors(self._last_uuid)
-        if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:
-            live_uuids = self._collect_ancestors(self._reported_leaf)
-        parents, copied_until = self._parents, self._last_copied_order
-        self._parents, self._last_uuid, self._reported_leaf, self._last_copied_order = {}, "", "", 0
-        known_results: dict[str, bool] = {}
-
-        def is_quote_live(quote: Quote) -> bool:
-            if quote.place.session_id != session_id:
-                return not copied_until or quote.place.order <= copied_until
-            return not _leaves_live_branch(quote.uuid, live_uuids, parents, known_results)
-
-        return is_quote_live
-
-    def _collect_ancestors(self, leaf: str) -> set[str]:
-        """Return the records from a leaf upward, including the copied record at their root."""
-        ancestors: set[str] = set()
-        uuid = leaf
-        parent = self._parents.get(uuid)
-        while parent is not None and uuid not in ancestors:
-            ancestors.add(uuid)
-            uuid = parent
-            parent = self._parents.get(uuid)
-        if uuid in self._order_by_uuid:
-            ancestors.add(uuid)
-        return ancestors
-
-
-def _leaves_live_branch(
-    uuid: str,
-    live_uuids: Collection[str],
-    parents: Mapping[str, str],
-    known_results: dict[str, bool],
-) -> bool:
-    """Check whether a record is on a branch that leaves the live one."""
-    visited: list[str] = []
-    current = uuid
-    while current in parents and current not in live_uuids and current not in known_results:
-        known_results[current] = False  # a provisional value, which also stops at a cycle
-        visited.append(current)
-        current = parents[current]
-    leaves = known_results.get(current, False) or (current in live_uuids and current != uuid)
-    known_results.update(dict.fromkeys(visited, leaves))
-    if visited:
-        return leaves
-    return known_results.get(uuid, False)
 
 
 class LineageFacts:

@@ -1,0 +1,105 @@
+"""The branches of a lineage's files: records that a child copied, and records that left the live branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from resume_hooks.reading.digest.facts import Quote
+from resume_hooks.transcripts.records import Record, copied_from, string
+
+
+class Branches:
+    """The links between the records of all files that were read so far."""
+
+    def __init__(self) -> None:
+        self._order_by_uuid: dict[str, int] = {}
+        self._parents: dict[str, str] = {}
+        self._last_uuid = ""
+        self._reported_leaf = ""
+        self._last_copied_order = 0
+
+    def is_copy(self, record: Record, order: int) -> bool:
+        """Check whether a record was processed before. If not, record its link.
+
+        A record without a uuid is not a copy.
+        """
+        uuid = record.get("uuid")
+        if not isinstance(uuid, str):
+            return False
+        if "forkedFrom" in record:
+            source = self._order_by_uuid.get(copied_from(record))
+            if source is not None:
+                self._order_by_uuid.setdefault(uuid, source)
+        return self.is_copied_uuid(
+            uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order
+        )
+
+    def is_copied_uuid(self, uuid: str, parent: str, order: int) -> bool:
+        """Do the same check for a record that is given by its ids. ``order`` counts the records that were read."""
+        first_order = self._order_by_uuid.setdefault(uuid, order)
+        if uuid in self._parents:
+            return True  # the record is repeated in one file
+        if first_order != order:
+            self._last_copied_order = max(self._last_copied_order, first_order)
+            return True
+        self._parents[uuid] = parent
+        self._last_uuid = uuid
+        return False
+
+    def record_leaf(self, leaf: str) -> None:
+        """Record which record the client reports as the current leaf."""
+        self._reported_leaf = leaf
+
+    def end_file(self, session_id: str) -> Callable[[Quote], bool]:
+        """Finish a file. Return a function that checks whether a quote still counts.
+
+        Quotes do not count if they are on a branch of this file that leaves the live branch, or in
+        a parent after the point at which this file was copied from it. If a record has another
+        root, or no root, it is not known to be abandoned.
+        """
+        live_uuids = self._collect_ancestors(self._last_uuid)
+        if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:
+            live_uuids = self._collect_ancestors(self._reported_leaf)
+        parents, copied_until = self._parents, self._last_copied_order
+        self._parents, self._last_uuid, self._reported_leaf, self._last_copied_order = {}, "", "", 0
+        known_results: dict[str, bool] = {}
+
+        def is_quote_live(quote: Quote) -> bool:
+            if quote.place.session_id != session_id:
+                return not copied_until or quote.place.order <= copied_until
+            return not _leaves_live_branch(quote.uuid, live_uuids, parents, known_results)
+
+        return is_quote_live
+
+    def _collect_ancestors(self, leaf: str) -> set[str]:
+        """Return the records from a leaf upward, including the copied record at their root."""
+        ancestors: set[str] = set()
+        uuid = leaf
+        parent = self._parents.get(uuid)
+        while parent is not None and uuid not in ancestors:
+            ancestors.add(uuid)
+            uuid = parent
+            parent = self._parents.get(uuid)
+        if uuid in self._order_by_uuid:
+            ancestors.add(uuid)
+        return ancestors
+
+
+def _leaves_live_branch(
+    uuid: str,
+    live_uuids: Collection[str],
+    parents: Mapping[str, str],
+    known_results: dict[str, bool],
+) -> bool:
+    """Check whether a record is on a branch that leaves the live one."""
+    visited: list[str] = []
+    current = uuid
+    while current in parents and current not in live_uuids and current not in known_results:
+        known_results[current] = False  # a provisional value, which also stops at a cycle
+        visited.append(current)
+        current = parents[current]
+    leaves = known_results.get(current, False) or (current in live_uuids and current != uuid)
+    known_results.update(dict.fromkeys(visited, leaves))
+    if visited:
+        return leaves
+    return known_results.get(uuid, False)
