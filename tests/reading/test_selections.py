@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.cli.read import commands_text, errors_gap, passages_text, records_gap
+from resume_hooks.cli.read_text import commands_text, errors_gap, passages_text, records_gap
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.record_references import TranscriptNames

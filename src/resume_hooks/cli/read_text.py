@@ -1,0 +1,156 @@
+"""The records and commands of a session as text: shortened in parts, with the omitted ones named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resume_hooks.clock import format_minute
+from resume_hooks.reading.char_budget import DescribeGap, TextPiece, fit_both_ends, fit_pieces
+from resume_hooks.reading.outline import format_first_output_line, format_span
+from resume_hooks.reading.passages import Passage, ShellCall, format_read_command
+from resume_hooks.sessions.record_references import TranscriptNames
+from resume_hooks.system.invocation import shell_command
+from resume_hooks.system.text import collapse_line, format_count, plain_line
+
+# the lengths to which a command may be shortened; the largest at which all commands fit is used
+COMMAND_CHARACTERS = 400, 200, 100, 60
+
+
+def passages_text(
+    heading: str,
+    passages: Sequence[Passage],
+    names: TranscriptNames,
+    max_characters: int,
+    describe_gap: DescribeGap,
+) -> str:
+    """Return passages in at most ``max_characters`` characters, including the last line feed, below a ``heading``."""
+    # each run is one record, or consecutive records that the client added
+    passage_runs: list[list[Passage]] = []
+    for passage in passages:
+        if (
+            passage.added
+            and passage_runs
+            and passage_runs[-1][0].added
+            and passage_runs[-1][0].turn == passage.turn
+        ):
+            passage_runs[-1].append(passage)
+        else:
+            passage_runs.append([passage])
+    text_pieces = []
+    for previous_passage, run in zip(
+        [None, *(run[-1] for run in passage_runs)], passage_runs, strict=False
+    ):
+        text_pieces.append(
+            _make_text_piece(run, names)
+            if run[0].added
+            else run[0].piece(
+                names,
+                max_characters,
+                with_turn=previous_passage is None or previous_passage.turn != run[0].turn,
+            )
+        )
+
+    def gap_between_runs(first_run: int, last_run: int) -> str:
+        start = sum(len(run) for run in passage_runs[:first_run])
+        return describe_gap(
+            start, start + sum(len(run) for run in passage_runs[first_run : last_run + 1]) - 1
+        )
+
+    return fit_pieces(
+        format_first_output_line("read", heading), text_pieces, max_characters, gap_between_runs
+    )
+
+
+def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
+    reference = names.reference(run[0].entry.record_part)
+    kinds = ", ".join(dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in run))
+    size = sum(passage.characters for passage in run)
+    end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
+    description = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
+    command = format_read_command(reference, run[0].characters)
+    return TextPiece(
+        f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
+        "",
+        command,
+        voice=False,
+    )
+
+
+def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+    """Return the text that describes a gap: whole turns by their numbers, records by the first record."""
+
+    def gap(first_index: int, last_index: int) -> str:
+        count = last_index - first_index + 1
+        starts_turn = (
+            first_index == 0 or passages[first_index - 1].turn != passages[first_index].turn
+        )
+        ends_turn = (
+            last_index + 1 == len(passages)
+            or passages[last_index + 1].turn != passages[last_index].turn
+        )
+        if (
+            starts_turn
+            and ends_turn
+            and passages[first_index].turn >= 0
+            and passages[first_index].turn != passages[last_index].turn
+        ):
+            span = format_span(passages[first_index].turn, passages[last_index].turn)
+            command = shell_command(f"read {names.quoted_name} --turns {span}")
+            return f"… {count:,} records left out, turns {span}: {command}"
+        reference = names.reference(passages[first_index].entry.record_part)
+        following_count = sum(
+            not passage.added for passage in passages[first_index + 1 : last_index + 1]
+        )
+        after_option = f" --after {following_count}" if following_count else ""
+        return f"… {format_count(count, 'record')} left out: {shell_command(f'read {reference}{after_option}')}"
+
+    return gap
+
+
+def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+    """Return the text that describes a gap between errors."""
+
+    def gap(first_index: int, last_index: int) -> str:
+        span = format_span(passages[first_index].turn, passages[last_index].turn)
+        command = shell_command(f"read {names.quoted_name} --errors --turns {span}")
+        return f"… {format_count(last_index - first_index + 1, 'error')} left out: {command}"
+
+    return gap
+
+
+def commands_text(
+    heading: str, commands: Sequence[ShellCall], names: TranscriptNames, max_characters: int
+) -> str:
+    """Return a line for each command. Long commands are shortened first, then commands in the middle are omitted."""
+    lines: list[str] = []
+    for length in COMMAND_CHARACTERS:
+        lines = [_command_line(shell_call, names, length) for shell_call in commands]
+        if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
+            break
+
+    def gap(first_index: int, last_index: int) -> str:
+        span = format_span(commands[first_index].turn, commands[last_index].turn)
+        command = shell_command(f"read {names.quoted_name} --commands --turns {span} --max-chars 0")
+        return f"… {format_count(last_index - first_index + 1, 'command')} left out: {command}"
+
+    return fit_both_ends(format_first_output_line("read", heading), lines, max_characters, gap)
+
+
+def _command_line(command: ShellCall, names: TranscriptNames, max_characters: int) -> str:
+    if command.code is not None:
+        state = f"{command.state}, exit code {command.code}"
+    else:
+        state = command.state
+    command_text = collapse_line(plain_line(command.command), max_characters)
+    # The reference names the answer, which contains the output. The call is directly above the
+    # answer.
+    reference = names.reference(command.answer if command.answer >= 0 else command.number)
+    return " · ".join(
+        [
+            reference,
+            f"turn {command.turn}",
+            format_minute(command.timestamp)[5:],
+            state,
+            command_text,
+        ]
+    )
