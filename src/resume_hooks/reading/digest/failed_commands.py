@@ -262,6 +262,7 @@ _SHARED_TOOLS = frozenset({
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
 """Programs whose subcommands have nothing in common, or that only start another program."""
+
 _FILE_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
 """Programs that only move files."""
 

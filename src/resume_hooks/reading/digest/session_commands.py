@@ -43,6 +43,7 @@ _ERROR_LINE = compile_lazily(
 )
 """The pattern matches lower-case text after a line end, because ignoring case or anchoring at a
 line start would double the search time."""
+
 _FAILURE_LINE = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
@@ -220,6 +221,7 @@ _LOOP = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
 """Signs of a script whose parts do not work alone, or may fail."""
+
 _EXPANDED = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
 """Signs of a word that the shell expands, or of a temporary file."""
 
@@ -335,6 +337,7 @@ def has_check_word(words: Sequence[str]) -> bool:
 
 _REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
 """Programs that query runs on a server, or whose branches have names of checks."""
+
 MAX_CHECK_WORDS = 4  # the number of words at the start of a simple command that show its purpose
 # the number of words at the start that are searched for a sign that the command only queries
 # something
@@ -349,6 +352,7 @@ _CHECK_WORD = compile_lazily(
     r"mvn|sbt|xcodebuild|run|start|serve|dev|up|deploy|publish|release|install|sync|migrate|generate|bench|coverage|ci)\b"
 )
 """Words of commands that check, build, start or publish something."""
+
 ONE_TIME_COMMAND = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
@@ -362,6 +366,7 @@ ONE_TIME_COMMAND = compile_lazily(
 )
 """Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
 actions."""
+
 INSPECTION = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
@@ -426,8 +431,10 @@ TEMPORARY_PATH = compile_lazily(
     r"\.(?:pyc|tmp|swp)\Z|\A/dev/|\A['\"`(]|[=<>|*?]"
 )
 """Files that no longer exist or are useless when the work continues."""
+
 _NO_OUTPUT = frozenset({"", "(Bash completed with no output)"})
 """An empty output, and the client's words for one."""
+
 _NO_RESULT = compile_lazily(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
 _QUERY_COMMAND = compile_lazily(
     r"(?:rtk (?:proxy )?)?(?:(?:gh|glab) (?:(?:issue|pr|mr|run|release|repo|workflow|ci|label|cache) "
