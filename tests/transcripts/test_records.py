@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
 import orjson
 import pytest
@@ -21,10 +22,14 @@ WHOLE_USAGE = {
 }
 
 
+@pytest.mark.parametrize("standard_parser_bytes", [0, records.STANDARD_PARSER_BYTES])
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
         (b'{"a":1}', {"a": 1}),
+        (b'\x0b{"a":NaN}\x0b', {"a": ANY}),
+        (b'{"a":[-9223372036854775808,18446744073709551615]}', {"a": [-(2**63), 2**64 - 1]}),
+        (b'{"a":[-9223372036854775809,18446744073709551616]}', {"a": [-(2.0**63), 2.0**64]}),
         (b'  {"a":1}\r\n', {"a": 1}),
         (b"", None),
         (b"  ", None),
@@ -42,11 +47,16 @@ WHOLE_USAGE = {
         (b'{"a":' + b"9" * 5_000 + b"}", None),
     ],
 )
-def test_parse(body: bytes, expected: object) -> None:
-    """What the client tolerates parses, and what parses can be written again.
+def test_parse(
+    body: bytes, expected: object, standard_parser_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both parsers parse all that the client tolerates, and what parses can be written again.
 
     Everything else is None.
     """
+    monkeypatch.setattr(
+        records, "_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
+    )
     parsed = records.parse(body)
     assert parsed == expected
     if parsed is not None:

@@ -6,14 +6,13 @@ Long work shows a progress bar on a terminal.
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import orjson
 
 from resume_hooks.errors import OutputFailed
 from resume_hooks.system.invocation import format_remedy
@@ -47,7 +46,10 @@ _STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
-    """Data that already matches its verb's schema. Tests compare the two, so that the schema need not be loaded."""
+    """A little data that already matches its verb's schema.
+
+    Tests compare the two, so that the schema need not be loaded.
+    """
 
     data: dict[str, Any]
 
@@ -57,7 +59,11 @@ def emit(
 ) -> None:
     """Print a verb's answer. Warnings go into the document, or to stderr."""
     if as_json:
-        print_document(success_document(verb, data, warnings))
+        document = success_document(verb, data, warnings)
+        if isinstance(data, CompleteData):
+            _print_json(json.dumps(replace_all_surrogates(document), ensure_ascii=False, indent=2))
+        else:
+            print_document(document)
         return
     print_text(text())
     for warning in warnings:
@@ -76,7 +82,13 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 def print_document(document: dict[str, Any]) -> None:
     """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
-    text = orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode()
+    import orjson  # the import takes 10 ms, which a little data does not need
+
+    _print_json(orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_json(text: str) -> None:
+    """Print a document, with the remaining control characters escaped."""
     _print_or_fail(_UNESCAPED_CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
@@ -133,6 +131,8 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
             "trim_params": dict(trim.parameters),
             "stats": dict(trim.stats),
         }
+    import orjson  # the import takes 10 ms, and who reads records may not need it
+
     return orjson.dumps(line)
 
 

@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from resume_hooks.errors import NotATranscript
 
 Record = dict[str, Any]
@@ -86,6 +84,9 @@ _OTHER_TEXT_BEGINNINGS = (
 A slash command that is a prompt begins with its message instead.
 """
 
+STANDARD_PARSER_BYTES = 1024 * 1024
+"""The number of bytes that a process parses without orjson."""
+
 _PLAN_COMMAND = "/plan"
 """The only client command that is a prompt to the model: it requests a plan for its arguments."""
 
@@ -97,8 +98,15 @@ def parse(body: bytes) -> Record | None:
 
     The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and
     accepts. Such lines use the slower standard parser, with U+FFFD for invalid characters, so that
-    every string can be written again.
+    every string can be written again. So do the first lines of a process.
     """
+    if _use_standard_parser(body):
+        try:
+            return _parse_tolerantly(body)
+        except RecursionError:  # orjson accepts deeper nesting
+            pass
+    import orjson  # late, see _ParserChoice
+
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -108,12 +116,33 @@ def parse(body: bytes) -> Record | None:
     return None
 
 
+class _ParserChoice:
+    """The choice of the standard parser, which is already loaded, for a process's first bytes.
+
+    The import of orjson takes 10 ms, in which the standard parser parses a megabyte.
+    """
+
+    def __init__(self) -> None:
+        self._remaining_bytes = STANDARD_PARSER_BYTES
+
+    def __call__(self, body: bytes) -> bool:
+        """Check whether the standard parser parses this body."""
+        self._remaining_bytes -= len(body)
+        return self._remaining_bytes >= 0
+
+
+_use_standard_parser = _ParserChoice()
+
+
 def _parse_with_fallback(body: bytes) -> Record | None:
     """Parse a body that a strict JSON parser rejects."""
     record = parse_strict(body)
-    if record is None and body.lstrip()[:1] == b"{":
+    if record is not None:
+        return record
+    try:
         return _parse_tolerantly(body)
-    return record
+    except RecursionError:
+        return None
 
 
 def parse_strict(body: bytes) -> Record | None:
@@ -125,6 +154,8 @@ def parse_strict(body: bytes) -> Record | None:
         body = body.strip()
         if body[:1] != b"{":
             return None
+    import orjson  # as above
+
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -134,14 +165,29 @@ def parse_strict(body: bytes) -> Record | None:
     return None
 
 
+def _parse_integer(digits: str) -> int | float:
+    """Parse an integer. One beyond 64 bits becomes a float, as in orjson."""
+    number = int(digits)
+    if -(2**63) <= number < 2**64:
+        return number
+    return float(number)
+
+
+_decode_json = json.JSONDecoder(parse_int=_parse_integer).decode
+
+
 def _parse_tolerantly(body: bytes) -> Record | None:
+    """Parse a body with the standard parser. Raise RecursionError if it is nested too deeply."""
+    body = body.strip()
+    if body[:1] != b"{":
+        return None
     try:
         text = body.decode("utf-8", "replace")
-        value = json.loads(text)
+        value = _decode_json(text)
         if "\\ud" in text.lower():
             utf16 = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-            value = json.loads(utf16.decode("utf-16", "replace"))
-    except (ValueError, RecursionError):
+            value = _decode_json(utf16.decode("utf-16", "replace"))
+    except (ValueError, OverflowError):
         return None
     if isinstance(value, dict):
         return value

@@ -22,7 +22,6 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import orjson
 import tantivy
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable
@@ -519,4 +518,6 @@ class Documents:
 
 
 def _encode_document(document: Mapping[str, object]) -> str:
+    import orjson  # a search does not need it
+
     return orjson.dumps(document).decode()

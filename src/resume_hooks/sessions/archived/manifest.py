@@ -13,8 +13,6 @@ import stat
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
-import orjson
-
 from resume_hooks.paths import Where, is_session_id, read_regular
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
@@ -251,11 +249,15 @@ def encode_manifest(archived: ArchivedSession) -> bytes:
         "earlier": [each._asdict() for each in archived.earlier],
     }
     del row["folder"]
+    import orjson  # as in transcripts.provenance
+
     return orjson.dumps(row, default=list) + b"\n"
 
 
 def read_manifest_row(folder: str) -> dict[str, object]:
     """Return the untrusted content of a folder's manifest; ``{}`` if it can't be read."""
+    import orjson  # as above
+
     try:
         row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))
     except (OSError, ValueError):
