@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -300,6 +302,27 @@ def test_the_copy_for_the_screen_goes_but_a_diff_stays(
     chain.rows[2]["toolUseResult"] = {"stdout": LONG}
     child = trimmed(config_home, written(config_home, chain))
     assert ("toolUseResult" in by_uuid(child)["c2"]) is stays
+
+
+@pytest.mark.parametrize(
+    ("state", "stays"), [("newer", True), ("older", False), ("missing", False), ("edited", False)]
+)
+def test_what_the_client_compares_with_a_file_stays(
+    config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
+) -> None:
+    """The client sends a file that is newer than its last Write if it differs from the input."""
+    path = tmp_path / "a.py"
+    chain = ask().tool("t1", "Write", "ok", content=LONG, file_path=str(path))
+    if state == "edited":
+        chain.tool("t2", "Edit", "ok", file_path=str(path), old_string="a", new_string="b")
+    for row in chain.rows:
+        row["cwd"] = str(tmp_path)
+    if state != "missing":
+        path.write_text(LONG)
+    if state == "older":
+        os.utime(path, (0, 1_000))
+    choices = planned(config_home, written(config_home, chain)).choices
+    assert ("Write" in {choice.tool for choice in choices}) is not stays
 
 
 def test_blocks_are_found_behind_ones_that_are_taken_out(config_home: ConfigHome) -> None:
