@@ -344,6 +344,7 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
     ("removal", "is_listed"),
     [
         ("git worktree remove --force /home/user/wt", False),
+        ("git -C /home/user/repo worktree remove /home/user/wt", False),
         ("cd /home/user && rm -rf wt", False),
         ("rm /home/user/wt --recursive", False),
         ("rm -rf /home/user/other", True),
