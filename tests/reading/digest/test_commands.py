@@ -348,6 +348,7 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
         ("cd /home/user && rm -rf wt", False),
         ("rm /home/user/wt --recursive", False),
         ("rm -rf /home/user/other", True),
+        ('cd "$ROOT" && rm -rf wt', True),
         ("rm /home/user/wt", True),
         ("git worktree repair /home/user/wt", True),
         ("cp -r /home/user/wt /home/user/copy && rm notes.md", True),
