@@ -109,7 +109,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
 
 
 class RestoreBlocks:
-    """An edit that restores a record's blocks, after the edit ``first``."""
+    """An edit that restores a record's blocks, after ``first_edit``."""
 
     def __init__(
         self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None

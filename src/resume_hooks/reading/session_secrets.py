@@ -136,7 +136,7 @@ def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> Non
 def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] = ()) -> Redactor:
     """Return a redactor with the secrets in the first and the last part of each session.
 
-    ``spared_strings`` strings, such as session ids, are never redacted as known secrets.
+    ``spared_strings``, such as session ids, are never redacted as known secrets.
     """
     redactor = Redactor()
     redactor.exclude_names(spared_strings)

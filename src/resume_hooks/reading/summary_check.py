@@ -26,7 +26,7 @@ from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
 
-MIN_WORD_LETTERS = 3  # the minimum letters of a word that is searched for
+MIN_WORD_LETTERS = 3  # the minimum number of letters in a word that is searched for
 # the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
 MAX_QUOTE_WORDS = 12  # the number of words at the start of a quote that are searched for
@@ -170,7 +170,7 @@ def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
 def _make_word_pattern(
     words: bytes, end_pattern: bytes, excluded_characters: bytes = rb"\w"
 ) -> bytes:
-    """Return a pattern that matches words unless one of the characters ``excluded_characters`` precedes them.
+    """Return a pattern that matches words unless one of ``excluded_characters`` precedes them.
 
     The pattern starts with plain letters.
     """
@@ -427,7 +427,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_near_numbers(record_numbers: set[int]) -> set[int]:
-    """Return record numbers together with the ``NEAR`` numbers before each of them."""
+    """Return record numbers together with the ``NEAR_RECORD_DISTANCE`` numbers before each of them."""
     numbers: set[int] = set()
     for record_number in record_numbers:
         numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))

@@ -205,7 +205,7 @@ def _rewrite_sections(
 
 
 def redact_and_collect(text: str) -> str:
-    """Redact a text by the rules. Inside ``secrets_found`` the original text is collected."""
+    """Redact a text by the rules. Inside ``collect_secret_texts`` the original text is collected."""
     redacted = _redact_cached(text) if text else ""
     collected_texts = _COLLECTED_TEXTS.get()
     if collected_texts is not None and redacted != text:
@@ -226,7 +226,7 @@ _COLLECTED_TEXTS: ContextVar[list[str] | None] = ContextVar("_COLLECTED_TEXTS", 
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_learn`` finds secrets, because the secrets may also occur elsewhere."""
+    """Collect the texts in which ``redact_and_collect`` finds secrets, because the secrets may also occur elsewhere."""
     texts: list[str] = []
     token = _COLLECTED_TEXTS.set(texts)
     try:

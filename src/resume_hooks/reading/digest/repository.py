@@ -2,7 +2,7 @@
 
 The queries are read-only and run while the transcript is read.
 
-Invariant: git gets at most ``TITLE_LOCK_SECONDS`` seconds, takes no lock, and leaves no process behind. It
+Invariant: git gets at most ``MAX_GIT_SECONDS``, takes no lock, and leaves no process behind. It
 runs nothing from the repository, because it is queried through a ``GitView``.
 """
 
@@ -81,10 +81,9 @@ class _GitStatus(NamedTuple):
 
 
 class GitQuery:
-    """Queries to git that run in parallel.
+    """Queries to git that run in parallel; a context manager.
 
-    ``collect_answers`` returns the answers that arrive in time. A ``GitQueries`` is a context
-    manager.
+    ``collect_answers`` returns the answers that arrive in time.
     """
 
     def __init__(self, folder: str, start_time: str, where: Where) -> None:

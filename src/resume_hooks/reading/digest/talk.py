@@ -73,7 +73,7 @@ class _ChosenMessage(NamedTuple):
 
 
 def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
-    """Return as many messages of a lineage as fit into ``STORED``, oldest first, chosen as in ``fit_talk``."""
+    """Return as many messages of a lineage as ``MAX_STORED_CHARACTERS`` allows, oldest first."""
     chosen = sorted(_choose_messages(facts), key=lambda message: message.quote.place.order)
     messages = [
         TalkMessage(message.kind, str(message.quote.place), message.text) for message in chosen
