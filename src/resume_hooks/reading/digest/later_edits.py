@@ -52,18 +52,21 @@ class LaterEdits:
         replacements = self._replacements.get(records.file_from_input(inputs), [])
         parts: list[str] = []
         for edit in _list_edits(inputs):
-            text = _find_written_text(edit)
+            text = _find_edit_text(edit)
             for replacement in reversed(replacements):
                 text = _apply_replacement(text, replacement)
-            if text:
-                parts.append(text)
-        return f"\n{OMITTED_ROW}\n".join(parts)
+            parts.append(text)
+        return _join_parts(parts)
 
 
 def find_written_text(inputs: Record) -> str:
     """Return the text that a call wrote into a file, or ``""``."""
-    parts = [text for edit in _list_edits(inputs) if (text := _find_written_text(edit))]
-    return f"\n{OMITTED_ROW}\n".join(parts)
+    return _join_parts([_find_edit_text(edit) for edit in _list_edits(inputs)])
+
+
+def _join_parts(parts: list[str]) -> str:
+    """Join the texts of one call's edits. Empty texts are left out."""
+    return f"\n{OMITTED_ROW}\n".join(filter(None, parts))
 
 
 def _list_edits(inputs: Record) -> list[Record]:
@@ -71,7 +74,7 @@ def _list_edits(inputs: Record) -> list[Record]:
     return records.objects(inputs.get("edits")) or [inputs]
 
 
-def _find_written_text(edit: Record) -> str:
+def _find_edit_text(edit: Record) -> str:
     for key in _WRITTEN_TEXT_INPUTS:
         if text := string(edit, key):
             return text
