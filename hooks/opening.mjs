@@ -77,18 +77,14 @@ export function open($, reply) {
 }
 
 function openInTurn($, reply) { // waits for the previous switch, because both fill the input box
-  const opened = lastSwitch.then(() => openNow($, reply))
+  const opened = lastSwitch.then(() => switchTo($, reply)).finally(() => endOpening(reply))
   lastSwitch = opened.catch(() => {})
   return opened
 }
 
-async function openNow($, reply) {
-  try {
-    await switchTo($, reply)
-  } finally {
-    if (opening?.reply === reply) opening = undefined // otherwise a failure here would hold all later prompts
-    if (!opening) endDraft()
-  }
+function endOpening(reply) { // after a failed switch, too: otherwise it would hold all later prompts
+  if (opening?.reply === reply) opening = undefined
+  if (!opening) endDraft()
 }
 
 async function switchTo($, reply) {
