@@ -24,10 +24,8 @@ export async function compact($, e, next) {
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
   }))
-  let plan
-  try {
-    plan = await ask($, { command: 'plan', trigger: chosen?.trigger ?? e.trigger, options: chosen?.options, messages })
-  } catch (error) { plan = chosen ? { skip: error.message } : {} }
+  const question = { command: 'plan', trigger: chosen?.trigger ?? e.trigger, options: chosen?.options, messages }
+  const plan = await ask($, question).catch(error => chosen ? { skip: error.message } : {})
   if (chosen) chosen.rests = plan.rests
   if (plan.skip) return { skip: plan.skip }
   if (chosen) chosen.remark = plan.remark

@@ -77,10 +77,8 @@ async function listRows($, step, at) { // until the list is complete, or another
   mine.next = step
   await $.clock.sleep(PAUSE_MS)
   while (mine.next && turn === mine.turn) {
-    let reply
-    try {
-      reply = await ask($, { ...describePane(mine, at ?? mine.at), step: mine.next })
-    } catch (error) { reply = { head: error.message, next: '' } }
+    const question = { ...describePane(mine, at ?? mine.at), step: mine.next }
+    const reply = await ask($, question).catch(error => ({ head: error.message, next: '' }))
     if (turn !== mine.turn) return
     at = undefined
     Object.assign(mine, reply)
@@ -150,8 +148,7 @@ async function act($, key) {
 }
 
 async function askEngine($, what) {
-  let reply
-  try { reply = await ask($, { ...describePane(pane, pane.at), ...what }) } catch (error) { reply = { head: error.message } }
+  const reply = await ask($, { ...describePane(pane, pane.at), ...what }).catch(error => ({ head: error.message }))
   return reply.head ? { said: reply.head } : { ...reply, said: undefined }
 }
 

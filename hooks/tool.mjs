@@ -37,8 +37,7 @@ export function endTurn($, e) {
 
 async function handOff($, { step, id }) {
   if (await $.session.id() !== id) return
-  let reply
-  try { reply = await ask($, { command: 'handoff', args: step, by_model: true }) } catch (error) { reply = { text: error.message } }
+  const reply = await ask($, { command: 'handoff', args: step, by_model: true }).catch(error => ({ text: error.message }))
   if (reply.open) await open($, reply)
   else $.ui.log(reply.text)
 }
