@@ -262,6 +262,7 @@ def test_over_a_network_the_name_counts(
     for mode in ("disable", "require", "verify-ca"):
         with pytest.raises(TeamFailed, match="does not match host name"):
             reach("other.test", sslmode=mode, **trusted)
+    reach("team.test", gssencmode="require", **trusted)  # Kerberos would replace the certificate
     with pytest.raises(TeamFailed, match="certificate verify failed") as refused:
         reach("team.test")
     assert "sslrootcert=" in refused.value.remedy

@@ -301,6 +301,8 @@ def _build_connection_options(service: str) -> dict[str, Any]:
         and _are_local_hosts(parameters.get("hostaddr", ""))
     ):
         options["sslmode"] = "verify-full"
+        # libpq prefers Kerberos encryption to TLS, and then verifies no certificate.
+        options["gssencmode"] = "disable"
         root_certificate = os.path.expanduser("~/.postgresql/root.crt")
         if not parameters.get("sslrootcert") and not os.path.exists(root_certificate):
             options["sslrootcert"] = "system"
