@@ -140,8 +140,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 BELOW_PARTS = frozenset(
     {
-        *("archive", "benchmarks", "derive", "maintenance", "reading", "redaction"),
-        *("sdk", "search", "sessions", "storage", "system", "transcripts"),
+        "archive",
+        "benchmarks",
+        "derive",
+        "maintenance",
+        "reading",
+        "redaction",
+        "sdk",
+        "search",
+        "sessions",
+        "storage",
+        "system",
+        "transcripts",
         *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
     }
 )
@@ -150,37 +160,36 @@ BELOW_PARTS = frozenset(
 
 AT_THE_SEAM = frozenset(
     {
-        *(
-            f"cli/test_{name}.py"
-            for name in ("archive", "delete", "doctor", "handoff", "lineage_verbs", "main")
-        ),
-        *(f"cli/test_{name}.py" for name in ("output", "resume_terminal", "search", "sessions")),
-        *(
-            f"hooks/test_{name}.py"
-            for name in ("broken_venv", "expiring_sessions", "handoff", "index_at_start")
-        ),
-        *(f"hooks/test_{name}.py" for name in ("inside", "trim")),
-        *(
-            "parts/attribution/test_search_line.py",
-            "parts/codex/test_verbs.py",
-            "parts/documents/test_verb.py",
-        ),
-        *(
-            "parts/lost/test_lost_sessions.py",
-            "parts/marks/test_fork_point.py",
-            "parts/moved/test_rehome.py",
-        ),
-        *(
-            "parts/moved/test_resume.py",
-            "parts/secrets/scrub/test_purge.py",
-            "parts/secrets/test_scrub.py",
-        ),
-        *(
-            "parts/share/test_export.py",
-            "parts/share/test_import.py",
-            "parts/smart_trim/test_verb.py",
-        ),
-        *("parts/subagents/test_children.py", "parts/team/test_verbs.py"),
+        "cli/test_archive.py",
+        "cli/test_delete.py",
+        "cli/test_doctor.py",
+        "cli/test_handoff.py",
+        "cli/test_lineage_verbs.py",
+        "cli/test_main.py",
+        "cli/test_output.py",
+        "cli/test_resume_terminal.py",
+        "cli/test_search.py",
+        "cli/test_sessions.py",
+        "hooks/test_broken_venv.py",
+        "hooks/test_expiring_sessions.py",
+        "hooks/test_handoff.py",
+        "hooks/test_index_at_start.py",
+        "hooks/test_inside.py",
+        "hooks/test_trim.py",
+        "parts/attribution/test_search_line.py",
+        "parts/codex/test_verbs.py",
+        "parts/documents/test_verb.py",
+        "parts/lost/test_lost_sessions.py",
+        "parts/marks/test_fork_point.py",
+        "parts/moved/test_rehome.py",
+        "parts/moved/test_resume.py",
+        "parts/secrets/scrub/test_purge.py",
+        "parts/secrets/test_scrub.py",
+        "parts/share/test_export.py",
+        "parts/share/test_import.py",
+        "parts/smart_trim/test_verb.py",
+        "parts/subagents/test_children.py",
+        "parts/team/test_verbs.py",
     }
 )
 """With tests of the core that name parts they reach each place where parts are asked for, and those of each part where

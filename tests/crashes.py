@@ -19,8 +19,16 @@ WRITES = ("copy_file_range", "sendfile", "write")
 
 STEPS = frozenset(
     {
-        *("os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename"),
-        *("os.rmdir", "os.symlink", "os.truncate", "os.utime"),
+        "os.chmod",
+        "os.chown",
+        "os.link",
+        "os.mkdir",
+        "os.remove",
+        "os.rename",
+        "os.rmdir",
+        "os.symlink",
+        "os.truncate",
+        "os.utime",
     }
 )
 """The other calls that change a disk, as Python's audit names them.

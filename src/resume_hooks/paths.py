@@ -73,18 +73,27 @@ class Where:
 
 _OWN_STATE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
 STATE_NAMES = _OWN_STATE_NAMES | {
-    *(
-        "audit.json",
-        "backups",
-        "data-rules.json",
-        "held",
-        "index",
-        "index.db",
-        "index.db-journal",
-        "index.db-shm",
-    ),
-    *("index.db-wal", "lock", "log", "mirrors", "plugin", "scrub", "stats.json", "team", "trash"),
-    *("unpacked", "vault", "links.jsonl", "settings.json"),
+    "audit.json",
+    "backups",
+    "data-rules.json",
+    "held",
+    "index",
+    "index.db",
+    "index.db-journal",
+    "index.db-shm",
+    "index.db-wal",
+    "lock",
+    "log",
+    "mirrors",
+    "plugin",
+    "scrub",
+    "stats.json",
+    "team",
+    "trash",
+    "unpacked",
+    "vault",
+    "links.jsonl",
+    "settings.json",
 }
 """The names of files in our state folder.
 

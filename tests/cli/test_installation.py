@@ -215,13 +215,11 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
         "handoff-7-1.told",
         "notice-1.json",
         "rollover-1.json",
-        *(
-            "asked-compaction.json",
-            "cold-1.json",
-            "compacted-1.json",
-            "parts-1.json",
-            "smart-trim-1.json",
-        ),
+        "asked-compaction.json",
+        "cold-1.json",
+        "compacted-1.json",
+        "parts-1.json",
+        "smart-trim-1.json",
     ):
         (state / "pending" / name).touch()
     for name in (

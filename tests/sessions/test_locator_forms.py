@@ -167,7 +167,7 @@ CASES: dict[
         ],
         dict.fromkeys(
             [f"{PULL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
-            + [PULL.upper(), *["#72", "pr:72", "PR:#72", "72", "#0072", "pr:072", "00072"]],
+            + [PULL.upper(), "#72", "pr:72", "PR:#72", "72", "#0072", "pr:072", "00072"],
             2,
         ),
     ),

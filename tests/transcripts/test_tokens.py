@@ -121,7 +121,7 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             [
                 last_prompt("r1"),
-                *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING]),
+                *after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING),
             ],
             100 + BEGUN,
         ),

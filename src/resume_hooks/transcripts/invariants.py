@@ -160,22 +160,18 @@ def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:
     for node in transcript.nodes:
         links.append(
             (
-                *(
-                    node.number,
-                    node.uuid,
-                    node.parent,
-                    node.kind,
-                    node.subtype,
-                    node.sidechain,
-                    node.session_id,
-                ),
-                *(
-                    node.time_ms,
-                    node.message_id,
-                    node.prompt,
-                    node.context_tokens,
-                    node.input_tokens,
-                ),
+                node.number,
+                node.uuid,
+                node.parent,
+                node.kind,
+                node.subtype,
+                node.sidechain,
+                node.session_id,
+                node.time_ms,
+                node.message_id,
+                node.prompt,
+                node.context_tokens,
+                node.input_tokens,
             )
         )
     return links

@@ -401,8 +401,13 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
         output("1", "Success. Updated the following files:\nA docs/a.md"),
     ]
     headings = [
-        *("Guide", "Registry: READ FIRST", "Commits", "Titles of PRs"),
-        *("Deprecation Policy", "Pages", "Code Architecture"),
+        "Guide",
+        "Registry: READ FIRST",
+        "Commits",
+        "Titles of PRs",
+        "Deprecation Policy",
+        "Pages",
+        "Code Architecture",
     ]
     made = digest(where, lines)
     assert texts(made, "instructions") == [

@@ -171,26 +171,28 @@ def _client_options(name: str, schema: str) -> list[str]:
     The user's settings are loaded, because they may contain the credentials.
     """
     return [
-        *(
-            "-p",
-            "--output-format",
-            "json",
-            "--no-session-persistence",
-            "--model",
-            name,
-            "--effort",
-            "medium",
-        ),
-        *(
-            "--tools",
-            "",
-            "--strict-mcp-config",
-            "--disable-slash-commands",
-            "--permission-mode",
-            "dontAsk",
-        ),
-        *("--setting-sources", "user", "--settings", _SETTINGS),
-        *("--system-prompt", port.SYSTEM_PROMPT, "--json-schema", schema),
+        "-p",
+        "--output-format",
+        "json",
+        "--no-session-persistence",
+        "--model",
+        name,
+        "--effort",
+        "medium",
+        "--tools",
+        "",
+        "--strict-mcp-config",
+        "--disable-slash-commands",
+        "--permission-mode",
+        "dontAsk",
+        "--setting-sources",
+        "user",
+        "--settings",
+        _SETTINGS,
+        "--system-prompt",
+        port.SYSTEM_PROMPT,
+        "--json-schema",
+        schema,
     ]
 
 

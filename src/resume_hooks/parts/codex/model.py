@@ -150,17 +150,17 @@ class CodexExec:
             *(f"mcp_servers.{name}.enabled=false" for name in _read_server_names(self.where)),
         ]
         return [
-            *(
-                "exec",
-                "--json",
-                "--ephemeral",
-                "--skip-git-repo-check",
-                "--sandbox",
-                "read-only",
-                "--color",
-                "never",
-            ),
-            *("--output-schema", os.path.join(folder, "schema.json"), *model_arguments),
+            "exec",
+            "--json",
+            "--ephemeral",
+            "--skip-git-repo-check",
+            "--sandbox",
+            "read-only",
+            "--color",
+            "never",
+            "--output-schema",
+            os.path.join(folder, "schema.json"),
+            *model_arguments,
             *chain.from_iterable(("-c", setting_value) for setting_value in setting_values),
         ]
 

@@ -265,17 +265,17 @@ class _FileUpdate:
             "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
-                *(
-                    part.has_more,
-                    file.inode,
-                    size,
-                    mtime,
-                    part.end,
-                    part.checksum,
-                    json.dumps(part.next_position),
-                    part.turns,
-                ),
-                *(part.cwd, part.entrypoint, item.file_id),
+                part.has_more,
+                file.inode,
+                size,
+                mtime,
+                part.end,
+                part.checksum,
+                json.dumps(part.next_position),
+                part.turns,
+                part.cwd,
+                part.entrypoint,
+                item.file_id,
             ),
         )
         part_bytes = part.end - part.start.offset

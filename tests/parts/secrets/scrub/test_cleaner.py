@@ -212,8 +212,12 @@ def test_short_secrets_count_as_whole_tokens() -> None:
     assert [
         is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
     ] == [
-        *(True, True),
-        *(False, False, False, False),
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
     ]
     cleaner = Cleaner(
         literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False

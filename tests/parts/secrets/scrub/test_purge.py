@@ -113,18 +113,17 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     ]
     assert not [row for row in rows if row.state == REMAINING_STATE]
     assert {row.place.kind for row in rows if row.state == REMOVED_STATE} == {
-        *(
-            "transcript",
-            "sub-agent",
-            "sidecar",
-            "copy",
-            "backup",
-            "trash",
-            "vault",
-            "note",
-            "index",
-        ),
-        *("file backup", "client"),
+        "transcript",
+        "sub-agent",
+        "sidecar",
+        "copy",
+        "backup",
+        "trash",
+        "vault",
+        "note",
+        "index",
+        "file backup",
+        "client",
         *(["document"] if seam.is_installed("documents") else []),
     }
     assert not findings.search_everywhere(
@@ -210,7 +209,10 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
     left = told_in(home)
     other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
     assert left == {
-        *(".claude/settings.json", ".claude/history.jsonl", ".claude/paste-cache/ab.txt", other),
+        ".claude/settings.json",
+        ".claude/history.jsonl",
+        ".claude/paste-cache/ab.txt",
+        other,
         f".claude/file-history/{SESSION}/0a@v1",
         *(["docs/2026-01-31-token-11111111.md"] if seam.is_installed("documents") else []),
     }
