@@ -55,17 +55,19 @@ def session_at(path: Path) -> Session:
     lines = path.read_bytes().split(b"\n")
     at, summary = len(lines), ""
     things: dict[str, set[str]] = {kind: set() for kind in ("file", "name", "command", "said")}
-    for number, record in enumerate(map(records.parse, lines)):
+    for number, record in enumerate(map(records.parse_record, lines)):
         if record and record.get("isCompactSummary") is True:
-            at, summary = number, records.text(record)
+            at, summary = number, records.join_text_blocks(record)
             continue
-        for block in records.blocks(record or {}):
-            given = records.mapping(block, "input")
+        for block in records.list_blocks(record or {}):
+            given = records.get_mapping(block, "input")
             things["file"] |= {"/".join(records.file_from_input(given).split("/")[-2:])} - {""}
             things["command"] |= {
-                c for c in [records.string(given, "command")] if 5 < len(c) < 120 and "`" not in c
+                c
+                for c in [records.get_string(given, "command")]
+                if 5 < len(c) < 120 and "`" not in c
             }
-            things["name"] |= {*NAME.findall(records.string(block, "text"))}
+            things["name"] |= {*NAME.findall(records.get_string(block, "text"))}
         if record and records.is_prompt(record):
             rows = records.prompt_text(record).split("\n")
             things["said"] |= {

@@ -191,7 +191,7 @@ for text in (">resume", ">handoff go on", ">lineage"):
 
 def test_what_nests_without_end() -> None:
     """It is no record, or can be read and not written again: never a recursion that ends the program."""
-    assert records.parse(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
+    assert records.parse_record(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
     assert reply.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"
     for _ in range(5_000):
@@ -246,10 +246,10 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
 def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
     """A field is written as what it is, and the rest of the line stays."""
     body = b'{"parentUuid":18446744073709551616,"uuid":"a"}'
-    record = records.parse(body)
+    record = records.parse_record(body)
     assert record is not None
     assert raw_edit.set_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
-    assert records.parse(raw_edit.set_fields(body, record, {"parentUuid": "p"})) == {
+    assert records.parse_record(raw_edit.set_fields(body, record, {"parentUuid": "p"})) == {
         "parentUuid": "p",
         "uuid": "a",
     }

@@ -87,17 +87,17 @@ def real_turns(dice: random.Random) -> Iterator[Turn]:
     dice.shuffle(paths)
     for path in paths:
         prompt, answer = "", list[str]()
-        for record in [*map(records.parse, path.read_bytes().split(b"\n")), END]:
+        for record in [*map(records.parse_record, path.read_bytes().split(b"\n")), END]:
             if record is not None and records.is_prompt(record):
                 if prompt and answer:
                     yield Turn(prompt, answer)
                 prompt, answer = records.prompt_text(record)[:LONGEST].strip(), []
             elif (
                 record is not None
-                and records.kind(record) == records.ASSISTANT
-                and records.text(record).strip()
+                and records.get_kind(record) == records.ASSISTANT
+                and records.join_text_blocks(record).strip()
             ):
-                answer.append(records.text(record)[:LONGEST].strip())
+                answer.append(records.join_text_blocks(record)[:LONGEST].strip())
 
 
 class Talk:
@@ -181,8 +181,8 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
         said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
         pasted = f"{pasted}\n{said}"[-characters_for_tokens(DEFAULT_TOKENS) :]
         path = handed_off(home, path)
-        last = records.parse(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
-        leaf = records.string(last or {}, "uuid")
+        last = records.parse_record(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
+        leaf = records.get_string(last or {}, "uuid")
         yield str(read_opening(str(path))), pasted
 
 

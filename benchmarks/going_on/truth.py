@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.needs import REPO, corpus
 
 HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def lines(session: str) -> Sequence[bytes]:
 
 def _item(row: dict[str, object]) -> Item:
     session, number = str(row["session"]), int(str(row["record"]))
-    record = parse(lines(session)[number])
+    record = parse_record(lines(session)[number])
     assert record is not None
     text = _text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
     kept = row["in_summary"]

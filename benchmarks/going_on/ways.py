@@ -102,7 +102,7 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
     parsed = [
         record
         for node in transcript.chain
-        if (record := records.parse(raw[node.number])) is not None
+        if (record := records.parse_record(raw[node.number])) is not None
     ]
     text = flat(
         "\n".join(
@@ -168,11 +168,11 @@ def compacted(path: Path) -> Iterator[Went]:
         (number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line),
         default=None,
     )
-    told = records.parse(raw[at]) if at is not None else None
+    told = records.parse_record(raw[at]) if at is not None else None
     if at is None or told is None:
         return
     base = _base(path)
-    summary = records.text(told)
+    summary = records.join_text_blocks(told)
     yield Went(
         "the client's summary", plain(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION)
     )
@@ -226,9 +226,9 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
 def last_words(parsed: Sequence[Record], size: int) -> str:
     """Return the end of the talk, in a number of tokens."""
     said = [
-        records.text(one)
+        records.join_text_blocks(one)
         for one in parsed
-        if records.kind(one) == records.ASSISTANT or records.is_prompt(one)
+        if records.get_kind(one) == records.ASSISTANT or records.is_prompt(one)
     ]
     return "\n".join(filter(None, said))[-characters_for_tokens(size) :]
 
@@ -307,5 +307,5 @@ def _parsed(path: Path) -> list[Record]:
     return [
         record
         for line in path.read_bytes().split(b"\n")
-        if (record := records.parse(line)) is not None
+        if (record := records.parse_record(line)) is not None
     ]

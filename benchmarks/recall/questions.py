@@ -20,7 +20,7 @@ import orjson
 from resume_hooks.paths import session_id_from_path
 from resume_hooks.sessions import transcript_files
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.turns import opens_turn
 from tests.needs import corpus_folder
 
@@ -109,7 +109,7 @@ def corpus_file(name: str) -> CorpusFile:
     subagent = transcript_files.subagent_name(name) is not None
     turn, turns, ids = 0, [], []
     for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
-        record = records.parse(raw)
+        record = records.parse_record(raw)
         turn += record is not None and opens_turn(record, subagent=subagent)
         turns.append(turn)
         ids.append(_id_of(record) if record is not None else "")
@@ -130,7 +130,9 @@ def _id_of(record: Record) -> str:
     Forks give records new ids and name the old ones.
     """
     fork = record.get("forkedFrom")
-    return (string(fork, "messageUuid") if isinstance(fork, dict) else "") or string(record, "uuid")
+    return (get_string(fork, "messageUuid") if isinstance(fork, dict) else "") or get_string(
+        record, "uuid"
+    )
 
 
 @functools.cache

@@ -89,11 +89,11 @@ def test_what_anybody_could_paste() -> None:
     parsed = [
         record
         for line in session_bytes(conversation(400)).split(b"\n")
-        if (record := records.parse(line))
+        if (record := records.parse_record(line))
     ]
     last, first = last_words(parsed, 900), prompts_first(parsed, 900)
     assert len(last) == 3_600
-    assert last.endswith(records.text(parsed[-1]))
+    assert last.endswith(records.join_text_blocks(parsed[-1]))
     assert first.startswith("prompt 0\n")
     assert first.endswith(last[-1_500:])
     assert len(first) == 3_601

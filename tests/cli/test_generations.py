@@ -26,7 +26,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
 from tests.reading.digest.talk import Talk, requests, texts
@@ -51,9 +51,9 @@ def gone_on(child: str, talk: Talk) -> None:
     """The client went on in a child: records are appended, the first of them hangs on its card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
-    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})[
-        "uuid"
-    ]
+    talk.records[0]["parentUuid"] = (
+        parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
+    )["uuid"]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
 

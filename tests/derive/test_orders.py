@@ -199,7 +199,7 @@ def results(path: Path, *, live: bool = True) -> dict[str, str]:
         records.call_id(block): records.result_text(block)
         for row in rows
         if not live or row.get("uuid") in chain
-        for block in records.results(row)
+        for block in records.list_results(row)
     }
 
 

@@ -29,7 +29,7 @@ from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import message, parse
+from resume_hooks.transcripts.records import get_message, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
@@ -121,7 +121,7 @@ def held(path: str) -> dict[str, dict[str, object]]:
     for node in transcript.chain:
         record = transcript.read_record(node)
         rest = {key: record[key] for key in CONTENT_FIELDS[1:] if key in record}
-        found[node.uuid] = {"content": message(record).get("content"), **rest}
+        found[node.uuid] = {"content": get_message(record).get("content"), **rest}
     return found
 
 
@@ -130,7 +130,7 @@ def marked(path: str) -> list[int]:
     return [
         n
         for n, line in enumerate(Path(path).read_bytes().split(b"\n"))
-        if (parse(line) or {}).get("truncated")
+        if (parse_record(line) or {}).get("truncated")
     ]
 
 
@@ -237,7 +237,7 @@ def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> 
 def told(path: str) -> str:
     """The lineage that a session opens with."""
     transcript = scan_transcript(path)
-    opening = message(transcript.read_record(transcript.chain[0]))["content"]
+    opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)
     return str(opening)
 

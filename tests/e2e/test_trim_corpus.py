@@ -23,7 +23,7 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.records import message
+from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE
 from tests.derive.trim.sessions import chain_of
@@ -74,7 +74,7 @@ def trims_well(
     whole = sent(find_client(NEWEST), home, api, twin.stem)
     known = thoughts(
         [
-            message(reading.transcript.read_record(n)).get("content")
+            get_message(reading.transcript.read_record(n)).get("content")
             for n in reading.transcript.chain
         ]
     )

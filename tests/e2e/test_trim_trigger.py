@@ -22,7 +22,9 @@ def outputs(session: Path) -> dict[str, str]:
     """The outputs of tools on the live chain that are plain texts, by call."""
     transcript = scan_transcript(str(session))
     blocks = [
-        block for node in transcript.chain for block in records.blocks(transcript.read_record(node))
+        block
+        for node in transcript.chain
+        for block in records.list_blocks(transcript.read_record(node))
     ]
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {

@@ -357,7 +357,7 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
     """Outlined whole: as many turns as prompts, every reference leads to a record, sub-agents have outlines too."""
     session, file = real_session.file, real_session.path
     found = make_outline(session)
-    rows = map(records.parse, real_session.lines)
+    rows = map(records.parse_record, real_session.lines)
     prompts = [number for number, record in enumerate(rows) if record and opens_turn(record)]
     assert [turn.line for turn in found.turns if turn.number] == prompts
     assert [turn.number for turn in found.turns if turn.number] == list(range(1, len(prompts) + 1))

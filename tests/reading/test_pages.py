@@ -89,7 +89,7 @@ def test_every_event_once(limit: int) -> None:
 
 def test_every_real_session(real_session: RealSession) -> None:
     """The same of real sessions."""
-    rows = map(records.parse, real_session.lines)
+    rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]
     assert walked(RecordLines(str(real_session.path), SESSION), 250) == there
 
@@ -173,7 +173,7 @@ def test_growth_changes_no_page(
         there = [
             line.offset
             for line in lines_of(path)
-            if (record := records.parse(line.body)) and has_content(record)
+            if (record := records.parse_record(line.body)) and has_content(record)
         ]  # fmt: skip
         found = read_page(first, NAMES, None, limit)
         seen = [one.entry.offset for one in found.passages]

@@ -151,7 +151,7 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
 def test_what_a_tool_gave(gave: object, shown: str) -> None:
     """In words, where the result itself has none."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
-    assert records.result_text(records.results(add_result_text(record))[0]) == shown
+    assert records.result_text(records.list_results(add_result_text(record))[0]) == shown
     assert render_record(record, {}).text == shown
 
 

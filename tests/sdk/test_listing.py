@@ -19,7 +19,7 @@ from resume_hooks.search.listing import ListedSession, SessionLister, list_proje
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
-from resume_hooks.transcripts.records import kind
+from resume_hooks.transcripts.records import get_kind
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -150,7 +150,7 @@ def test_difference_files_without_a_word(both: Both) -> None:
     for own in alone:
         (path,) = Path(both.where.config).glob(f"projects/*/{own}.jsonl")
         assert not {"user", "assistant"} & {
-            kind(record) for record in HeadTail(str(path)).first_records
+            get_kind(record) for record in HeadTail(str(path)).first_records
         }
 
 

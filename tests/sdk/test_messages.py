@@ -173,9 +173,11 @@ def said(path: Path) -> list[str]:
     """The records of a file that say something, by uuid, in its order."""
     with path.open("rb") as stream:
         rows: list[Record] = [
-            record for line in stream if (record := records.parse(line)) and has_content(record)
+            record
+            for line in stream
+            if (record := records.parse_record(line)) and has_content(record)
         ]
-    return [records.string(record, "uuid") for record in rows]
+    return [records.get_string(record, "uuid") for record in rows]
 
 
 def _sample() -> list[Path]:

@@ -32,7 +32,7 @@ def told(transcript: Transcript) -> str:
     """What the live chain tells, in the words of chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
-        for block in records.blocks(transcript.read_record(node)) if node.is_message else ():
+        for block in records.list_blocks(transcript.read_record(node)) if node.is_message else ():
             shown = {
                 "tool_use": f"call:{block.get('id')}",
                 "tool_result": f"result:{block.get('tool_use_id')}",

@@ -18,7 +18,7 @@ from resume_hooks.transcripts.raw_edit import (
     set_field,
     set_fields,
 )
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import assistant, line, usage, user
 
 OLD = {"parentUuid": "p0", "sessionId": "s0"}
@@ -85,7 +85,7 @@ def test_what_was_written_otherwise_is_encoded_anew(body: bytes) -> None:
     """Spaces of another program, or a field that is missing: the same record, compact."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD}
-    assert parse(set_fields(body, old, NEW)) == {**record, **NEW}
+    assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_values_that_stay_are_not_looked_for() -> None:
@@ -96,7 +96,7 @@ def test_values_that_stay_are_not_looked_for() -> None:
 def test_a_field_that_is_missing_is_not_taken_for_one_deeper_inside() -> None:
     """A record without a parent may hold one that has a null there."""
     body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
-    record = parse(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
+    record = parse_record(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
     assert record == {"data": {"parentUuid": None}, **NEW}
 
 
@@ -104,7 +104,7 @@ def test_a_hostile_line_is_not_parsed_without_end() -> None:
     """Thousands of occurrences deeper inside: after a few tries the line is encoded anew."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
-    record = parse(changed(body))
+    record = parse_record(changed(body))
     assert record is not None
     assert (record["sessionId"], record["data"][0]) == ("s1", {"sessionId": "s0"})
 
@@ -127,13 +127,13 @@ def test_any_record_changes_in_what_is_named_alone(record: dict[str, Any], space
     """Read again, a changed line differs in the named fields and in nothing else."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW}
-    assert parse(set_fields(body, old, NEW)) == {**record, **NEW}
+    assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
 def test_counts_become_zero() -> None:
     """Of an answer's usage; keys and everything else stay."""
     body = line(assistant([{"type": "text", "text": '"input_tokens":5'}], uuid="a", tokens=9_000))
-    record = parse(clear_usage(body))
+    record = parse_record(clear_usage(body))
     assert record is not None
     assert record["message"]["usage"] == dict.fromkeys(usage(20), 0)
     assert record["message"]["content"] == [{"type": "text", "text": '"input_tokens":5'}]
@@ -151,7 +151,7 @@ def test_counts_of_others_stay(place: str) -> None:
         content = row["message"].pop("content")
         row["message"]["content"] = content
     body = json.dumps(row).encode() if place == "spaced" else line(row)
-    record = parse(clear_usage(body))
+    record = parse_record(clear_usage(body))
     assert record is not None
     assert record["message"]["content"][0]["input"] == given
     assert record["message"]["usage"]["cache_read_input_tokens"] == 0
@@ -182,7 +182,7 @@ def test_what_nests_without_end_is_refused() -> None:
 def test_a_field_of_a_line_that_nests_deep(depth: int) -> None:
     """As deep as a line may: the field is changed, the rest stays byte for byte."""
     body = b'{"input":%s1%s,"cwd":"/a b"}' % (b"[" * depth, b"]" * depth)
-    record = parse(body)
+    record = parse_record(body)
     assert record is not None
     assert set_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
 
@@ -194,7 +194,7 @@ def test_counts_behind_the_usage_stay() -> None:
         "budget_tokens": 4_242,
         "stats": {"thinking_tokens": 17},
     }
-    record = parse(clear_usage(line(row)))
+    record = parse_record(clear_usage(line(row)))
     assert record is not None
     assert (record["budget_tokens"], record["stats"]) == (4_242, {"thinking_tokens": 17})
     assert set(record["message"]["usage"].values()) == {0}
@@ -203,7 +203,7 @@ def test_counts_behind_the_usage_stay() -> None:
 def test_a_spaced_key_with_a_compact_one_inside() -> None:
     """The record's own field is changed, whichever of the two looks like the client's."""
     body = b'{"sessionId": "old", "data":{"sessionId":"old"}, "n": 1}'
-    changed = parse(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
+    changed = parse_record(set_fields(body, {"sessionId": "old"}, {"sessionId": "new"}))
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
 
 

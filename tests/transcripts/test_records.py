@@ -57,7 +57,7 @@ def test_parse(
     monkeypatch.setattr(
         records, "_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
     )
-    parsed = records.parse(body)
+    parsed = records.parse_record(body)
     assert parsed == expected
     if parsed is not None:
         orjson.dumps(parsed)
@@ -66,7 +66,7 @@ def test_parse(
 def test_deep_nesting_is_counted_without_recursion() -> None:
     """A tool input as deep as the parser allows neither crashes the scan nor loses its characters."""
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
-    record = records.parse(deep % (b"[" * 1_000, b"]" * 1_000))
+    record = records.parse_record(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None
     assert make_node(record, Line(0, 0, b"")).characters == 2
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.transcripts.records import message
+from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver, mend_record, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
@@ -65,7 +65,7 @@ MENDED: dict[str, tuple[Record, Any]] = {
 def test_sound_messages_are_left_alone(name: str) -> None:
     """What APIs and clients take is not mended, and mending would change nothing."""
     assert not needs_mending(SOUND[name])
-    if message(SOUND[name])["content"]:
+    if get_message(SOUND[name])["content"]:
         assert mend_record(SOUND[name]) == SOUND[name]
 
 
@@ -100,7 +100,7 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
     ]
     survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.records_to_mend == {1, 2}
-    assert [message(mend_record(row) or {})["content"] for row in twice] == [
+    assert [get_message(mend_record(row) or {})["content"] for row in twice] == [
         [call("t"), TEXT],
         [result("t", "1")],
     ]

@@ -51,7 +51,7 @@ from resume_hooks.sessions.transcript_files import subagent_name, title_of_trans
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.turns import TurnRange, parse_turns
 
 
@@ -260,7 +260,7 @@ def _print_with_neighbours(
     looked_up: OriginalRecord, records_before: int, options: ReadOptions
 ) -> None:
     """Print a record, or its original if it was trimmed, between the neighbouring records of its file."""
-    requested_record, record = looked_up.requested_line, parse_record(looked_up.original)
+    requested_record, record = looked_up.requested_line, parse_entry(looked_up.original)
     session = SessionFile(
         requested_record.session_id,
         requested_record.file,
@@ -366,7 +366,7 @@ LOST_ORIGINAL_NOTICE = "part of this record was trimmed before, and that origina
 
 def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
     max_characters, first_character = options.max_chars, options.skip
-    record = parse_record(looked_up.original)
+    record = parse_entry(looked_up.original)
     rendering = render_line(record, looked_up.original)
     text_length, end = (
         len(rendering.text),
@@ -397,7 +397,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
     )
 
 
-def parse_record(entry: RecordLine) -> Record:
+def parse_entry(entry: RecordLine) -> Record:
     """Return the record in a line. Raise ResumeHooksError if the line does not contain a record."""
     record = entry.parse_record()
     if record is None:
@@ -425,10 +425,10 @@ def _record_data(
         "session_id": original.session_id,
         "session_file": place_of_original(original.file, Where()),
         "record": original.number,
-        "uuid": string(record, "uuid"),
+        "uuid": get_string(record, "uuid"),
         "kind": rendering.kind,
         "role": rendering.role,
-        "timestamp": string(record, "timestamp"),
+        "timestamp": get_string(record, "timestamp"),
         "tool": rendering.tool,
         "truncated": looked_up.requested_line != original,
         "characters": len(rendering.text),

@@ -53,7 +53,7 @@ from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.raw_edit import add_field
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver
@@ -102,7 +102,7 @@ class _FirstFolderWatcher:
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        self._home = self._home or string(record, "cwd")
+        self._home = self._home or get_string(record, "cwd")
 
     def checks(self) -> list[Check]:
         return [
@@ -286,12 +286,14 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
         reference = (
             f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.number}"
         )
-        is_result = bool(records.results(record))
+        is_result = bool(records.list_results(record))
         if is_result or node.kind == records.ASSISTANT:
             role = records.ASSISTANT
         else:
             role = records.USER
-        texts = (_format_block(block, tool_names, reference) for block in records.blocks(record))
+        texts = (
+            _format_block(block, tool_names, reference) for block in records.list_blocks(record)
+        )
         text = "\n\n".join(filter(None, texts))
         if not text.strip():
             continue
@@ -299,7 +301,9 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
             messages[-1] = messages[-1]._replace(text=f"{messages[-1].text}\n\n{text}")
         else:
             messages.append(
-                SpokenText(role, replace_surrogates(text), string(record, "timestamp"), node.uuid)
+                SpokenText(
+                    role, replace_surrogates(text), get_string(record, "timestamp"), node.uuid
+                )
             )
     return messages
 
@@ -322,11 +326,11 @@ def make_conversation_lines(
 
 
 def _format_block(block: Record, tool_names: dict[str, str], reference: str) -> str:
-    kind = string(block, "type")
+    kind = get_string(block, "type")
     if kind == records.TEXT:
-        return string(block, "text")
+        return get_string(block, "text")
     if kind == records.CALL:
-        tool_names[string(block, "id")] = name = string(block, "name")
+        tool_names[get_string(block, "id")] = name = get_string(block, "name")
         call_input = orjson.dumps(block.get("input")).decode()
         return (
             "[external_agent_tool_call: "
@@ -335,8 +339,8 @@ def _format_block(block: Record, tool_names: dict[str, str], reference: str) -> 
     if kind == records.RESULT:
         content = block.get("content")
         result_texts = []
-        for part in records.objects(content):
-            result_texts.append(string(part, "text") or f"[{string(part, 'type')}]")
+        for part in records.list_objects(content):
+            result_texts.append(get_string(part, "text") or f"[{get_string(part, 'type')}]")
         result = _shorten_text(
             content if isinstance(content, str) else "\n".join(result_texts),
             MAX_RESULT_CHARACTERS,

@@ -52,7 +52,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.records import USER, kind, message, parse
+from resume_hooks.transcripts.records import USER, get_kind, get_message, parse_record
 
 # the maximum number of characters in a next step; a longer text belongs in a file that the step
 # names
@@ -346,9 +346,9 @@ def read_opening(path: str) -> object:
         bodies = (line.body for line in read_lines(stream))
         return next(
             (
-                message(record).get("content")
+                get_message(record).get("content")
                 for body in bodies
-                if (record := parse(body)) and kind(record) == USER
+                if (record := parse_record(body)) and get_kind(record) == USER
             ),
             None,
         )

@@ -32,7 +32,7 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin, read_origin
 from resume_hooks.transcripts.provenance import Parent
-from resume_hooks.transcripts.records import Record, message, string
+from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
 
 # the maximum number of records on the way to an original; a longer chain can only be a forgery
@@ -198,7 +198,7 @@ class Originals:
                 if (
                     entry is not None
                     and original is not None
-                    and records.kind(original) == records.kind(record)
+                    and records.get_kind(original) == records.get_kind(record)
                 ):
                     yield entry, original
 
@@ -306,10 +306,10 @@ def restore_record(record: Record, original: Record) -> Record | None:
             restored[key] = original[key]
         else:
             restored.pop(key, None)
-    if not message(restored):
+    if not get_message(restored):
         return restored
     restored_message = {}
-    for key, value in message(original).items():
+    for key, value in get_message(original).items():
         if key != "usage":
             restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
@@ -319,8 +319,8 @@ def restore_record(record: Record, original: Record) -> Record | None:
             for block in restored_message["content"]
             if not (isinstance(block, dict) and _get_call_result_pair(block) in removed_pairs)
         ]
-    if "usage" in message(record):
-        restored_message["usage"] = message(record)["usage"]
+    if "usage" in get_message(record):
+        restored_message["usage"] = get_message(record)["usage"]
     return mend_record({**restored, "message": restored_message})
 
 
@@ -342,7 +342,7 @@ def find_origins(record: Record) -> list[Origin]:
         for end in text_ends
         if "See line " in end and any(word in end for word in _NOTICE_WORDS)
     )
-    uuid = string(record, "uuid")
+    uuid = get_string(record, "uuid")
     origins = (
         Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice
     )
@@ -350,22 +350,22 @@ def find_origins(record: Record) -> list[Origin]:
 
 
 def _list_record_texts(record: Record) -> Iterator[str]:
-    for block in records.blocks(record):
-        yield string(block, "text")
-        for value in records.mapping(block, "input").values():
+    for block in records.list_blocks(record):
+        yield get_string(block, "text")
+        for value in records.get_mapping(block, "input").values():
             if isinstance(value, str):
                 yield value
         for part in records.result_blocks(block):
-            yield string(part, "text")
+            yield get_string(part, "text")
 
 
 def list_call_result_pairs(record: Record) -> set[tuple[str, str]]:
     """Return the calls and results in a record, by kind and id."""
-    return {pair for block in records.blocks(record) if (pair := _get_call_result_pair(block))}
+    return {pair for block in records.list_blocks(record) if (pair := _get_call_result_pair(block))}
 
 
 def _get_call_result_pair(block: Record) -> tuple[str, str] | None:
-    kind = string(block, "type")
+    kind = get_string(block, "type")
     if kind in {records.CALL, records.RESULT}:
         return (kind, records.call_id(block))
     return None

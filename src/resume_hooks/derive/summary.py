@@ -64,7 +64,7 @@ from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.invariants import Check, require_all_checks
-from resume_hooks.transcripts.records import mapping
+from resume_hooks.transcripts.records import get_mapping
 
 # the maximum UTF-8 bytes of a part: 60,000 to 120,000 tokens, which fit a model's context together
 # with the answer
@@ -491,7 +491,7 @@ def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | Non
     if ends.has_own_turns:
         return None  # ``own_turns`` of a fresh child is reliable even if the clock was wrong
     first_record = ends.first_records[0]
-    if mapping(first_record, "continue_metadata").get("summary_included"):
+    if get_mapping(first_record, "continue_metadata").get("summary_included"):
         return None
     return child
 

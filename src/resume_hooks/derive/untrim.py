@@ -51,7 +51,13 @@ from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.placeholders import is_placeholder, is_response_placeholder
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import ASSISTANT, Record, message, replace_content, string
+from resume_hooks.transcripts.records import (
+    ASSISTANT,
+    Record,
+    get_message,
+    get_string,
+    replace_content,
+)
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE, PieceCollector
@@ -69,7 +75,7 @@ _TRIM_MARKS = (
 
 def find_references(record: Record) -> dict[int, tuple[str, int]]:
     """Return the references of blocks that consist only of a placeholder, by the block's index."""
-    content = message(record).get("content")
+    content = get_message(record).get("content")
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
         for text in _list_block_texts(block) if isinstance(block, dict) else ():
@@ -79,16 +85,16 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
 
 
 def _list_block_texts(block: Record) -> Iterator[str]:
-    kind = string(block, "type")
+    kind = get_string(block, "type")
     if kind == records.RESULT:
         # A client joins the parts of a result into one text. A line in it may stand for a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
-        for value in records.mapping(block, "input").values():
+        for value in records.get_mapping(block, "input").values():
             if isinstance(value, str):
                 yield value
-    elif is_response_placeholder(string(block, "text")):
-        yield string(block, "text")
+    elif is_response_placeholder(get_string(block, "text")):
+        yield get_string(block, "text")
 
 
 def find_block_originals(record: Record, originals: Originals) -> dict[int, RecordLine]:
@@ -101,7 +107,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
         originals_by_block[index] = originals.original_of_line(*reference)
     for index, line in originals_by_block.items():
         if (
-            _find_original_block(message(record)["content"][index], line.parse_record() or {})
+            _find_original_block(get_message(record)["content"][index], line.parse_record() or {})
             is None
         ):
             raise SessionNotFound(f"{line.reference} contains something else")
@@ -125,7 +131,7 @@ class RestoreBlocks:
         edited = self._first(record) if self._first else record
         if edited is None:
             return None
-        content = list(message(edited)["content"])
+        content = list(get_message(edited)["content"])
         for index, line in self._originals_by_block.items():
             block = _find_original_block(content[index], line.parse_record() or {})
             if block is None:
@@ -137,10 +143,10 @@ class RestoreBlocks:
 
 
 def _find_original_block(block: Record, original: Record) -> Record | None:
-    kind, call = string(block, "type"), records.call_id(block)
+    kind, call = get_string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
-        if records.kind(original) == records.ASSISTANT:
-            text = records.text(original)
+        if records.get_kind(original) == records.ASSISTANT:
+            text = records.join_text_blocks(original)
         else:
             text = ""
         if text:
@@ -149,7 +155,7 @@ def _find_original_block(block: Record, original: Record) -> Record | None:
     return next(
         (
             candidate
-            for candidate in records.blocks(original)
+            for candidate in records.list_blocks(original)
             if (candidate.get("type"), records.call_id(candidate)) == (kind, call)
         ),
         None,
@@ -541,7 +547,7 @@ def _compute_contents_digest(record: Record) -> bytes:
         if key in record:
             fields[key] = record[key]
     return hashlib.sha256(
-        encode_record({"content": message(record).get("content"), **fields})
+        encode_record({"content": get_message(record).get("content"), **fields})
     ).digest()
 
 
@@ -603,7 +609,7 @@ def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
 
 
 def _remove_legend(record: Record) -> Record:
-    content = message(record)["content"].replace(f"\n{LEGEND}", "", 1)
+    content = get_message(record)["content"].replace(f"\n{LEGEND}", "", 1)
     return replace_content(record, content)
 
 

@@ -116,13 +116,13 @@ def is_turn_unfinished(ends: HeadTail) -> bool:
     for record in reversed(ends.last_records):
         if record.get("isSidechain") is True:
             continue
-        if records.kind(record) == records.ASSISTANT:
-            is_incomplete = records.message(record).get(
+        if records.get_kind(record) == records.ASSISTANT:
+            is_incomplete = records.get_message(record).get(
                 "stop_reason"
-            ) == records.CALL or not records.text(record)
-            return is_incomplete or bool(records.calls(record))
-        if records.is_prompt(record) or records.results(record):
+            ) == records.CALL or not records.join_text_blocks(record)
+            return is_incomplete or bool(records.list_calls(record))
+        if records.is_prompt(record) or records.list_results(record):
             return True
-        if records.text(record).startswith(INTERRUPTION_START):
+        if records.join_text_blocks(record).startswith(INTERRUPTION_START):
             return False
     return False

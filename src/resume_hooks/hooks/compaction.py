@@ -354,15 +354,15 @@ def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage
 
 def _parse_shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
     """Return the messages in the client's context. Raise UsageError if there are none."""
-    rows = records.objects(event.get("messages"))
+    rows = records.list_objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code sent no messages")
     messages = []
     for row in rows:
         messages.append(
             ShownMessage(
-                records.string(row, "handle"),
-                records.string(row, "role"),
+                records.get_string(row, "handle"),
+                records.get_string(row, "role"),
                 _strings_in_field(row, "calls"),
                 _strings_in_field(row, "results"),
             )

@@ -29,7 +29,7 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from resume_hooks.version import __version__
 
 _HOME_PATH = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s]+|/root(?=/|$)")
@@ -108,7 +108,7 @@ class BundleRedactor:
         if self._homes is None:
             return redacted
         if b"\\/" in redacted:  # a folder's path may start with this escape
-            redacted = encode_record(parse(redacted) or {})
+            redacted = encode_record(parse_record(redacted) or {})
         text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
         self.folders += count
         if count:
@@ -218,7 +218,7 @@ def normalize_json(body: bytes) -> bytes | None:
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:
-        record = parse(body)
+        record = parse_record(body)
         if record is None:
             return None
         return encode_record(record)

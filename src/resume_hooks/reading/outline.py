@@ -32,7 +32,7 @@ from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, iterate_ancestors
-from resume_hooks.transcripts.records import ASSISTANT, Record, string
+from resume_hooks.transcripts.records import ASSISTANT, Record, get_string
 from resume_hooks.transcripts.tokens import tokens_after_trim
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 from resume_hooks.transcripts.turns import opens_turn
@@ -104,14 +104,17 @@ class OutlineScan:
             return
         if opens_turn(record, subagent=self.subagent):
             turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
-            turn.first_words, turn.time = extract_first_words(record), string(record, "timestamp")
+            turn.first_words, turn.time = (
+                extract_first_words(record),
+                get_string(record, "timestamp"),
+            )
             self.turns.append(turn)
         turn = self.turns[-1]
         if node is not None and node.is_boundary:
-            metadata = records.mapping(record, "compactMetadata")
-            at, tokens = string(record, "timestamp"), records.tokens_before(record)
+            metadata = records.get_mapping(record, "compactMetadata")
+            at, tokens = get_string(record, "timestamp"), records.tokens_before(record)
             self.compactions.append(
-                Compaction(self.count, line.number, at, string(metadata, "trigger"), tokens, -1)
+                Compaction(self.count, line.number, at, get_string(metadata, "trigger"), tokens, -1)
             )
             self.turns[-1].before = self.turns[-1].tokens = (
                 0  # the last token count does not apply to the compacted context
@@ -121,11 +124,11 @@ class OutlineScan:
         if (
             turn.empty
             and has_content(record)
-            and records.kind(record) not in {records.ATTACHMENT, records.SYSTEM}
+            and records.get_kind(record) not in {records.ATTACHMENT, records.SYSTEM}
         ):
             turn.empty = False
             if not turn.number:
-                turn.time, turn.line = string(record, "timestamp"), line.number
+                turn.time, turn.line = get_string(record, "timestamp"), line.number
         if record.get("isCompactSummary") and self.compactions and self.compactions[-1].summary < 0:
             self.compactions[-1] = self.compactions[-1]._replace(summary=line.number)
         if self.compactions and tokens_after_trim(record):
@@ -133,31 +136,31 @@ class OutlineScan:
         self._collect_work(turn, record, node)
 
     def _collect_work(self, turn: TurnScan, record: Record, node: Node | None) -> None:
-        kind = string(record, "type")
+        kind = get_string(record, "type")
         if script_calls.is_copy_of_error(record):
             return
         if kind == records.ASSISTANT:
             turn.tokens = records.counted_tokens(record)[1] or turn.tokens
-            for block in records.calls(record) if node is None or node.calls else ():
-                tool, call_input = string(block, "name"), records.mapping(block, "input")
+            for block in records.list_calls(record) if node is None or node.calls else ():
+                tool, call_input = get_string(block, "name"), records.get_mapping(block, "input")
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
                 if path := records.file_from_input(call_input):
                     turn.files[path] = turn.files.get(path, False) or tool in records.WRITING_TOOLS
                 if "subagent_type" in call_input or tool in {"Agent", "Task"}:
                     task = (
-                        string(call_input, "description")
-                        or string(call_input, "prompt")[:MAX_FIRST_WORDS_CHARACTERS]
+                        get_string(call_input, "description")
+                        or get_string(call_input, "prompt")[:MAX_FIRST_WORDS_CHARACTERS]
                     )
-                    self.tasks[string(block, "id")] = task
+                    self.tasks[get_string(block, "id")] = task
         elif kind == records.RESULT:  # from a plain export, which may not contain the calls
-            tool = string(records.message(record), "tool_name")
+            tool = get_string(records.get_message(record), "tool_name")
             turn.failed += len(list_failed_call_ids(record))
-            if tool and not string(records.message(record), "tool_use_id"):
+            if tool and not get_string(records.get_message(record), "tool_use_id"):
                 turn.tools[tool] = turn.tools.get(tool, 0) + 1
         elif node is not None and node.results:
             turn.failed += len(list_failed_call_ids(record))
             if agent := records.answering_agent(record):
-                task = self.tasks.get(node.results[0], "") or string(
+                task = self.tasks.get(node.results[0], "") or get_string(
                     records.tool_details(record), "description"
                 )
                 self.agents.setdefault(agent, (self.count, task))
@@ -169,7 +172,7 @@ def extract_first_words(record: Record) -> str:
     first_words = collapse_line(
         plain_line(remove_reminders(prompt)), MAX_FIRST_WORDS_CHARACTERS
     ) or collapse_line(plain_line(prompt), MAX_FIRST_WORDS_CHARACTERS)
-    kinds = dict.fromkeys(string(block, "type") for block in records.blocks(record))
+    kinds = dict.fromkeys(get_string(block, "type") for block in records.list_blocks(record))
     return (
         first_words or f"({', '.join(kind for kind in kinds if kind != records.TEXT) or 'nothing'})"
     )

@@ -50,7 +50,7 @@ from resume_hooks.transcripts.lines import (
     read_lines_backwards,
 )
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
@@ -135,29 +135,29 @@ def format_read_command(reference: str, characters: int = 0) -> str:
 
 def has_content(record: Record) -> bool:
     """Check whether a record has content. Bookkeeping and empty thinking do not count."""
-    kind = records.kind(record)
+    kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
         return attachment_kind(record) not in SILENT_ATTACHMENTS
     if kind == records.SYSTEM:
         return (
-            bool(string(record, "content").strip())
-            or string(record, "subtype") == records.API_ERROR
+            bool(get_string(record, "content").strip())
+            or get_string(record, "subtype") == records.API_ERROR
         )
-    if kind == records.PROGRESS or not records.message(record):
+    if kind == records.PROGRESS or not records.get_message(record):
         return False
     if kind not in records.CHAIN_KINDS:
         return kind in EXPORT_KINDS
-    return any(_block_has_content(block) for block in records.blocks(record))
+    return any(_block_has_content(block) for block in records.list_blocks(record))
 
 
 def is_added(record: Record) -> bool:
     """Check whether the client itself added a record: a listing, a reminder, hook output."""
-    return records.kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
+    return records.get_kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
 
 
 def _block_has_content(block: Record) -> bool:
-    kind = string(block, "type")
-    return kind not in {records.TEXT, records.THINKING} or bool(string(block, kind).strip())
+    kind = get_string(block, "type")
+    return kind not in {records.TEXT, records.THINKING} or bool(get_string(block, kind).strip())
 
 
 class PassageFile(NamedTuple):
@@ -184,11 +184,11 @@ def make_passage(
     )
     is_aside = record.get("isSidechain") and not subagent
     is_message = is_prompt or (
-        records.kind(record) == records.ASSISTANT
-        and bool(records.text(record).strip())
+        records.get_kind(record) == records.ASSISTANT
+        and bool(records.join_text_blocks(record).strip())
         and not is_aside
     )
-    uuid, time = string(record, "uuid"), string(record, "timestamp")
+    uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     return Passage(
         entry,
         turn,
@@ -209,8 +209,8 @@ def _describe_speaker(record: Record, rendering: Rendering, *, prompt: bool, sub
     if kind == records.ATTACHMENT:
         speaker = f"attachment {attachment_kind(record)}".rstrip()
     elif kind == records.SYSTEM:
-        speaker = f"system {string(record, 'subtype')}".rstrip()
-    elif kind == records.RESULT or records.results(record):
+        speaker = f"system {get_string(record, 'subtype')}".rstrip()
+    elif kind == records.RESULT or records.list_results(record):
         state = "failed result" if list_failed_call_ids(record) else "result"
         if rendering.tool:
             speaker = f"{state} of {rendering.tool} {collapse_line(rendering.target, MAX_TARGET_CHARACTERS)}".rstrip()
@@ -233,12 +233,12 @@ def list_failed_call_ids(record: Record) -> list[str]:
 
     The id is ``""`` in a plain export.
     """
-    if records.kind(record) == records.RESULT:
-        if records.is_error(record) or records.is_error(records.message(record)):
+    if records.get_kind(record) == records.RESULT:
+        if records.is_error(record) or records.is_error(records.get_message(record)):
             return [""]
         return []
-    if records.kind(record) == records.USER:
-        result_blocks = records.results(record)
+    if records.get_kind(record) == records.USER:
+        result_blocks = records.list_results(record)
     else:
         result_blocks = []
     return [records.call_id(block) for block in result_blocks if records.is_error(block)]
@@ -247,7 +247,8 @@ def list_failed_call_ids(record: Record) -> list[str]:
 def is_failure(record: Record) -> bool:
     """Check whether a record reports a failure of a tool or of the API."""
     is_api_error = (
-        records.kind(record) == records.SYSTEM and string(record, "subtype") == records.API_ERROR
+        records.get_kind(record) == records.SYSTEM
+        and get_string(record, "subtype") == records.API_ERROR
     )
     return (
         is_api_error
@@ -260,7 +261,7 @@ def _format_brief_text(
     record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
 ) -> str:
     """Return a record's text, with each call as one line and without the client's additions."""
-    kind = records.kind(record)
+    kind = records.get_kind(record)
     if is_added(record):
         return (
             f"[{format_count(characters, 'character')} that the client added: "
@@ -268,8 +269,13 @@ def _format_brief_text(
         )
     if kind == records.ASSISTANT:
         own_calls = tool_calls_of_record(record)
-        blocks = (_format_call(block, own_calls, reference) if block.get("type") == records.CALL else block_text(block)
-                  for block in records.blocks(record) if _block_has_content(block))  # fmt: skip
+        blocks = (
+            _format_call(block, own_calls, reference)
+            if block.get("type") == records.CALL
+            else block_text(block)
+            for block in records.list_blocks(record)
+            if _block_has_content(block)
+        )
         return "\n".join(blocks)
     text = record_text(record, calls)
     return remove_reminders(
@@ -278,10 +284,11 @@ def _format_brief_text(
 
 
 def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: str) -> str:
-    call = own_calls.get(string(block, "id"))
+    call = own_calls.get(get_string(block, "id"))
     subject = call.target if call else ""
     subject_line = collapse_line(
-        plain_line(subject or fields_text(records.mapping(block, "input"))), MAX_TARGET_CHARACTERS
+        plain_line(subject or fields_text(records.get_mapping(block, "input"))),
+        MAX_TARGET_CHARACTERS,
     )
     omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(subject_line)
     if omitted > MAX_SLIGHT_CHARACTERS:
@@ -290,7 +297,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
         )
     else:
         omitted_note = ""
-    return f"→ {plain_line(string(block, 'name'))} {subject_line}".rstrip() + omitted_note
+    return f"→ {plain_line(get_string(block, 'name'))} {subject_line}".rstrip() + omitted_note
 
 
 def remove_reminders(text: str, reference: str = "") -> str:
@@ -394,7 +401,7 @@ def _read_passages(
 
 def _records_with_content(entries: RecordLines, lines: Iterable[Line]) -> Iterator[RecordWithLine]:
     for line in lines:
-        record = records.parse(line.body)
+        record = records.parse_record(line.body)
         if record is not None and has_content(record):
             yield (
                 RecordLine(
@@ -469,20 +476,24 @@ class TurnReader:
             return
         row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
         self.rows.append(row)
-        for block in records.blocks(record) if node is None or node.calls or node.results else ():
+        for block in (
+            records.list_blocks(record) if node is None or node.calls or node.results else ()
+        ):
             if block.get("type") == records.CALL:
-                call = string(block, "id")
+                call = get_string(block, "id")
                 self._rows_by_call[call] = row
-                if string(block, "name") in SHELL_TOOLS and isinstance(block.get("input"), dict):
+                if get_string(block, "name") in SHELL_TOOLS and isinstance(
+                    block.get("input"), dict
+                ):
                     timestamp, command = (
-                        string(record, "timestamp"),
-                        string(block["input"], "command"),
+                        get_string(record, "timestamp"),
+                        get_string(block["input"], "command"),
                     )
                     self._commands[call or str(row.number)] = ShellCall(
                         row.number, row.turn, timestamp, command
                     )
             elif block.get("type") == records.RESULT:
-                call = string(block, "tool_use_id")
+                call = get_string(block, "tool_use_id")
                 if call in self._commands:
                     state, code = _find_command_outcome(record, block)
                     answered_command = self._commands[call]._replace(

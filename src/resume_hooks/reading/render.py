@@ -17,7 +17,7 @@ from resume_hooks.sessions.record_references import RecordLine
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 
 _ENVELOPE = frozenset(
@@ -63,7 +63,7 @@ def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> di
     calls: dict[str, ToolCall] = {}
     for line in read_lines_backwards(stream, end) if missing_ids else ():
         if b'"tool_use"' in line.raw:
-            calls_in_line = tool_calls_of_record(records.parse(line.body) or {})
+            calls_in_line = tool_calls_of_record(records.parse_record(line.body) or {})
             calls = {
                 call: calls_in_line[call] for call in missing_ids & calls_in_line.keys()
             } | calls
@@ -78,10 +78,12 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     named_calls = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
         tool_calls_of_record(record).values()
     )
-    tools = [call.tool for call in named_calls] or [string(records.message(record), "tool_name")]
+    tools = [call.tool for call in named_calls] or [
+        get_string(records.get_message(record), "tool_name")
+    ]
     return Rendering(
-        kind=records.kind(record),
-        role=string(records.message(record), "role"),
+        kind=records.get_kind(record),
+        role=get_string(records.get_message(record), "role"),
         tool=", ".join(dict.fromkeys(plain_line(tool) for tool in tools)),
         target=plain_line(named_calls[0].target) if len(named_calls) == 1 else "",
         text=record_text(record, calls),
@@ -93,28 +95,28 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
 
     If a record has several results, they are labelled with their ``calls``.
     """
-    kind = records.kind(record)
+    kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
         # If the client kept the text that reached the model, it is preferred to the text's source.
         sent_texts = [
             text
-            for part in records.objects(record.get("rendered"))
-            if (text := string(part, "content"))
+            for part in records.list_objects(record.get("rendered"))
+            if (text := get_string(part, "content"))
         ]
-        return "\n\n".join(sent_texts) or fields_text(records.mapping(record, "attachment"))
+        return "\n\n".join(sent_texts) or fields_text(records.get_mapping(record, "attachment"))
     if digest := parse_digest(record):
         return format_whole_digest(digest)
-    if message := records.message(record):
-        blocks = records.blocks(script_calls.add_result_text(record))
+    if message := records.get_message(record):
+        blocks = records.list_blocks(script_calls.add_result_text(record))
         if kind not in records.CHAIN_KINDS and "content" not in message:  # from a plain export
             return fields_text(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )
-        has_several_results = len(records.results(record)) > 1
+        has_several_results = len(records.list_results(record)) > 1
         return "\n\n".join(
             block_text(block, (calls or {}) if has_several_results else None) for block in blocks
         )
-    system_text = string(record, "content") or string(record, "summary")
+    system_text = get_string(record, "content") or get_string(record, "summary")
     return system_text or fields_text(
         {key: value for key, value in record.items() if key not in _ENVELOPE}
     )
@@ -125,11 +127,11 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
 
     A result is labelled with its call if ``calls`` are given.
     """
-    block_type = string(block, "type")
+    block_type = get_string(block, "type")
     if block_type == records.TEXT:
-        return string(block, "text")
+        return get_string(block, "text")
     if block_type == records.THINKING:
-        thinking = string(block, "thinking")
+        thinking = get_string(block, "thinking")
         if thinking:
             return f"[thinking]\n{thinking}"
         return "[thinking, its text was not kept by the client]"
@@ -139,7 +141,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         return _format_media(block_type, block)
     if block_type == records.RESULT:
         if calls:
-            call = calls.get(string(block, "tool_use_id"))
+            call = calls.get(get_string(block, "tool_use_id"))
         else:
             call = None
         if call:
@@ -150,7 +152,7 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
     call_input = block.get("input")
     if block_type == records.CALL and isinstance(call_input, dict):
-        return f"[call of {string(block, 'name')}]\n{fields_text(call_input)}".rstrip("\n")
+        return f"[call of {get_string(block, 'name')}]\n{fields_text(call_input)}".rstrip("\n")
     other_fields = fields_text(
         {key: value for key, value in block.items() if key not in {"type", "id"}}
     )
@@ -158,12 +160,15 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
 
 
 def _format_media(kind: str, block: Record) -> str:
-    source = records.mapping(block, "source")
-    data, media_format = string(source, "data"), string(source, "media_type").rpartition("/")[2]
+    source = records.get_mapping(block, "source")
+    data, media_format = (
+        get_string(source, "data"),
+        get_string(source, "media_type").rpartition("/")[2],
+    )
     if source.get("type") == "text":
         return f"[{kind}, text]\n{data}"
     size = format_bytes(len(data) * 3 // 4) if data else ""
-    address = string(source, "url") or string(source, "file_id")
+    address = get_string(source, "url") or get_string(source, "file_id")
     return f"[{', '.join(part for part in (kind, media_format, size, address) if part)}]"
 
 
@@ -186,7 +191,7 @@ def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     stack: list[tuple[str, object]] = list(value.items())[::-1]
     while stack:
         key, inner = stack.pop()
-        if isinstance(inner, dict) and string(inner, "type") in records.MEDIA_TYPES:
+        if isinstance(inner, dict) and get_string(inner, "type") in records.MEDIA_TYPES:
             yield key, _format_media(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
             for name, child in list(inner.items())[::-1]:

@@ -19,12 +19,12 @@ from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import (
     Record,
-    calls,
-    mapping,
-    parse,
+    get_mapping,
+    get_string,
+    list_calls,
+    list_results,
+    parse_record,
     result_text,
-    results,
-    string,
 )
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -63,9 +63,9 @@ class PrintedOutputs:
     def list_texts(self, line: bytes) -> Iterator[str]:
         """Yield the outputs in a line, each preceded by its command, as in a terminal."""
         if _COMMAND_PATTERN.search(line):
-            self._remember_commands(parse(line) or {})
+            self._remember_commands(parse_record(line) or {})
         elif _RESULT_MARK in line and any(call_id.encode() in line for call_id in self._commands):
-            yield from self._list_command_outputs(parse(line) or {})
+            yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_offsets(self, block: bytes) -> list[int]:
         """Return the offsets of such commands in a block of lines, and of the outputs that follow them."""
@@ -75,16 +75,19 @@ class PrintedOutputs:
         return offsets
 
     def _remember_commands(self, record: Record) -> None:
-        for call in calls(record):
-            call_id, command = string(call, "id"), string(mapping(call, "input"), "command")
+        for call in list_calls(record):
+            call_id, command = (
+                get_string(call, "id"),
+                get_string(get_mapping(call, "input"), "command"),
+            )
             if call_id and command and len(command) <= _MAX_COMMAND_CHARACTERS:
                 self._commands[call_id] = " ".join(command.split())
         while len(self._commands) > _MAX_PENDING_COMMANDS:
             del self._commands[next(iter(self._commands))]
 
     def _list_command_outputs(self, record: Record) -> Iterator[str]:
-        for result in results(record):
-            command = self._commands.pop(string(result, "tool_use_id"), "")
+        for result in list_results(record):
+            command = self._commands.pop(get_string(result, "tool_use_id"), "")
             if command:
                 output = _remove_quotes(result_text(result)[:_MAX_OUTPUT_CHARACTERS])
                 yield f"$ {command}\n{output}\n"

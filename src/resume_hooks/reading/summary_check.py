@@ -337,11 +337,11 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
     """
     with open_transcript(file, BUFFER_BYTES) as stream:
         for line in read_lines(stream):
-            record = records.parse(line.body)
+            record = records.parse_record(line.body)
             if (
                 record is None
                 or record.get("isCompactSummary") is True
-                or records.kind(record) in _IGNORED_KINDS
+                or records.get_kind(record) in _IGNORED_KINDS
             ):
                 continue
             text = record_text(record)
@@ -354,7 +354,9 @@ def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]
                     f"{session}:{line.number}",
                     f"{text}\n{records.prompt_text(record)}" if is_command else text,
                 )
-                if original_content := records.string(records.tool_details(record), "originalFile"):
+                if original_content := records.get_string(
+                    records.tool_details(record), "originalFile"
+                ):
                     yield "", original_content
 
 

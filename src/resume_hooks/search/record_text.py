@@ -96,7 +96,7 @@ def read_record_words(
     if record.length > MAX_RECORD_BYTES:
         return f"(a record of {format_bytes(record.length)}, too large to be shown here)", 0
     line = _read_line(path, inode, record.offset, record.length)
-    record_data = records.parse(Line(0, 0, line).body)
+    record_data = records.parse_record(Line(0, 0, line).body)
     if record_data is not None:
         texts = TextExtractor(subagent=subagent, omits_own_output=False).extract_texts(record_data)
     else:

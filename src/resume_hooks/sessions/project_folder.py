@@ -14,7 +14,7 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import mapping, string
+from resume_hooks.transcripts.records import get_mapping, get_string
 
 WORKTREE_FIELD = "worktreeSession"
 """The client's field about a worktree that it created.
@@ -62,11 +62,11 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     """Return a session's home folder, according to its project folder's name."""
     key = os.path.basename(project_folder_of(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
-    recorded_folders = [folder for record in records if (folder := string(record, "cwd"))]
+    recorded_folders = [folder for record in records if (folder := get_string(record, "cwd"))]
     recorded_folders += [
         folder
         for record in records
-        if (folder := string(mapping(record, WORKTREE_FIELD), "originalCwd"))
+        if (folder := get_string(get_mapping(record, WORKTREE_FIELD), "originalCwd"))
     ]
     current_folder = _current_folder(
         where

@@ -186,7 +186,7 @@ class RecordLine(NamedTuple):
 
     def parse_record(self) -> Record | None:
         """Parse the line; return None if it has no JSON object."""
-        return records.parse(Line(self.number, self.offset, self.read_raw()).body)
+        return records.parse_record(Line(self.number, self.offset, self.read_raw()).body)
 
 
 class RecordLines:
@@ -220,7 +220,7 @@ class RecordLines:
         A full search caches all ids of the file.
         """
         entry = self.line_at(near)
-        if entry is not None and uuid in records.uuids(entry.parse_record() or {}):
+        if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
             return entry
         number = self._number_by_uuid.get(uuid)
         if number is None:
@@ -236,7 +236,7 @@ class RecordLines:
             offset = self.size
             while (offset := find_last_line_with(stream, uuid.encode(), offset)) >= 0:
                 entry = self._line_at_offset(stream, offset)
-                if uuid in records.uuids(entry.parse_record() or {}):
+                if uuid in records.list_uuids(entry.parse_record() or {}):
                     return entry
         return None
 
@@ -260,7 +260,7 @@ class RecordLines:
                     line = None
             if line and (
                 not uuid_forms
-                or not uuid_forms.keys().isdisjoint(records.uuids(line.parse_record() or {}))
+                or not uuid_forms.keys().isdisjoint(records.list_uuids(line.parse_record() or {}))
             ):
                 return line
         return next(
@@ -282,11 +282,11 @@ class RecordLines:
     @cached_property
     def _number_by_uuid(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
-            rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
+            rows = ((line.number, records.parse_record(line.body)) for line in read_lines(stream))
             numbers = {}
             for number, record in rows:
                 if record:
-                    for uuid in records.uuids(record):
+                    for uuid in records.list_uuids(record):
                         numbers[uuid] = number
             return numbers
 

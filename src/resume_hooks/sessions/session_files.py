@@ -25,7 +25,12 @@ from resume_hooks.paths import (
 )
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import SharedFile
-from resume_hooks.transcripts.records import MESSAGE_KINDS, kind, parse, reject_codex_rollout
+from resume_hooks.transcripts.records import (
+    MESSAGE_KINDS,
+    get_kind,
+    parse_record,
+    reject_codex_rollout,
+)
 
 # the number of bytes of a file with any name in which a session's records are searched
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
@@ -302,13 +307,13 @@ def _session_id_in_records(path: str) -> str:
     with open(path, "rb") as stream:
         head = stream.read(MAX_SEARCHED_BYTES)
     for body in head.split(b"\n"):
-        record = parse(body)
+        record = parse_record(body)
         if record is None:
             continue
         reject_codex_rollout(record, path)
         if is_session_id(record.get("sessionId")):
             return str(record["sessionId"])
-        if kind(record) in MESSAGE_KINDS:
+        if get_kind(record) in MESSAGE_KINDS:
             return os.path.splitext(os.path.basename(path))[0]
     raise NotATranscript(
         f"{path} has no record of a session", "Give the path of a Claude Code transcript."

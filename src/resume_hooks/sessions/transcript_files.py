@@ -95,10 +95,12 @@ def owning_session(path: str) -> str:
     """Return the session in a sub-agent's first record, or ``""``."""
     try:
         with open(path, "rb") as stream:
-            first_record = records.parse(Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body)
+            first_record = records.parse_record(
+                Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
+            )
     except OSError:
         return ""
-    session_id = records.string(first_record or {}, "sessionId")
+    session_id = records.get_string(first_record or {}, "sessionId")
     if is_session_id(session_id):
         return session_id
     return ""
@@ -117,7 +119,7 @@ def file_of_owning_session(path: str, session_id: str) -> str:
 def agent_type(path: str) -> str:
     """Return a sub-agent's type from the client's note beside its file, or ``""`` without a note."""
     meta = read_json_object(os.path.splitext(path)[0] + ".meta.json")
-    return records.string(meta, "agentType")
+    return records.get_string(meta, "agentType")
 
 
 def title_of_transcript(path: str) -> str:

@@ -136,14 +136,14 @@ class _RequestObserver:
             self.last = self.last[0], 0  # the old cache is not sent again
         elif node.prompt:
             self.turns.append(_TurnRequests(self.turns[-1].after))
-        elif node.input_tokens and records.model(record):
+        elif node.input_tokens and records.answering_model(record):
             self.counted = True
-            self.model = records.model(record)
+            self.model = records.answering_model(record)
             turn = self.turns[-1]
             turn.answers.add(node.message_id)
             turn.after = node.context_tokens
             counts = map(
-                records.usage(record).get,
+                records.token_usage(record).get,
                 ("cache_creation_input_tokens", "cache_read_input_tokens"),
             )
             cached = sum(map(records.positive_count, counts))
@@ -176,10 +176,10 @@ class _RequestObserver:
 
 def _cache_lifetime(record: Record) -> int | None:
     """Return the lifetime of the cache in seconds as an answer's record shows it, or None."""
-    requested_lifetime = CACHE_LIFETIMES.get(records.string(record, "promptCacheRequested"))
+    requested_lifetime = CACHE_LIFETIMES.get(records.get_string(record, "promptCacheRequested"))
     if requested_lifetime is not None:
         return requested_lifetime
-    cache_creation = records.mapping(records.usage(record), "cache_creation")
+    cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")
     # The part that expires first decides, because everything after it must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),

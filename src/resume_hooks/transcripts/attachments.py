@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from resume_hooks.transcripts.parted_text import join_parts
-from resume_hooks.transcripts.records import Record, mapping, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 Address = tuple[str | int, ...]  # the keys and indexes from a record to a value in it
 
@@ -46,7 +46,7 @@ words.
 
 def attachment_kind(record: Record) -> str:
     """Return the kind of an attachment record."""
-    return string(mapping(record, "attachment"), "type")
+    return get_string(get_mapping(record, "attachment"), "type")
 
 
 def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
@@ -68,7 +68,7 @@ def hook_texts_of_record(record: Record) -> list[str]:
     The list is empty for other records.
     """
     if attachment_kind(record) == HOOK_CONTEXT:
-        texts = mapping(record, "attachment").get("content")
+        texts = get_mapping(record, "attachment").get("content")
     else:
         texts = None
     if isinstance(texts, list):
@@ -85,11 +85,11 @@ def read_hook_output(record: Record) -> str:
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""
     try:
-        output = json.loads(string(mapping(record, "attachment"), "stdout"))
+        output = json.loads(get_string(get_mapping(record, "attachment"), "stdout"))
     except (ValueError, RecursionError):
         return ""
     if isinstance(output, dict):
-        return string(mapping(output, "hookSpecificOutput"), "additionalContext")
+        return get_string(get_mapping(output, "hookSpecificOutput"), "additionalContext")
     return ""
 
 

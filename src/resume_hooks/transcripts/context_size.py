@@ -14,7 +14,7 @@ from resume_hooks.transcripts.calibration import TokenScale, calibrate_tokens
 from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.lines import Line, SharedFile, open_transcript
 from resume_hooks.transcripts.nodes import Node, make_node
-from resume_hooks.transcripts.records import Record, counted_tokens, string
+from resume_hooks.transcripts.records import Record, counted_tokens, get_string
 from resume_hooks.transcripts.tokens import (
     ADDED,
     CHARACTERS_PER_TOKEN,
@@ -127,7 +127,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
     """
     later_characters = 0
     for record in reversed(last_records):
-        subtype = string(record, "subtype")
+        subtype = get_string(record, "subtype")
         if subtype in {records.COMPACTION, records.OUTPUTS_CLEARED}:
             return None
         if record.get("isSidechain"):
@@ -140,7 +140,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
                     count + added_tokens, window, ADDED, MUCH_LATER_CONTENT, added_tokens
                 )
             return ContextSize.of(count + added_tokens, window, added=added_tokens)
-        if records.kind(record) in records.MESSAGE_KINDS:
+        if records.get_kind(record) in records.MESSAGE_KINDS:
             later_characters += make_node(record, Line(0, 0, b"")).characters
     return None
 
@@ -148,7 +148,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
 def was_compacted(ends: HeadTail) -> bool:
     """Check whether the records of a file's end include a compaction or a clearing of outputs."""
     subtypes = {records.COMPACTION, records.OUTPUTS_CLEARED}
-    return any(string(record, "subtype") in subtypes for record in ends.last_records)
+    return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
 def may_change_in_middle(ends: HeadTail) -> bool:
@@ -226,7 +226,7 @@ def _tokens_after_last_trim(ends: HeadTail) -> int:
     the remark.
     """
     for record in reversed(ends.last_records):
-        if string(record, "subtype") == records.COMPACTION:
+        if get_string(record, "subtype") == records.COMPACTION:
             break
         if remaining_tokens := tokens_after_trim(record):
             if clock.normalize_timestamp(record.get("timestamp")) > ends.derived_at:

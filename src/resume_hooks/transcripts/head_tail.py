@@ -175,7 +175,7 @@ class HeadTail:
     def is_carried_over(self) -> bool:
         """Whether the client copied the title of the previous session, as after ``/clear``, and nobody changed it."""
         first_record = next(self._iterate_head(), {})
-        is_carried_title = records.kind(first_record) == CUSTOM_TITLE and records.string(
+        is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
             first_record, VALUE_FIELDS[CUSTOM_TITLE]
         )
         return is_carried_title == self.custom_title and bool(kind_after_clear(self.head))
@@ -278,7 +278,7 @@ class HeadTail:
         message_records = (
             record
             for record in reversed(self.last_records)
-            if records.kind(record) in records.CHAIN_KINDS
+            if records.get_kind(record) in records.CHAIN_KINDS
         )
         timestamps = (
             clock.normalize_timestamp(record.get("timestamp"))
@@ -324,7 +324,12 @@ class HeadTail:
     def model(self) -> str:
         """The model of the last answer, or ``""``."""
         return next(
-            (name for record in reversed(self.last_records) if (name := records.model(record))), ""
+            (
+                name
+                for record in reversed(self.last_records)
+                if (name := records.answering_model(record))
+            ),
+            "",
         )
 
     @property
@@ -370,7 +375,7 @@ class HeadTail:
         )
         return len(
             {
-                (records.string(record, "timestamp"), records.prompt_text(record))
+                (records.get_string(record, "timestamp"), records.prompt_text(record))
                 for record in prompt_records
             }
         )
@@ -397,7 +402,7 @@ class HeadTail:
         """The numbers and lower-case addresses of the pull requests linked in the two ends."""
         links = []
         for record in self._records_within_reach:
-            if records.kind(record) == PR_LINK:
+            if records.get_kind(record) == PR_LINK:
                 links.append(record)
         numbers = (record.get("prNumber") for record in links)
         addresses = set()
@@ -405,7 +410,7 @@ class HeadTail:
             if isinstance(number, int) and number is not True:
                 addresses.add(str(number))
         return frozenset(
-            addresses | {records.string(record, "prUrl").lower() for record in links} - {""}
+            addresses | {records.get_string(record, "prUrl").lower() for record in links} - {""}
         )
 
     def has_record(self, condition: Callable[[records.Record], bool]) -> bool:
@@ -421,7 +426,7 @@ class HeadTail:
             with open_transcript(self.file) as stream:
                 bodies = (line.body for line in read_lines(stream))
                 return any(
-                    (record := records.parse(body)) is not None and condition(record)
+                    (record := records.parse_record(body)) is not None and condition(record)
                     for body in bodies
                 )
         except SessionNotFound:
@@ -433,7 +438,7 @@ class HeadTail:
         first_record = next(self._iterate_head(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if timestamp := clock.normalize_timestamp(
-                records.mapping(first_record, kind).get(field)
+                records.get_mapping(first_record, kind).get(field)
             ):
                 return timestamp
         return ""
@@ -462,7 +467,7 @@ class HeadTail:
         """The working directories at both ends, in order of appearance."""
         recorded_folders = []
         for record in self._records_within_reach:
-            recorded_folders.append(records.string(record, "cwd"))
+            recorded_folders.append(records.get_string(record, "cwd"))
         return list(dict.fromkeys(folder for folder in (self.cwd, *recorded_folders) if folder))
 
     @property
@@ -477,8 +482,8 @@ class HeadTail:
         for region, records_name in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:
                 for record in reversed(getattr(self, records_name)):
-                    if records.kind(record) == kind:
-                        return records.string(record, VALUE_FIELDS[kind])
+                    if records.get_kind(record) == kind:
+                        return records.get_string(record, VALUE_FIELDS[kind])
         return ""
 
     def _first_field(self, field: str) -> str:
@@ -486,7 +491,7 @@ class HeadTail:
             (
                 value
                 for record in self._iterate_head(field)
-                if (value := records.string(record, field))
+                if (value := records.get_string(record, field))
             ),
             "",
         )
@@ -496,7 +501,7 @@ class HeadTail:
             (
                 value
                 for record in reversed(self.last_records)
-                if (value := records.string(record, field))
+                if (value := records.get_string(record, field))
             ),
             "",
         )
@@ -526,7 +531,7 @@ def find_first_prompt(early_records: Iterable[records.Record]) -> str:
 def is_conversation(record: records.Record) -> bool:
     """Check whether a record belongs to a conversation: a prompt or a model's answer."""
     return records.is_prompt(record) or (
-        records.kind(record) == records.ASSISTANT and bool(records.model(record))
+        records.get_kind(record) == records.ASSISTANT and bool(records.answering_model(record))
     )
 
 
@@ -542,7 +547,7 @@ def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]
     while end >= 0:
         end = region.find(b"\n", start)
         if (end >= 0 or keep_last) and (
-            record := records.parse(region[start : end if end >= 0 else None])
+            record := records.parse_record(region[start : end if end >= 0 else None])
         ) is not None:
             yield record
         start = end + 1

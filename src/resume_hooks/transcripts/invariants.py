@@ -111,7 +111,7 @@ class ChildObserver:
         if node is None or node.kind != records.ASSISTANT:
             return
         self.calls.update(node.calls)
-        for block in records.blocks(record):
+        for block in records.list_blocks(record):
             if block.get("type") == records.THINKING:
                 self.thoughts.add(hash_thought(block))
 

@@ -14,7 +14,7 @@ from resume_hooks import clock
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import iterate_sent_texts
 from resume_hooks.transcripts.lines import Line
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 
 class KeptSegment(NamedTuple):
@@ -84,7 +84,7 @@ class Node:
 
     def is_node_of(self, record: Record | None) -> bool:
         """Check whether a record that was read again is this one."""
-        return record is not None and self.uuid in records.uuids(record)
+        return record is not None and self.uuid in records.list_uuids(record)
 
     @property
     def is_remark(self) -> bool:
@@ -162,15 +162,15 @@ def make_node(record: Record, line: Line) -> Node:
     elif kind == records.ATTACHMENT:
         node.characters = sum(len(text) for _, text in iterate_sent_texts(record))
     elif kind == records.SYSTEM:
-        node.subtype = string(record, "subtype")
+        node.subtype = get_string(record, "subtype")
         if node.is_boundary:
             node.kept_segment = _read_kept_segment(get("compactMetadata"))
-            node.logical_parent = string(record, "logicalParentUuid")
+            node.logical_parent = get_string(record, "logicalParentUuid")
     return node
 
 
 def _read_message(node: Node, record: Record) -> None:
-    message = records.message(record)
+    message = records.get_message(record)
     content = message.get("content")
     if isinstance(content, list):
         node.broken = not _read_blocks(node, content) and bool(content)
@@ -180,7 +180,7 @@ def _read_message(node: Node, record: Record) -> None:
     else:
         node.broken = True
     if node.kind == records.ASSISTANT:
-        node.message_id = string(message, "id")
+        node.message_id = get_string(message, "id")
         node.input_tokens, node.context_tokens = records.counted_tokens(record)
     else:
         node.meta = bool(record.get("isMeta"))
@@ -199,18 +199,18 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             continue
         has_valid_block = True
         if kind == records.CALL and node.kind == records.ASSISTANT:
-            calls.append(string(block, "id"))
+            calls.append(get_string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
-            results.append(string(block, "tool_use_id"))
+            results.append(get_string(block, "tool_use_id"))
         # Images and documents are encoded and send no text to the API.
         if kind == records.CALL:
             characters += sum(map(len, records.strings_in_value(block.get("input"))))
         elif kind == records.RESULT:
             characters += sum(
-                len(string(inner_block, "text")) for inner_block in records.result_blocks(block)
+                len(get_string(inner_block, "text")) for inner_block in records.result_blocks(block)
             )
         else:
-            characters += len(string(block, "text")) + len(string(block, "thinking"))
+            characters += len(get_string(block, "text")) + len(get_string(block, "thinking"))
     node.calls, node.results, node.characters = tuple(calls), tuple(results), characters
     return has_valid_block
 
@@ -225,12 +225,12 @@ def _read_kept_segment(metadata: object) -> KeptSegment | None:
             kept_order = tuple(uuid for uuid in uuids if isinstance(uuid, str))
         else:
             kept_order = ()
-        return KeptSegment(string(message_list, "anchorUuid"), "", "", kept_order)
+        return KeptSegment(get_string(message_list, "anchorUuid"), "", "", kept_order)
     if isinstance(segment, dict):
         return KeptSegment(
-            string(segment, "anchorUuid"),
-            string(segment, "headUuid"),
-            string(segment, "tailUuid"),
+            get_string(segment, "anchorUuid"),
+            get_string(segment, "headUuid"),
+            get_string(segment, "tailUuid"),
             None,
         )
     return None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 # the length of our shortest placeholder; contents up to this length are never trimmed
 MIN_PLACEHOLDER_CHARACTERS = 72
@@ -187,8 +187,8 @@ def read_origin(record: Record) -> Origin | None:
     The file is untrusted: verify that it is a session with that id before opening it.
     """
     recorded_id, file, index = (
-        string(record, "original_session_id"),
-        string(record, "original_session"),
+        get_string(record, "original_session_id"),
+        get_string(record, "original_session"),
         None,
     )
     if isinstance(record.get("original_index"), int) and not isinstance(
@@ -204,5 +204,5 @@ def read_origin(record: Record) -> Origin | None:
     if index is None or index < 0 or not (file or session_id):
         return None
     return Origin(
-        session_id, file, string(record, "original_uuid") or string(record, "uuid"), index
+        session_id, file, get_string(record, "original_uuid") or get_string(record, "uuid"), index
     )

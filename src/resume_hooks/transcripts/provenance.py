@@ -16,7 +16,7 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, SharedFile
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
@@ -71,16 +71,16 @@ def read_parent(file: str | SharedFile) -> Parent | None:
     """Return the parent that a session file names, or None. Raise OSError if it can't be read."""
     with file.stream() if isinstance(file, SharedFile) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
-        if b'_metadata"' in first and (parent := parent_from_record(records.parse(first))):
+        if b'_metadata"' in first and (parent := parent_from_record(records.parse_record(first))):
             return parent
         rest = stream.read(max(0, FORK_SEARCH_BYTES - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
     for record in (
-        records.parse(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body
+        records.parse_record(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body
     ):
-        session_id = string(records.mapping(record, "forkedFrom"), "sessionId")
+        session_id = get_string(records.get_mapping(record, "forkedFrom"), "sessionId")
         if is_session_id(session_id):
-            return Parent(session_id, "", "continued", "fork", string(record, "timestamp"))
+            return Parent(session_id, "", "continued", "fork", get_string(record, "timestamp"))
     return None
 
 
@@ -141,17 +141,17 @@ def parent_from_record(record: Record | None) -> Parent | None:
     if record is None:
         return None
     trim, derivation = (
-        records.mapping(record, "trim_metadata"),
-        records.mapping(record, "continue_metadata"),
+        records.get_mapping(record, "trim_metadata"),
+        records.get_mapping(record, "continue_metadata"),
     )
     file = (
-        string(derivation, "parent_session_file")
-        or string(derivation, "parent_file")
-        or string(trim, "parent_file")
+        get_string(derivation, "parent_session_file")
+        or get_string(derivation, "parent_file")
+        or get_string(trim, "parent_file")
     )
     candidate_ids = (
-        string(derivation, "parent_session_id"),
-        string(trim, "parent_session_id"),
+        get_string(derivation, "parent_session_id"),
+        get_string(trim, "parent_session_id"),
         session_id_from_path(file),
     )
     session_id = next((text for text in candidate_ids if text and is_session_id(text)), "")
@@ -161,12 +161,12 @@ def parent_from_record(record: Record | None) -> Parent | None:
         session_id=session_id,
         file=file,
         derivation_type="trimmed" if trim else "continued",
-        kind=current_kind_name(string(derivation, "continuation_type"))
+        kind=current_kind_name(get_string(derivation, "continuation_type"))
         or ("trim" if trim else "rollover"),
-        at=string(derivation, "continued_at") or string(trim, "trimmed_at"),
-        exported_file=string(derivation, "exported_file")
-        or string(derivation, "exported_chat_log"),
-        subagent=string(derivation, "subagent"),
+        at=get_string(derivation, "continued_at") or get_string(trim, "trimmed_at"),
+        exported_file=get_string(derivation, "exported_file")
+        or get_string(derivation, "exported_chat_log"),
+        subagent=get_string(derivation, "subagent"),
     )
 
 

@@ -15,7 +15,7 @@ import orjson
 
 from resume_hooks.errors import TooDeep
 from resume_hooks.system.text import replace_all_surrogates
-from resume_hooks.transcripts.records import Record, parse, string, usage
+from resume_hooks.transcripts.records import Record, get_string, parse_record, token_usage
 
 _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
@@ -31,7 +31,7 @@ def encode_record(record: Record) -> bytes:
 
     Raise TooDeep if it is nested too deeply.
     """
-    return _encode_value(record, string(record, "uuid"))
+    return _encode_value(record, get_string(record, "uuid"))
 
 
 def _encode_value(value: object, uuid: str = "") -> bytes:
@@ -83,7 +83,7 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
         changed_body = body[:start] + new_bytes + body[start + len(old_bytes) :]
         # Only one occurrence changed, so comparing the field suffices; whole records may be nested
         # too deeply to compare.
-        if (parsed := parse(changed_body)) and key in parsed and parsed[key] == value:
+        if (parsed := parse_record(changed_body)) and key in parsed and parsed[key] == value:
             return changed_body
         start = body.find(old_bytes, start + 1)
     return None
@@ -91,7 +91,7 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
 
 def set_session_id(body: bytes, session_id: str) -> bytes:
     """Set a line's session id if it has one; current snapshots do not."""
-    record = parse(body)
+    record = parse_record(body)
     if record is None or not isinstance(record.get("sessionId"), str):
         return body
     return set_fields(body, record, {"sessionId": session_id})
@@ -102,7 +102,7 @@ def add_field(body: bytes, key: str, value: object) -> bytes:
 
     All other bytes stay the same.
     """
-    record = parse(body) if b'"%s"' % key.encode() in body else None
+    record = parse_record(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
         return set_field(body, record, key, value) or encode_record({**record, key: value})
     return b"%s,%s}" % (body.rstrip()[:-1], _encode_field(key, value))
@@ -120,8 +120,8 @@ def clear_usage(body: bytes) -> bytes:
             body, start + len(_USAGE_START)
         )  # clients write the content before the usage
         return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
-    record = parse(body)
-    if record is None or not (counts := usage(record)):
+    record = parse_record(body)
+    if record is None or not (counts := token_usage(record)):
         return body
     record["message"]["usage"] = orjson.loads(_TOKEN_COUNT.sub(_ZERO_COUNT, encode_record(counts)))
     return encode_record(record)
@@ -145,7 +145,7 @@ def _encode_field(key: str, value: object) -> bytes:
 
 
 def _set_fields_one_by_one(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
-    record = parse(body) or {}
+    record = parse_record(body) or {}
     for key, value in new.items():
         if value == old[key]:
             continue

@@ -93,7 +93,7 @@ _PLAN_COMMAND = "/plan"
 MIN_PLAN_WORDS = 3  # arguments with fewer words, such as ``open``, are not a request
 
 
-def parse(body: bytes) -> Record | None:
+def parse_record(body: bytes) -> Record | None:
     """Parse a line's body; return None for anything but a JSON object.
 
     The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and
@@ -194,7 +194,7 @@ def _parse_tolerantly(body: bytes) -> Record | None:
     return None
 
 
-def string(record: Record, key: str) -> str:
+def get_string(record: Record, key: str) -> str:
     """Return a string field, or ``""``."""
     value = record.get(key)
     if isinstance(value, str):
@@ -202,7 +202,7 @@ def string(record: Record, key: str) -> str:
     return ""
 
 
-def mapping(record: Record, key: str) -> Record:
+def get_mapping(record: Record, key: str) -> Record:
     """Return an object field, or ``{}``."""
     value = record.get(key)
     if isinstance(value, dict):
@@ -210,7 +210,7 @@ def mapping(record: Record, key: str) -> Record:
     return {}
 
 
-def objects(value: object) -> list[Record]:
+def list_objects(value: object) -> list[Record]:
     """Return the objects in a list, or ``[]``."""
     if isinstance(value, list):
         return [row for row in value if isinstance(row, dict)]
@@ -240,55 +240,57 @@ def strings_in_value(value: object) -> Iterator[str]:
             pending_values += reversed(inner_value)
 
 
-def kind(record: Record) -> str:
+def get_kind(record: Record) -> str:
     """Return the record's type: user, assistant, system, attachment, custom-title..."""
-    return string(record, "type")
+    return get_string(record, "type")
 
 
-def uuids(record: Record) -> list[str]:
+def list_uuids(record: Record) -> list[str]:
     """Return a record's ids: its own, and the one that a queued prompt was sent under."""
-    return [uuid for key in ("uuid", "sentAsUuid") if (uuid := string(record, key))]
+    return [uuid for key in ("uuid", "sentAsUuid") if (uuid := get_string(record, key))]
 
 
-def message(record: Record) -> Record:
+def get_message(record: Record) -> Record:
     """Return the API message in a user or assistant record, or ``{}``."""
-    return mapping(record, "message")
+    return get_mapping(record, "message")
 
 
-def blocks(record: Record) -> list[Record]:
+def list_blocks(record: Record) -> list[Record]:
     """Return a message's content as blocks; a plain string becomes one text block."""
-    return _content_blocks(message(record).get("content"))
+    return _content_blocks(get_message(record).get("content"))
 
 
 def _content_blocks(content: object) -> list[Record]:
     if isinstance(content, str):
         return [{"type": TEXT, "text": content}]
-    return objects(content)
+    return list_objects(content)
 
 
-def calls(record: Record) -> list[Record]:
+def list_calls(record: Record) -> list[Record]:
     """Return the blocks of a message that call a tool."""
-    return [block for block in blocks(record) if block.get("type") == CALL]
+    return [block for block in list_blocks(record) if block.get("type") == CALL]
 
 
-def results(record: Record) -> list[Record]:
+def list_results(record: Record) -> list[Record]:
     """Return the blocks of a message that answer a tool call."""
-    return [block for block in blocks(record) if block.get("type") == RESULT]
+    return [block for block in list_blocks(record) if block.get("type") == RESULT]
 
 
 def answered_calls(record: Record) -> list[str]:
     """Return the ids of the tool calls that a message answers, in order."""
-    return [string(block, "tool_use_id") for block in results(record)]
+    return [get_string(block, "tool_use_id") for block in list_results(record)]
 
 
 def call_id(block: Record) -> str:
     """Return the id of the call that a block makes or answers, ``""`` for other blocks."""
-    return string(block, _CALL_ID.get(string(block, "type"), ""))
+    return get_string(block, _CALL_ID.get(get_string(block, "type"), ""))
 
 
-def text(record: Record) -> str:
+def join_text_blocks(record: Record) -> str:
     """Return the text blocks of a message, joined by newlines."""
-    return "\n".join(string(block, "text") for block in blocks(record) if block.get("type") == TEXT)
+    return "\n".join(
+        get_string(block, "text") for block in list_blocks(record) if block.get("type") == TEXT
+    )
 
 
 def result_blocks(block: Record) -> list[Record]:
@@ -301,12 +303,12 @@ def result_text(block: Record) -> str:
     content = block.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(string(row, "text") for row in result_blocks(block))
+    return "\n".join(get_string(row, "text") for row in result_blocks(block))
 
 
 def file_from_input(tool_input: Record) -> str:
     """Return the file named in a call's inputs, or ``""``."""
-    return next((path for key in FILE_KEYS if (path := string(tool_input, key))), "")
+    return next((path for key in FILE_KEYS if (path := get_string(tool_input, key))), "")
 
 
 def is_error(block: Record) -> bool:
@@ -314,34 +316,34 @@ def is_error(block: Record) -> bool:
     return block.get("is_error") is True
 
 
-def usage(record: Record) -> Record:
+def token_usage(record: Record) -> Record:
     """Return the API's token counts for an answer, or ``{}``."""
-    return mapping(message(record), "usage")
+    return get_mapping(get_message(record), "usage")
 
 
 def replace_content(record: Record, content: object) -> Record:
     """Return the record with another content in its message."""
-    return {**record, "message": {**message(record), "content": content}}
+    return {**record, "message": {**get_message(record), "content": content}}
 
 
 def tool_details(record: Record) -> Record:
     """Return the client's details beside a tool result, or ``{}``."""
-    return mapping(record, "toolUseResult")
+    return get_mapping(record, "toolUseResult")
 
 
 def answering_agent(record: Record) -> str:
     """Return the id of the sub-agent whose answer a result is, ``""`` for other results."""
-    return string(tool_details(record), "agentId")
+    return get_string(tool_details(record), "agentId")
 
 
 def copied_from(record: Record) -> str:
     """Return the uuid of the original of a fork's record, ``""`` for other records."""
-    return string(mapping(record, "forkedFrom"), "messageUuid")
+    return get_string(get_mapping(record, "forkedFrom"), "messageUuid")
 
 
 def tokens_before(record: Record) -> int:
     """Return the context size before a boundary's compaction, in tokens; 0 if unknown."""
-    return positive_count(mapping(record, "compactMetadata").get("preTokens"))
+    return positive_count(get_mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
@@ -349,8 +351,8 @@ def counted_tokens(record: Record) -> tuple[int, int]:
 
     Return zeros if unknown.
     """
-    counts = usage(record)
-    if not counts or kind(record) != ASSISTANT:
+    counts = token_usage(record)
+    if not counts or get_kind(record) != ASSISTANT:
         return 0, 0
     get = counts.get
     input_tokens = positive_count(get("input_tokens")) + positive_count(
@@ -360,9 +362,9 @@ def counted_tokens(record: Record) -> tuple[int, int]:
     return input_tokens, input_tokens + positive_count(get("output_tokens"))
 
 
-def model(record: Record) -> str:
+def answering_model(record: Record) -> str:
     """Return the model that answered, ``""`` for synthetic answers."""
-    name = string(message(record), "model")
+    name = get_string(get_message(record), "model")
     if name == SYNTHETIC_MODEL:
         return ""
     return name
@@ -370,14 +372,14 @@ def model(record: Record) -> str:
 
 def is_prompt(record: Record) -> bool:
     """Check whether a user record opens a turn. Results, summaries, command outputs and texts of the client don't."""
-    if kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
+    if get_kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
         return False
-    message_blocks = blocks(record)
+    message_blocks = list_blocks(record)
     if not message_blocks or any(block.get("type") == RESULT for block in message_blocks):
         return False
-    words = text(record).lstrip()
+    words = join_text_blocks(record).lstrip()
     return not words.startswith(_OTHER_TEXT_BEGINNINGS) or _is_plan_request(words)
 
 
@@ -390,7 +392,7 @@ def _is_plan_request(words: str) -> bool:
 
 def prompt_text(record: Record) -> str:
     """Return a prompt's text; a slash command as it was typed."""
-    message_text = text(record)
+    message_text = join_text_blocks(record)
     name = _text_between(message_text, "<command-name>", "</command-name>")
     if not message_text.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
         return message_text

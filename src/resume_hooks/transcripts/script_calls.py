@@ -9,7 +9,7 @@ transcript's bytes do not change.
 from __future__ import annotations
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.records import Record, mapping, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 _COPY_ID_PREFIX = "repl-error-"
 """The prefix of ids for the client's copies of a script's error, made for its own screen."""
@@ -17,17 +17,17 @@ _COPY_ID_PREFIX = "repl-error-"
 
 def is_made_by_script(record: Record) -> bool:
     """Check whether a record contains a call that a script made, or its result. The model did not make this call."""
-    if records.kind(record) != records.ASSISTANT or is_copy_of_error(record):
+    if records.get_kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
-    return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(
-        records.calls(record)
+    return get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL and bool(
+        records.list_calls(record)
     )
 
 
 def is_copy_of_error(record: Record) -> bool:
     """Check whether a record only repeats the error of a script, as a call or its result."""
     return any(
-        records.call_id(block).startswith(_COPY_ID_PREFIX) for block in records.blocks(record)
+        records.call_id(block).startswith(_COPY_ID_PREFIX) for block in records.list_blocks(record)
     )
 
 
@@ -38,22 +38,22 @@ def is_unsent(record: Record) -> bool:
 
 def results(record: Record) -> list[Record]:
     """Return a record's results, with the client's note as the text of an empty one."""
-    result_blocks = records.results(record)
+    result_blocks = records.list_results(record)
     if _is_empty_result(result_blocks):
-        return records.results(add_result_text(record))
+        return records.list_results(add_result_text(record))
     return result_blocks
 
 
 def add_result_text(record: Record) -> Record:
     """Return the record, with the client's note as the text of an empty result."""
-    result_blocks = records.results(record)
+    result_blocks = records.list_results(record)
     if not _is_empty_result(result_blocks):
         return record
     note_text = _format_note(record.get("toolUseResult"))
     if not note_text:
         return record
     content = []
-    for block in records.blocks(record):
+    for block in records.list_blocks(record):
         content.append({**block, "content": note_text} if block is result_blocks[0] else block)
     return records.replace_content(record, content)
 
@@ -72,9 +72,9 @@ def _format_note(note: object) -> str:
     if "structuredPatch" in note:
         return ""
     if "stdout" in note:
-        return "\n".join(part for key in ("stdout", "stderr") if (part := string(note, key)))
-    file_content = string(mapping(note, "file"), "content")
-    other_text = file_content or string(note, "content") or string(note, "result")
+        return "\n".join(part for key in ("stdout", "stderr") if (part := get_string(note, key)))
+    file_content = get_string(get_mapping(note, "file"), "content")
+    other_text = file_content or get_string(note, "content") or get_string(note, "result")
     return other_text or _join_texts(note.get("content")) or _join_texts(note.get("filenames"))
 
 
@@ -82,7 +82,7 @@ def _join_texts(rows: object) -> str:
     """Join the texts in a list of plain strings or blocks."""
     texts = rows if isinstance(rows, list) else []
     return "\n".join(
-        row if isinstance(row, str) else string(row, "text")
+        row if isinstance(row, str) else get_string(row, "text")
         for row in texts
         if isinstance(row, (str, dict))
     )

@@ -23,10 +23,10 @@ from resume_hooks.transcripts.nodes import Node, make_node
 from resume_hooks.transcripts.records import (
     DOCUMENT,
     Record,
-    mapping,
-    parse,
+    get_mapping,
+    get_string,
+    parse_record,
     positive_count,
-    string,
 )
 
 MAX_IMAGE_SIDE_PIXELS = 1_568
@@ -85,10 +85,10 @@ def media_tokens(block: Record) -> int:
 
     An image of unknown size counts as the most expensive one.
     """
-    source = mapping(block, "source")
+    source = get_mapping(block, "source")
     if not source:
         return 0
-    data = string(source, "data")
+    data = get_string(source, "data")
     if block.get("type") == DOCUMENT:
         if source.get("type") != "base64":
             return len(data) // 4
@@ -309,22 +309,22 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
     """
     message_characters = 0
     for record in early_records:
-        if records.kind(record) not in records.MESSAGE_KINDS or not isinstance(
+        if records.get_kind(record) not in records.MESSAGE_KINDS or not isinstance(
             record.get("uuid"), str
         ):
             continue
         node = make_node(record, Line(0, 0, b""))
         if node.sidechain:
             continue
-        if node.input_tokens and records.model(record):
+        if node.input_tokens and records.answering_model(record):
             message_tokens = round(message_characters / CHARACTERS_PER_TOKEN)
             count = max(0, node.input_tokens - message_tokens)
             cached_tokens = (
-                positive_count(records.usage(record).get("cache_read_input_tokens"))
+                positive_count(records.token_usage(record).get("cache_read_input_tokens"))
                 or USUAL_CACHED_TOKENS
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
-        if records.kind(record) == records.ASSISTANT and records.model(record):
+        if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
             # the answer is a copy, so the next count does not belong to a first request
             return None
         if message_characters or not record.get("isMeta"):
@@ -334,8 +334,8 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
 
 def tokens_after_trim(record: Record) -> int:
     """Return the remaining tokens in our remark on a trim in place; 0 for any other record."""
-    if string(record, "subtype") == "informational":
-        match = _TRIM_REMARK.match(string(record, "content"))
+    if get_string(record, "subtype") == "informational":
+        match = _TRIM_REMARK.match(get_string(record, "content"))
     else:
         match = None
     if match:
@@ -390,17 +390,17 @@ def read_stated_size(file: str | SharedFile) -> StatedSize | None:
     with open_transcript(file) as stream:
         first_line = stream.readline(MAX_STATED_LINE_BYTES)
     if b'_metadata"' in first_line or b'"context_window"' in first_line:
-        return stated_size_from_record(parse(first_line) or {})
+        return stated_size_from_record(parse_record(first_line) or {})
     return None
 
 
 def stated_size_from_record(record: Record) -> StatedSize | None:
     """Return the size stated in a session's first record, as in ``read_stated_size``."""
     child_fields, trim_fields = (
-        mapping(record, "continue_metadata"),
-        mapping(record, "trim_metadata"),
+        get_mapping(record, "continue_metadata"),
+        get_mapping(record, "trim_metadata"),
     )
-    trim_stats = mapping(trim_fields, "stats")
+    trim_stats = get_mapping(trim_fields, "stats")
     count = positive_count(child_fields.get("context_tokens")) or positive_count(
         trim_stats.get("trimmed_tokens")
     )

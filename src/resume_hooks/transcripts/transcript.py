@@ -34,7 +34,7 @@ from resume_hooks.transcripts.lines import (
     transcript_path,
 )
 from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
-from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
+from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse_record
 
 MAX_QUICK_BYTES = 8 * 1024 * 1024
 """The number of bytes of a live conversation that are scanned while a prompt waits, which takes 0.1 seconds."""
@@ -55,13 +55,14 @@ class CopyDetector:
 
     def is_copy(self, record: Record) -> bool:
         """Check whether the next record is a copy of a record before the last boundary."""
-        kind = records.string(record, "type")
+        kind = records.get_string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
         at = record.get("timestamp")
         if kind == records.SYSTEM and record.get("subtype") == records.COMPACTION:
             has_kept_messages = any(
-                key.startswith("preserved") for key in records.mapping(record, "compactMetadata")
+                key.startswith("preserved")
+                for key in records.get_mapping(record, "compactMetadata")
             )
             self.until = "" if has_kept_messages else clock.normalize_timestamp(at)
             return False
@@ -196,7 +197,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
 
     A node without an id matches any record.
     """
-    record = records.parse(
+    record = records.parse_record(
         Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
     )
     if record is None or (node.uuid and not node.is_node_of(record)):
@@ -259,13 +260,13 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
     if raw.isspace():
         return
     record = records.parse_strict(raw)
-    if record is None and (record := records.parse(raw)) is not None:
+    if record is None and (record := records.parse_record(raw)) is not None:
         transcript.lenient_lines.add(line.number)
     if record is None:
         if line.raw.strip():
             transcript.bad_lines.append(line.number)
         return
-    kind = records.kind(record)
+    kind = records.get_kind(record)
     node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
         node = make_node(record, line)
@@ -275,7 +276,7 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         records.reject_codex_rollout(record, transcript.path)
         transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
         if kind == LAST_PROMPT and "leafUuid" in record:
-            leaf = records.string(record, "leafUuid") or None
+            leaf = records.get_string(record, "leafUuid") or None
             transcript.checkpoint.set_leaf(leaf, explicit=record.get("explicit") is True)
     for observe in observers:
         observe(line, record, node)
@@ -291,7 +292,7 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
     transcript.nodes.append(node)
     if not node.broken and node.kind != records.PROGRESS:
         transcript.checkpoint.process_record(node)
-    if node.context_tokens and (model := records.model(record)):
+    if node.context_tokens and (model := records.answering_model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1
 
 
@@ -364,7 +365,7 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
     while (offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE, offset, start_limit)) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
-        record = parse(line.body)
+        record = parse_record(line.body)
         if record and record.get("type") == SYSTEM and isinstance(record.get("uuid"), str):
             node = make_node(record, line)
             if node.is_boundary and not node.sidechain:

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.placeholders import (
     read_origin,
     was_trimmed,
 )
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.tokens import media_tokens
 
 RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, THINKING_PIECE, PROMPT_PIECE, ATTACHMENT_PIECE, TEXT_PIECE = (
@@ -132,7 +132,7 @@ class PieceCollector:
             self.pieces += self._pieces_of_message(node, record)
 
     def _pieces_of_message(self, node: Node, record: Record) -> Iterator[Piece]:
-        content = records.message(record).get("content")
+        content = records.get_message(record).get("content")
         if isinstance(content, str):
             yield from self._pieces_of_text(node, content, ("message", "content"))
             return
@@ -141,7 +141,7 @@ class PieceCollector:
                 yield from self._pieces_of_block(node, block, ("message", "content", index))
 
     def _pieces_of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
-        kind = string(block, "type")
+        kind = get_string(block, "type")
         if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
             self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
         if kind == records.RESULT:
@@ -149,9 +149,10 @@ class PieceCollector:
         elif kind == records.CALL:
             yield from self._pieces_of_call(node, block, at)
         elif kind == records.THINKING:
-            visible = len(string(block, "thinking"))
+            visible = len(get_string(block, "thinking"))
             size = max(
-                visible, (len(string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4
+                visible,
+                (len(get_string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4,
             )
             self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
             self.thinking_in[node.number] = node.message_id or node.uuid
@@ -159,7 +160,7 @@ class PieceCollector:
         elif kind in records.MEDIA_TYPES:
             yield Piece(node.number, at, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
-            yield from self._pieces_of_text(node, string(block, "text"), (*at, "text"))
+            yield from self._pieces_of_text(node, get_string(block, "text"), (*at, "text"))
 
     def _pieces_of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
         if len(text) <= MIN_PLACEHOLDER_CHARACTERS or not (
@@ -174,7 +175,7 @@ class PieceCollector:
     def _pieces_of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         if not isinstance(block.get("input"), dict):
             return
-        call = string(block, "id")
+        call = get_string(block, "id")
         self.calls[call] = tool_call = _parse_tool_call(block, node.number)
         for key in LONG_INPUTS.get(tool_call.tool, ()):
             for address, text in _iterate_input_strings(
@@ -184,7 +185,7 @@ class PieceCollector:
                     yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
 
     def _pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
-        call, content = string(block, "tool_use_id"), block.get("content")
+        call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
             return  # our own text in a child: it may still be needed
         self.result_lines[call] = node.number
@@ -212,12 +213,12 @@ class PieceCollector:
             if not isinstance(inner, dict):
                 continue
             inner_address = (*at, "content", index)
-            if string(inner, "type") in records.MEDIA_TYPES:
+            if get_string(inner, "type") in records.MEDIA_TYPES:
                 yield Piece(
                     node.number, inner_address, MEDIA_PIECE, 0, media_tokens(inner), call=call
                 )
             elif len(
-                text := string(inner, "text")
+                text := get_string(inner, "text")
             ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
                 yield Piece(
                     node.number,
@@ -234,12 +235,12 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 
     Records of sub-agents and of plain exports are supported.
     """
-    if records.kind(record) == records.ASSISTANT:
-        call_blocks = records.calls(record)
+    if records.get_kind(record) == records.ASSISTANT:
+        call_blocks = records.list_calls(record)
     else:
         call_blocks = []
     return {
-        string(block, "id"): _parse_tool_call(block, 0)
+        get_string(block, "id"): _parse_tool_call(block, 0)
         for block in call_blocks
         if isinstance(block.get("input"), dict)
     }
@@ -247,7 +248,7 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 
 def _parse_tool_call(block: Record, number: int) -> ToolCall:
     tool_input: Record = block["input"]
-    target = next((value for key in _TARGET_FIELDS if (value := string(tool_input, key))), "")
+    target = next((value for key in _TARGET_FIELDS if (value := get_string(tool_input, key))), "")
     # Other values are reduced to their type, because they may be nested without end.
     extent = (tool_input.get(key) for key in _EXTENT_FIELDS)
     plain_extent = (
@@ -256,7 +257,7 @@ def _parse_tool_call(block: Record, number: int) -> ToolCall:
         else type(value_of_extent).__name__
         for value_of_extent in extent
     )
-    return ToolCall(number, string(block, "name"), target, tuple(plain_extent))
+    return ToolCall(number, get_string(block, "name"), target, tuple(plain_extent))
 
 
 def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
@@ -272,4 +273,4 @@ def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address
 
 def hash_thought(block: Record) -> int:
     """Return a digest that is equal for equal thinking blocks in this process."""
-    return hash((string(block, "thinking"), string(block, "signature")))
+    return hash((get_string(block, "thinking"), get_string(block, "signature")))

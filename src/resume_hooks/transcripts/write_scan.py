@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import SHORTENED_RESULTS_KIND, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 
 class Snapshot(NamedTuple):
@@ -42,10 +42,12 @@ class WriteObserver:
                 or _has_duplicates(node.results)
             ):
                 self.records_to_mend.add(node.number)
-        elif (kind := records.kind(record)) in SNAPSHOT_KINDS:
-            message = string(records.mapping(record, "snapshot"), "messageId")
+        elif (kind := records.get_kind(record)) in SNAPSHOT_KINDS:
+            message = get_string(records.get_mapping(record, "snapshot"), "messageId")
             message_id = (
-                message or string(record, "snapshotMessageId") or string(record, "messageId")
+                message
+                or get_string(record, "snapshotMessageId")
+                or get_string(record, "messageId")
             )
             self.snapshots.append(Snapshot(message_id, line.offset, len(line.raw)))
         elif kind == SHORTENED_RESULTS_KIND:
@@ -54,7 +56,7 @@ class WriteObserver:
 
 def needs_mending(record: Record) -> bool:
     """Check whether the API or an old client rejects a message's form, which ``mend_record`` can correct."""
-    content = records.message(record).get("content")
+    content = records.get_message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
@@ -68,11 +70,11 @@ def mend_record(record: Record) -> Record | None:
 
     Return None if no content remains.
     """
-    content_before: Any = records.message(record).get("content")
+    content_before: Any = records.get_message(record).get("content")
     kept_blocks: list[Record] = []
     known_ids: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
-    for block in records.blocks(record):
-        block_id = string(block, "type"), records.call_id(block)
+    for block in records.list_blocks(record):
+        block_id = get_string(block, "type"), records.call_id(block)
         if not _is_rejected_block(block) and block_id not in known_ids:
             kept_blocks.append(block)
             known_ids |= {block_id} if block_id[0] in {records.CALL, records.RESULT} else set()
@@ -95,12 +97,12 @@ def _is_rejected_block(block: object) -> bool:
     """Check whether the API rejects a block: blank text, thinking without its signature, or not a block."""
     if not isinstance(block, dict):
         return True
-    kind = string(block, "type")
+    kind = get_string(block, "type")
     if kind == records.TEXT:
-        return not string(block, "text").strip()
+        return not get_string(block, "text").strip()
     if kind == records.THINKING:
-        return not string(block, "signature") or not isinstance(block.get("thinking"), str)
-    return kind == records.REDACTED_THINKING and not string(block, "data")
+        return not get_string(block, "signature") or not isinstance(block.get("thinking"), str)
+    return kind == records.REDACTED_THINKING and not get_string(block, "data")
 
 
 def _has_duplicates(calls: tuple[str, ...]) -> bool:

@@ -21,7 +21,7 @@ from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.shared_values import HELD
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
-from resume_hooks.transcripts.records import Record, message, parse, text
+from resume_hooks.transcripts.records import Record, get_message, join_text_blocks, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 from tests.builders import (
@@ -81,8 +81,8 @@ def records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[Record]:
     """The child's records after its lineage."""
-    whole = [parse(body) or {} for body in bodies(folder, rows, edits, **more)]
-    return [row for row in whole if "uuid" in row and text(row) != BLOCK]
+    whole = [parse_record(body) or {} for body in bodies(folder, rows, edits, **more)]
+    return [row for row in whole if "uuid" in row and join_text_blocks(row) != BLOCK]
 
 
 def uuids(rows: list[Record]) -> list[str]:
@@ -94,7 +94,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     """But for the session's id and the first parent; the head comes first."""
     rows = conversation(2)
     found = bodies(tmp_path, rows, shrunk=False)
-    lineage = parse(found[1])
+    lineage = parse_record(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
     wanted = [line(row).replace(SESSION.encode(), CHILD.encode()) for row in rows]
@@ -107,9 +107,11 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
 
 def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
     """And only there."""
-    assert message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
     assert (
-        message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
+        get_message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
+    )
+    assert (
+        get_message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
             "cache_read_input_tokens"
         ]
         > 0
@@ -191,7 +193,10 @@ def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
     rows = conversation(2)
     found = records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
     assert uuids(found) == ["r2", "r3"]
-    assert text(parse(bodies(tmp_path, rows, {0: lambda record: None})[1]) or {}) == BLOCK
+    assert (
+        join_text_blocks(parse_record(bodies(tmp_path, rows, {0: lambda record: None})[1]) or {})
+        == BLOCK
+    )
 
 
 def said_by_hook(text: str) -> Record:
@@ -264,10 +269,16 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
         summary("sum", uuid="s", parent="b", ts=6),
     ]
     rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
-    whole = [parse(body) or {} for body in bodies(tmp_path, rows)]
+    whole = [parse_record(body) or {} for body in bodies(tmp_path, rows)]
     chain = [row for row in whole if "uuid" in row]
-    assert [row["uuid"] for row in chain if text(row) != BLOCK] == ["b", "s", "r2", "r3", "n"]
-    assert text(chain[2]) == BLOCK
+    assert [row["uuid"] for row in chain if join_text_blocks(row) != BLOCK] == [
+        "b",
+        "s",
+        "r2",
+        "r3",
+        "n",
+    ]
+    assert join_text_blocks(chain[2]) == BLOCK
     assert chain[0]["parentUuid"] is None
     assert chain[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
 
@@ -281,7 +292,7 @@ def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[st
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = records(tmp_path, rows)
     assert uuids(found) == ["o", "a"]
-    assert text(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
+    assert join_text_blocks(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +306,7 @@ def test_what_only_looks_like_an_opening_stays(tmp_path: Path, said: str) -> Non
         user(said, uuid="q", parent="u", ts=1, isMeta=meta),
         assistant("x", uuid="a", parent="q", ts=2),
     ]
-    assert text(records(tmp_path, rows)[1]) == said
+    assert join_text_blocks(records(tmp_path, rows)[1]) == said
 
 
 def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
@@ -342,7 +353,7 @@ def test_half_a_character_becomes_a_whole_one(tmp_path: Path, odd: bytes) -> Non
     """
     prompt, answer = conversation(1)
     found = records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
-    assert text(found[0]) == "prompt \ufffd"
+    assert join_text_blocks(found[0]) == "prompt \ufffd"
 
 
 @pytest.mark.parametrize("value", ["", 5, "gone"])
@@ -350,7 +361,7 @@ def test_whatever_parent_the_first_record_names(tmp_path: Path, value: object) -
     """It hangs on the lineage."""
     rows = [*conversation(1)]
     rows[0]["parentUuid"] = value
-    found = [row for body in bodies(tmp_path, rows) if "uuid" in (row := parse(body) or {})]
+    found = [row for body in bodies(tmp_path, rows) if "uuid" in (row := parse_record(body) or {})]
     assert found[1]["parentUuid"] == found[0]["uuid"]
 
 
@@ -382,7 +393,7 @@ def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
     found = [
         row["timestamp"]
         for body in bodies(tmp_path, rows)
-        if "timestamp" in (row := parse(body) or {})
+        if "timestamp" in (row := parse_record(body) or {})
     ]
     assert found == sorted(found)
     assert found[-1] > found[-2]
@@ -392,5 +403,9 @@ def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
 def test_an_id_that_is_written_with_escapes(tmp_path: Path) -> None:
     """The same record all the same."""
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
-    found = [row["uuid"] for body in bodies(tmp_path, rows) if "uuid" in (row := parse(body) or {})]
+    found = [
+        row["uuid"]
+        for body in bodies(tmp_path, rows)
+        if "uuid" in (row := parse_record(body) or {})
+    ]
     assert found[-2:] == ["r0", "r1"]

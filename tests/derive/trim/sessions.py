@@ -13,7 +13,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import read_lines
-from resume_hooks.transcripts.records import Record, parse
+from resume_hooks.transcripts.records import Record, parse_record
 from tests import builders
 from tests.builders import SESSION, ConfigHome
 
@@ -119,7 +119,9 @@ def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
 def rows_of(path: Path) -> list[Record]:
     """The records of a file."""
     with path.open("rb") as stream:
-        return [record for line in read_lines(stream) if (record := parse(line.body)) is not None]
+        return [
+            record for line in read_lines(stream) if (record := parse_record(line.body)) is not None
+        ]
 
 
 def by_uuid(path: Path) -> dict[str, Record]:

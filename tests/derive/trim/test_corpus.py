@@ -13,7 +13,7 @@ from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.linearize import linearize_chain
-from resume_hooks.transcripts.records import blocks
+from resume_hooks.transcripts.records import list_blocks
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import ConfigHome
 from tests.corpus import RealSession
@@ -45,7 +45,7 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
     found: Counter[tuple[object, ...]] = Counter()
     for node in transcript.chain:
         if node.kind == "assistant":
-            for block in blocks(transcript.read_record(node)):
+            for block in list_blocks(transcript.read_record(node)):
                 if block.get("type") in kinds:
                     found[tuple(block.get(key) for key in kinds[block["type"]])] += 1
     return found

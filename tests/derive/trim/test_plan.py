@@ -29,7 +29,7 @@ from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.record_references import parse_reference
 from resume_hooks.transcripts.context_size import measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import text
+from resume_hooks.transcripts.records import join_text_blocks
 from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests import builders
@@ -63,7 +63,9 @@ def session(home: ConfigHome, session_id: str = SESSION) -> Path:
 
 def blocks_in(path: Path) -> list[str]:
     """The texts of a file that open with a lineage block."""
-    return [said for row in rows_of(path) if (said := text(row)).startswith(OPENING_MARKER)]
+    return [
+        said for row in rows_of(path) if (said := join_text_blocks(row)).startswith(OPENING_MARKER)
+    ]
 
 
 def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
@@ -103,7 +105,7 @@ def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
     assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
     assert SESSION in block
     first = next(row for row in rows_of(child) if "uuid" in row)
-    assert (first["parentUuid"], first["isMeta"], text(first)) == (None, True, block)
+    assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
 
 
 def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) -> None:

@@ -23,7 +23,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, blocks, parse
+from resume_hooks.transcripts.records import Record, list_blocks, parse_record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
@@ -58,7 +58,7 @@ class Case:
 
 def staying(decided: TrimPlan) -> list[Node]:
     """The records of the parent that a child has."""
-    uuids = {(parse(line) or {}).get("uuid") for line in decided.body.lines()}
+    uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
     return [node for node in chain_of(decided).linear.nodes if node.uuid in uuids]
 
 
@@ -110,7 +110,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
         if node.number in chain_of(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
-            old, new = parse(raw) or {}, parse(there[node.uuid]) or {}
+            old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
             assert {
                 "timestamp",
                 "parentUuid",
@@ -137,7 +137,7 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
         if piece.kind in {MEDIA_PIECE, THINKING_PIECE}:
             block = at(record, piece.address)
             assert (
-                blocks(after).count(block) < max(1, blocks(record).count(block))
+                list_blocks(after).count(block) < max(1, list_blocks(record).count(block))
                 or piece.kind == MEDIA_PIECE
             )
         elif piece.kind != ATTACHMENT_PIECE or "rendered" in record:
@@ -153,7 +153,7 @@ def assert_thoughts_whole(case: Case, child: Transcript) -> None:
         return [
             block
             for node in transcript.chain
-            for block in blocks(transcript.read_record(node))
+            for block in list_blocks(transcript.read_record(node))
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 

@@ -18,7 +18,7 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import line
@@ -129,9 +129,9 @@ def secrets(_: ConfigHome) -> Try:
         )
         after, out = redact_line(body)
         assert out or after == body
-        before = parse(body)
+        before = parse_record(body)
         if before is not None:
-            again = parse(after)
+            again = parse_record(after)
             assert again is not None
             assert not isinstance(before.get("uuid"), str) or again.get("uuid") == before["uuid"]
 

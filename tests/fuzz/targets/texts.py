@@ -83,20 +83,23 @@ def parsed(_: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         body = line(draws) if draws.coin() else json.dumps(draws.json()).encode()
-        record = records.parse(body)
+        record = records.parse_record(body)
         if record is None:
             return
-        assert isinstance(records.text(record), str)
-        assert all(isinstance(each, str) for each in (records.kind(record), records.model(record)))
+        assert isinstance(records.join_text_blocks(record), str)
+        assert all(
+            isinstance(each, str)
+            for each in (records.get_kind(record), records.answering_model(record))
+        )
         assert all(count >= 0 for count in records.counted_tokens(record))
         assert isinstance(records.is_prompt(record), bool)
         assert isinstance(records.prompt_text(record), str)
-        assert all(isinstance(each, dict) for each in records.blocks(record))
+        assert all(isinstance(each, dict) for each in records.list_blocks(record))
         assert all(
             isinstance(each, str)
             for each in [*records.answered_calls(record), *records.strings_in_value(record)]
         )
-        again = records.parse(raw_edit.encode_record(record))
+        again = records.parse_record(raw_edit.encode_record(record))
         assert again is not None
         if record and _is_plain(record):
             assert again == record
@@ -105,8 +108,8 @@ def parsed(_: ConfigHome) -> Try:
                 changed = raw_edit.set_fields(
                     body.strip().removeprefix(BOM), record, {key: "other"}
                 )
-                assert records.parse(changed) == {**record, key: "other"}
-            assert records.parse(
+                assert records.parse_record(changed) == {**record, key: "other"}
+            assert records.parse_record(
                 raw_edit.add_field(raw_edit.encode_record(record), "own", "1")
             ) == {
                 **record,

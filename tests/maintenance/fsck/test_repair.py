@@ -19,7 +19,7 @@ from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.records import string
+from resume_hooks.transcripts.records import get_string
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,
@@ -62,8 +62,8 @@ def told(path: str) -> str:
     transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
-        for block in records.blocks(transcript.read_record(node)):
-            text = string(block, "text")
+        for block in records.list_blocks(transcript.read_record(node)):
+            text = get_string(block, "text")
             if block["type"] == "tool_use":
                 words.append(f"call:{block['id']}")
             elif block["type"] == "tool_result":

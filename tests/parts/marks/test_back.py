@@ -115,7 +115,7 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
         assert part in content.replace("11111111:5 to", "11111111:4 to")
     assert "Files, git and running processes were not reset" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
-    shown = records.text(card)
+    shown = records.join_text_blocks(card)
     assert "**Back** to 2026-01-31 09:31: try the other parser." in shown
     assert "**Report:** it was slower so we stay" in shown
     assert "EXPLORED" not in Path(made.file).read_text()
@@ -167,7 +167,7 @@ def test_nothing_followed(config_home: ConfigHome) -> None:
     decided = planned(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
-    assert "Nothing had followed it." in records.text(chain(made)[-1])
+    assert "Nothing had followed it." in records.join_text_blocks(chain(made)[-1])
 
 
 PAIRS: dict[str, tuple[str, list[str], bool]] = {
@@ -270,7 +270,7 @@ def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
     assert opening["isCompactSummary"] is True
     assert "can't be found any more (its record is gone)" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
-    assert "**Back** with the report alone" in records.text(card)
+    assert "**Back** with the report alone" in records.join_text_blocks(card)
     assert made.title.endswith(" · back")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["continuation_type"], first["startedAt"]) == ("back", STARTED)
@@ -325,7 +325,7 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     )
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING_MARKER) == 1
-    assert records.text(card) != "No response requested."
+    assert records.join_text_blocks(card) != "No response requested."
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
 
 

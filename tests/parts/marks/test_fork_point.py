@@ -118,7 +118,9 @@ def said(path: str | Path) -> list[str]:
     """What each record of the live conversation says."""
     transcript = scan_transcript(str(path))
     return [
-        records.text(transcript.read_record(node)) for node in transcript.chain if node.is_message
+        records.join_text_blocks(transcript.read_record(node))
+        for node in transcript.chain
+        if node.is_message
     ]
 
 

@@ -65,7 +65,7 @@ def texts(path: str | Path) -> list[list[str]]:
     """What is said in the live conversation of a child: the texts of each record, a block's kind first."""
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
-    found = [[*records.strings_in_value(records.message(row).get("content"))] for row in rows]
+    found = [[*records.strings_in_value(records.get_message(row).get("content"))] for row in rows]
     return [said[1:] if said[0] == "text" else said for said in found]
 
 

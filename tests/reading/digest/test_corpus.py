@@ -18,7 +18,7 @@ from tests.needs import corpus, corpus_sessions
 
 def _said(line: bytes) -> str:
     """Every text of a record on one line."""
-    record = records.parse(line) or {}
+    record = records.parse_record(line) or {}
     found = " ".join([*records.strings_in_value(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
@@ -130,7 +130,7 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
     assert format_whole_digest(digest) == format_opening(digest, None).text
     line = entries.format_digest_record(digest)
     assert len(line) < entries.MAX_LINE_BYTES
-    assert entries.parse_digest(records.parse(line) or {}) == digest
+    assert entries.parse_digest(records.parse_record(line) or {}) == digest
 
 
 def test_skimming_tells_what_parsing_tells(real_session: RealSession) -> None:
@@ -147,17 +147,17 @@ def test_much_is_skimmed() -> None:
 
 
 def _parsed(line: bytes) -> Prescan:
-    record = records.parse(line) or {}
-    answered = records.results(record)
+    record = records.parse_record(line) or {}
+    answered = records.list_results(record)
     assert len(answered) <= 1
     assert not any(block.get("is_error") for block in answered)
-    assert not answered or records.kind(record) == "user"
+    assert not answered or records.get_kind(record) == "user"
     if not answered:
-        assert {block.get("type") for block in records.blocks(record)} <= {"thinking"}
-        assert records.kind(record) in {"assistant", "attachment", "progress"}
+        assert {block.get("type") for block in records.list_blocks(record)} <= {"thinking"}
+        assert records.get_kind(record) in {"assistant", "attachment", "progress"}
     return Prescan(
-        records.string(record, "uuid"),
-        records.string(record, "parentUuid"),
+        records.get_string(record, "uuid"),
+        records.get_string(record, "parentUuid"),
         record.get("isSidechain") is True,
-        records.string(answered[0], "tool_use_id") if answered else "",
+        records.get_string(answered[0], "tool_use_id") if answered else "",
     )

@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.prose import make_goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import bookkeeping
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
 
@@ -61,7 +61,9 @@ def test_a_digest_comes_back_as_it_was() -> None:
         }
     )
     for digest in (WHOLE, odd, Digest()):
-        assert entries.parse_digest(parse(entries.format_digest_record(digest)) or {}) == digest
+        assert (
+            entries.parse_digest(parse_record(entries.format_digest_record(digest)) or {}) == digest
+        )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_counts_are_counts(value: object) -> None:
     found = entries.parse_digest(record(omitted={"todos": value}, unread=value, passed_over=value))
     assert found is not None
     assert 0 <= found.unread_count <= entries.MAX_COUNT
-    assert entries.parse_digest(parse(entries.format_digest_record(found)) or {}) == found
+    assert entries.parse_digest(parse_record(entries.format_digest_record(found)) or {}) == found
 
 
 def test_a_forged_digest_stays_on_its_lines() -> None:
@@ -185,7 +187,9 @@ def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
     """In the line that its opening names, with its title before both."""
     child = child_of(talked(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert entries.parse_digest(parse(lines[DIGEST_LINE]) or {}) == talked().digest(config_home)
+    assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talked().digest(
+        config_home
+    )
     assert entries.read_digest(child) == talked().digest(config_home)
     assert HeadTail(child).custom_title
 

@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import FORMER_REPORT_HEADING, REPORT_HEADING
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import (
     CWD,
     SESSION,
@@ -59,9 +59,9 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
 
 def gone_on(child: str, talk: Talk) -> str:
     """The client went on in a child: records are appended to its file, the first of them hangs on its card."""
-    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})[
-        "uuid"
-    ]
+    talk.records[0]["parentUuid"] = (
+        parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
+    )["uuid"]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
     return child

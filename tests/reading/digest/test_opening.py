@@ -45,7 +45,7 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, 
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
 from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.reading.digest.talk import Talk, requests
 
@@ -738,7 +738,7 @@ _ENTRIES = st.lists(st.builds(make_entry, _TEXT, _REFERENCE, _TEXT), max_size=12
 
 def _stored(digest: Digest) -> Digest:
     """A digest as it comes out of a child, whoever wrote it."""
-    known = entries.parse_digest(parse(entries.format_digest_record(digest)) or {})
+    known = entries.parse_digest(parse_record(entries.format_digest_record(digest)) or {})
     assert known is not None
     return known
 

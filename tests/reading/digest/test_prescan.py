@@ -147,8 +147,10 @@ def test_skimming_never_differs_from_parsing(line: bytes) -> None:
     found = prescan_line(line)
     if found is None:
         return
-    record = records.parse(line) or {}
-    answered = [block for block in records.blocks(record) if block.get("type") == "tool_result"]
+    record = records.parse_record(line) or {}
+    answered = [
+        block for block in records.list_blocks(record) if block.get("type") == "tool_result"
+    ]
     assert found.uuid == record["uuid"]
     assert found.parent == record["parentUuid"]
     assert found.sidechain is (record["isSidechain"] is True)
@@ -156,4 +158,4 @@ def test_skimming_never_differs_from_parsing(line: bytes) -> None:
     if found.call:
         assert [block["tool_use_id"] for block in answered] == [found.call]
     else:
-        assert not answered or records.kind(record) != "user"
+        assert not answered or records.get_kind(record) != "user"

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, 
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript, read_exactly
 from resume_hooks.transcripts.raw_edit import add_field, encode_record, set_field, set_session_id
-from resume_hooks.transcripts.records import Record, kind, parse, string
+from resume_hooks.transcripts.records import Record, get_kind, get_string, parse_record
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver
 
@@ -59,8 +59,8 @@ class Relocation(NamedTuple):
 
         The ``first`` record always gets the new home.
         """
-        record = parse(body) or {}
-        old_folder = string(record, "cwd")
+        record = parse_record(body) or {}
+        old_folder = get_string(record, "cwd")
         new_folder = self.move_path(old_folder)
         if first and new_folder == old_folder:
             new_folder = self.new
@@ -128,17 +128,17 @@ def copy_bookkeeping_lines(
     last_bodies: dict[str, bytes] = {}
     for tail_line in ends.tail.split(b"\n"):
         body = tail_line.removesuffix(b"\r")
-        record = parse(body) if body.startswith(b'{"type":"') else None
+        record = parse_record(body) if body.startswith(b'{"type":"') else None
         if (
             record is not None
-            and kind(record) in COPIED_KINDS
-            and not (leaves_folder and kind(record) in FOLDER_KINDS)
+            and get_kind(record) in COPIED_KINDS
+            and not (leaves_folder and get_kind(record) in FOLDER_KINDS)
         ):
-            last_bodies[kind(record)] = body
+            last_bodies[get_kind(record)] = body
     return [
         set_session_id(body, session_id)
         for body in last_bodies.values()
-        if string(parse(body) or {}, "sessionId")
+        if get_string(parse_record(body) or {}, "sessionId")
     ]
 
 
@@ -193,7 +193,7 @@ def _copy_lines(
 
 
 def _move_paths(body: bytes, move: Relocation) -> bytes:
-    record = parse(body) or {}
+    record = parse_record(body) or {}
     moved_record = move.move_snapshot(record)
     if moved_record == record:
         return body

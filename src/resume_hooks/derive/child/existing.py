@@ -29,7 +29,7 @@ from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail, is_conversation
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.records import Record, mapping, message
+from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
 # the maximum wait in seconds: longer than a trigger may spend on reading and writing
@@ -95,13 +95,13 @@ def find_existing_child(
     first_records = child.ends.first_records
     if next_step is not None:
         opening = next((row for row in first_records if row.get("isCompactSummary") is True), {})
-        if extract_next_step(message(opening).get("content")) != next_step.strip():
+        if extract_next_step(get_message(opening).get("content")) != next_step.strip():
             return None
     if opening_tokens:
-        metadata = mapping(child.first_record, "continue_metadata")
+        metadata = get_mapping(child.first_record, "continue_metadata")
         if metadata.get("opening_tokens") != opening_tokens:
             return None
-    if not any(report in str(message(row).get("content")) for row in first_records):
+    if not any(report in str(get_message(row).get("content")) for row in first_records):
         return None
     tokens_before = parent.context.tokens
     tokens_after = Session.of(session_file(child.path), where).context.tokens
@@ -119,7 +119,7 @@ def find_existing_trim(parent: SessionFile, child_id: str, where: Where) -> Rece
     parent_link = read_parent(child.session.path)
     if parent_link is None or parent_link.session_id != parent.session_id:
         return None
-    recorded_stats = mapping(mapping(child.first_record, "trim_metadata"), "stats")
+    recorded_stats = get_mapping(get_mapping(child.first_record, "trim_metadata"), "stats")
     stats = {}
     for name, value in recorded_stats.items():
         if type(value) is int:
@@ -194,7 +194,7 @@ def has_later_records(parent: HeadTail, instant: str) -> bool:
     )
 
     def is_later(record: Record) -> bool:
-        is_continuation = is_conversation(record) or bool(records.results(record))
+        is_continuation = is_conversation(record) or bool(records.list_results(record))
         return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:

@@ -49,11 +49,11 @@ from resume_hooks.transcripts.records import (
     USER,
     Record,
     call_id,
-    mapping,
-    message,
-    parse,
+    get_mapping,
+    get_message,
+    get_string,
+    parse_record,
     replace_content,
-    string,
 )
 from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_live_part
@@ -108,7 +108,7 @@ def collect_edits(
         edits += _list_edits_for_kind(node)
         if edits:
             by_record[node.number] = edits
-    if chain.nodes and string(transcript.read_record(chain.nodes[0]), "entrypoint").startswith(
+    if chain.nodes and get_string(transcript.read_record(chain.nodes[0]), "entrypoint").startswith(
         "sdk"
     ):
         by_record.setdefault(chain.nodes[0].number, []).append(
@@ -144,7 +144,7 @@ class _DropCalls:
         self._calls = calls
 
     def __call__(self, record: Record) -> Record | None:
-        content = message(record).get("content")
+        content = get_message(record).get("content")
         if isinstance(content, list):
             kept_blocks = []
             for block in content:
@@ -166,7 +166,7 @@ class _DropCalls:
 
 def _drop_notice(record: Record) -> Record | None:
     """Return None for a trigger's card, a dropped prompt or a cold cache notice, which would be wrong in a child."""
-    text = string(record, "content")
+    text = get_string(record, "content")
     is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
     if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
         return None
@@ -179,7 +179,7 @@ def _drop_notice(record: Record) -> Record | None:
 
 def _drop_cold_notice(record: Record) -> Record | None:
     """Return None for a cold cache notice from a hook."""
-    if _is_cold_notice(string(mapping(record, "attachment"), "content")):
+    if _is_cold_notice(get_string(get_mapping(record, "attachment"), "content")):
         return None
     return record
 
@@ -190,7 +190,7 @@ def _is_cold_notice(text: str) -> bool:
 
 def _remove_segment_marks(record: Record) -> Record:
     """Return a boundary without its preserved-message marks, because those messages are now in the chain."""
-    metadata = mapping(record, "compactMetadata")
+    metadata = get_mapping(record, "compactMetadata")
     kept_metadata = {}
     for key, value in metadata.items():
         if not key.startswith("preserved"):
@@ -205,7 +205,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
     """
     for node in nodes[:MAX_OPENING_RECORDS]:
         if node.meta or node.summary:
-            content = message(transcript.read_record(node)).get("content")
+            content = get_message(transcript.read_record(node)).get("content")
         else:
             content = None
         if (
@@ -220,7 +220,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
 def renew_block(record: Record, lineage: str) -> Record:
     """Return our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
-    _, _, rest = message(record)["content"].partition(lineage_block.CLOSING_MARKER)
+    _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
@@ -423,13 +423,13 @@ class ChainRewrite(Body):
             ).body
             # The id may contain escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_node_of(
-                parse(body)
+                parse_record(body)
             ):
                 raise SessionNotFound(
                     "The session changed while it was read", "Run the command again."
                 )
             if node.number in self.edits:
-                record = parse(body)
+                record = parse_record(body)
                 if record is not None:
                     edited_record = self.edit_record(node, record)
                 else:
@@ -587,7 +587,7 @@ class _ChainWriter:
             return set_fields(
                 body, {"parentUuid": node.parent, "sessionId": node.session_id}, new_fields
             )
-        record = parse(body) or {}
+        record = parse_record(body) or {}
         if "sessionId" not in record:
             del new_fields["sessionId"]
         if time_ms != node.time_ms:

@@ -42,7 +42,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record, set_field
-from resume_hooks.transcripts.records import kind, parse
+from resume_hooks.transcripts.records import get_kind, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 
 INCOMPLETE_FOLDER_SUFFIX = ".part"  # the suffix of an incomplete folder
@@ -79,8 +79,8 @@ class _RelocatedLines(Body):
         body = line.body
         if not any(naming_string in body for naming_string in _NAMING_STRINGS):
             return body + b"\n"
-        record = parse(body) or {}
-        if kind(record) in SNAPSHOT_KINDS:
+        record = parse_record(body) or {}
+        if get_kind(record) in SNAPSHOT_KINDS:
             return make_placeholder_record(OMITTED_KIND) + b"\n"
         new_values = {}
         for key in record:

@@ -47,7 +47,7 @@ from resume_hooks.transcripts.lines import BOM, Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import Record, kind
+from resume_hooks.transcripts.records import Record, get_kind
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 
@@ -273,7 +273,7 @@ def _is_allowed_line(line: Line, record: Record, node: Node | None) -> bool:
     """Check whether a line belongs to the conversation, or is our first line, title or tag."""
     if node is not None:
         return is_conversation(record) and ALLOWED_FIELDS.issuperset(record)
-    return not line.number or kind(record) in {TAG, CUSTOM_TITLE}
+    return not line.number or get_kind(record) in {TAG, CUSTOM_TITLE}
 
 
 def _is_sendable_record(_: Line, record: Record, node: Node | None) -> bool:

@@ -34,10 +34,10 @@ from resume_hooks.transcripts.records import (
     THINKING,
     THINKING_TYPES,
     Record,
-    kind,
-    mapping,
-    message,
-    string,
+    get_kind,
+    get_mapping,
+    get_message,
+    get_string,
     tokens_before,
 )
 from resume_hooks.transcripts.tokens import image_size
@@ -96,7 +96,7 @@ def _filter_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record
 
 
 def _filter_block(block: Record, allowed: frozenset[str]) -> Record:
-    kind = string(block, "type")
+    kind = get_string(block, "type")
     if kind not in allowed:
         return _make_omission_note(
             f"A block of the kind {plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS] or 'that has no name'}"
@@ -110,7 +110,7 @@ def _restore_order(row: Record, original: Record) -> Record:
 
 
 def _filter_text(block: Record) -> Record:
-    return {"type": TEXT, "text": escape_reminder_tags(string(block, "text"))}
+    return {"type": TEXT, "text": escape_reminder_tags(get_string(block, "text"))}
 
 
 def _filter_thinking(block: Record) -> Record:
@@ -126,7 +126,7 @@ def _filter_thinking(block: Record) -> Record:
 
 
 def _filter_call(block: Record) -> Record:
-    name, call_input = string(block, "name"), block.get("input")
+    name, call_input = get_string(block, "name"), block.get("input")
     if _VALID_ID.fullmatch(name):
         valid_name = name
     else:
@@ -139,7 +139,7 @@ def _filter_call(block: Record) -> Record:
         arguments = {"input": call_input}
     row = {
         "type": CALL,
-        "id": make_valid_id(string(block, "id")),
+        "id": make_valid_id(get_string(block, "id")),
         "name": valid_name,
         "input": arguments,
     }
@@ -149,7 +149,7 @@ def _filter_call(block: Record) -> Record:
 
 
 def _filter_result(block: Record) -> Record:
-    row: Record = {"type": RESULT, "tool_use_id": make_valid_id(string(block, "tool_use_id"))}
+    row: Record = {"type": RESULT, "tool_use_id": make_valid_id(get_string(block, "tool_use_id"))}
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
         filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
@@ -171,8 +171,8 @@ def _filter_result(block: Record) -> Record:
 
 
 def _filter_image(block: Record) -> Record:
-    source = mapping(block, "source")
-    media_type, data = string(source, "media_type"), string(source, "data")
+    source = get_mapping(block, "source")
+    media_type, data = get_string(source, "media_type"), get_string(source, "data")
     if (
         source.get("type") == "base64"
         and media_type in IMAGE_TYPES
@@ -193,10 +193,10 @@ def _filter_image(block: Record) -> Record:
 
 
 def _filter_document(block: Record) -> Record:
-    source = mapping(block, "source")
+    source = get_mapping(block, "source")
     source_type, data = (
-        (string(source, "type"), string(source, "media_type")),
-        escape_reminder_tags(string(source, "data")),
+        (get_string(source, "type"), get_string(source, "media_type")),
+        escape_reminder_tags(get_string(source, "data")),
     )
     is_text = source_type == ("text", "text/plain") and data.strip()
     is_pdf = (
@@ -220,7 +220,7 @@ def _describe_source(source: Record) -> str:
 
     The block's address or file may have changed, so it is not opened.
     """
-    place = string(source, "url") or string(source, "file_id")
+    place = get_string(source, "url") or get_string(source, "file_id")
     if place:
         return f"from {plain_line(place)[:MAX_NOTE_WORD_CHARACTERS]}"
     return "in a form that can't be sent"
@@ -318,7 +318,7 @@ _TOKEN_COUNTS = (
 
 def is_conversation(record: Record) -> bool:
     """Check whether a chain record is part of the conversation."""
-    record_kind = kind(record)
+    record_kind = get_kind(record)
     if record_kind == "attachment":
         # Client 2.1.329 sends all other attachments in the system role, which is not allowed for
         # foreign text.
@@ -327,7 +327,7 @@ def is_conversation(record: Record) -> bool:
             and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
         )
     return record_kind in {"user", "assistant"} or (
-        record_kind == "system" and string(record, "subtype") in CONVERSATION_SUBTYPES
+        record_kind == "system" and get_string(record, "subtype") in CONVERSATION_SUBTYPES
     )
 
 
@@ -354,15 +354,15 @@ class ConversationOnly:
             clock.normalize_timestamp(record.get("timestamp")), self._setting.at
         )  # no record may be later than the import
         return {  # the writer sets the links, and replaces an invalid time
-            "parentUuid": string(record, "parentUuid") or None,
+            "parentUuid": get_string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
             "entrypoint": "cli",
             "cwd": self._setting.cwd,
-            "sessionId": string(record, "sessionId") or self._setting.session_id,
+            "sessionId": get_string(record, "sessionId") or self._setting.session_id,
             "version": self._setting.version,
-            "type": kind(record),
-            "uuid": string(record, "uuid"),
+            "type": get_kind(record),
+            "uuid": get_string(record, "uuid"),
             "timestamp": instant,
             **flags,
             **_filter_message(record),
@@ -371,9 +371,9 @@ class ConversationOnly:
 
 def has_valid_content(record: Record) -> bool:
     """Check whether filtering would leave a conversation record's content unchanged."""
-    match kind(record):
+    match get_kind(record):
         case "user" | "assistant" as role:
-            content = message(record).get("content")
+            content = get_message(record).get("content")
             return bool(filter_content(content, role) == content)
         case "attachment":
             return bool(_filter_queued_content(record) == record["attachment"].get("prompt"))
@@ -381,9 +381,9 @@ def has_valid_content(record: Record) -> bool:
 
 
 def _filter_message(record: Record) -> Record:
-    match kind(record):
+    match get_kind(record):
         case "user":
-            content = filter_content(message(record).get("content"), "user")
+            content = filter_content(get_message(record).get("content"), "user")
             is_summary = record.get("isCompactSummary") is True
             inner_message = {
                 "role": "user",
@@ -391,7 +391,7 @@ def _filter_message(record: Record) -> Record:
             }
             return {"message": inner_message, **_make_notification_origin(record)}
         case "assistant":
-            return {"message": _filter_answer(message(record))}
+            return {"message": _filter_answer(get_message(record))}
         case "attachment":
             inner_message = {
                 "type": QUEUED,
@@ -399,8 +399,8 @@ def _filter_message(record: Record) -> Record:
                 "commandMode": PROMPT_MODE,
             }
             return {"attachment": inner_message}
-    content = escape_reminder_tags(string(record, "content"))
-    system_fields = {"subtype": string(record, "subtype"), "content": content, "level": "info"}
+    content = escape_reminder_tags(get_string(record, "content"))
+    system_fields = {"subtype": get_string(record, "subtype"), "content": content, "level": "info"}
     if system_fields["subtype"] != COMPACTION:
         return system_fields
     return {
@@ -427,12 +427,12 @@ def _filter_answer(answer: Record) -> Record:
     """
     return {
         "model": SYNTHETIC_MODEL,
-        "id": string(answer, "id"),
+        "id": get_string(answer, "id"),
         "type": "message",
         "role": "assistant",
         "content": filter_content(answer.get("content"), "assistant"),
-        "stop_reason": string(answer, "stop_reason") or None,
-        "stop_sequence": string(answer, "stop_sequence") or None,
+        "stop_reason": get_string(answer, "stop_reason") or None,
+        "stop_sequence": get_string(answer, "stop_sequence") or None,
         "usage": dict.fromkeys(_TOKEN_COUNTS, 0),
     }
 
@@ -442,7 +442,7 @@ def _filter_queued_content(record: Record) -> str | list[Record]:
 
 
 def _make_notification_origin(record: Record) -> Record:
-    is_notification = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
+    is_notification = get_mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
     if is_notification:
         return {"origin": NOTIFICATION}
     return {}

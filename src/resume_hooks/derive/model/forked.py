@@ -16,7 +16,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.api_usage import read_recent_requests
-from resume_hooks.transcripts.records import mapping, string
+from resume_hooks.transcripts.records import get_mapping, get_string
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -55,7 +55,7 @@ class ForkedModel(NamedTuple):
     @property
     def name(self) -> str:
         """The session's model, or ``""`` without the module."""
-        return collapse_line(plain_line(string(self.report, "model")), 80)
+        return collapse_line(plain_line(get_string(self.report, "model")), 80)
 
     @property
     def was_asked(self) -> bool:
@@ -65,7 +65,7 @@ class ForkedModel(NamedTuple):
     @property
     def is_late(self) -> bool:
         """Whether the request timed out."""
-        return string(self.report, "reason") == TIMEOUT_REASON
+        return get_string(self.report, "reason") == TIMEOUT_REASON
 
     def count_cached_tokens(self, path: str) -> int:
         """Return how many tokens of the session in ``path`` are probably cached, or 0 if another model should be asked.
@@ -82,7 +82,7 @@ class ForkedModel(NamedTuple):
     @property
     def usage_text(self) -> str:
         """The token counts that the client reports for the request, or ``""``."""
-        usage = mapping(self.report, "usage")
+        usage = get_mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNTS
         ]
@@ -109,7 +109,9 @@ class ForkedModel(NamedTuple):
             )
             reason = REASON_TEXTS.get(reason, reason)
             raise HeadlessFailed(f"{self.name} gave no answer: {port.format_reason(reason)}")
-        answer_text = string(self.report, "text")  # a denied tool may add text before the answer
+        answer_text = get_string(
+            self.report, "text"
+        )  # a denied tool may add text before the answer
         answer = port.parse_only_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )

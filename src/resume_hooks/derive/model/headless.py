@@ -30,7 +30,7 @@ from resume_hooks.system import capture, claude_cli, programs
 from resume_hooks.system.capture import CapturedOutput
 from resume_hooks.system.processes import read_client_command
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.records import string
+from resume_hooks.transcripts.records import get_string
 
 _AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
 """Clients add files that a prompt mentions (``@path``) to the request, even without tools.
@@ -209,7 +209,7 @@ def _parse_reply(
     answer = (
         structured
         if isinstance(structured, dict)
-        else port.parse_only_object(string(result, "result"))
+        else port.parse_only_object(get_string(result, "result"))
     )
     parsed_answer = port.parse_answer(
         answer,
@@ -272,7 +272,7 @@ def _find_failure_reason(result: dict[str, Any]) -> str:
     first_error = errors[0] if isinstance(errors, list) and errors else None
     return (
         port.format_reason(
-            first_error if isinstance(first_error, str) else string(result, "result")
+            first_error if isinstance(first_error, str) else get_string(result, "result")
         )
         or "no reason given"
     )

@@ -21,7 +21,7 @@ from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import OriginalReference
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.tokens import media_tokens
 from resume_hooks.transcripts.trimmable_pieces import (
     ATTACHMENT_PIECE,
@@ -109,18 +109,18 @@ def plan_in_client(
         edit = edits.get(node.number)
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
-            text = records.text(edited).strip()
+            text = records.join_text_blocks(edited).strip()
             if record.get("isApiErrorMessage") is True or not (text or message.calls):
                 silent_handles.add(message.handle)
             elif edit and text:
                 texts[message.handle] = text
             if edit:
-                for call in records.calls(edited):
-                    inputs[string(call, "id")] = call.get("input")
+                for call in records.list_calls(edited):
+                    inputs[get_string(call, "id")] = call.get("input")
         else:
             reference = decision.origins.of(node.number).reference
-            for block in records.results(edited):
-                results[string(block, "tool_use_id")] = _format_result(block, reference)
+            for block in records.list_results(edited):
+                results[get_string(block, "tool_use_id")] = _format_result(block, reference)
     has_thinking = _has_thinking(scanned, messages_shown[end:])
     return ClientTrim(
         messages=(
@@ -209,13 +209,13 @@ def _make_decision(
 def _format_result(block: Record, original: OriginalReference) -> str:
     parts = []
     for part in records.result_blocks(block):
-        kind = string(part, "type")
+        kind = get_string(part, "type")
         if kind == records.TEXT:
-            parts.append(string(part, "text"))
+            parts.append(get_string(part, "text"))
         elif kind in records.MEDIA_TYPES:
             parts.append(placeholders.media_placeholder(media_tokens(part), original))
         else:
-            parts.append(string(part, "tool_name"))
+            parts.append(get_string(part, "tool_name"))
     return "\n".join(filter(None, parts)) or "(nothing)"
 
 

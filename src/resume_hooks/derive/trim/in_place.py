@@ -37,7 +37,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import parse
+from resume_hooks.transcripts.records import parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceCollector
 
@@ -150,7 +150,7 @@ def _edit_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
 
 def _edit_line(line: Line, edit: Edit) -> bytes:
     before, body, after = line.raw.partition(line.body)
-    record = parse(body)
+    record = parse_record(body)
     edited = edit(record) if record is not None else None
     if edited is None:
         return line.raw

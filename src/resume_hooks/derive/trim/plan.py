@@ -326,7 +326,7 @@ class SessionScan:
                 if node.prompt:
                     text = records.prompt_text(record)
                 else:
-                    text = records.text(record)
+                    text = records.join_text_blocks(record)
                 yield SpokenMessage(
                     index, speaker, text, extract_first_words(record) if node.prompt else text
                 )

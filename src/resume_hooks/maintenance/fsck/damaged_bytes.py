@@ -128,7 +128,7 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
                     yield (
                         line,
                         [
-                            make_node(records.parse(inner_line.raw) or {}, inner_line)
+                            make_node(records.parse_record(inner_line.raw) or {}, inner_line)
                             for inner_line in records_inside_line(line)
                         ],
                     )
@@ -163,10 +163,10 @@ def records_inside_line(line: Line) -> list[Line]:
     lines: list[Line] = []
     for start, end in _find_objects(line):
         inner_line = Line(line.number, line.offset + start, line.raw[start:end])
-        record = records.parse(inner_line.raw)
+        record = records.parse_record(inner_line.raw)
         if (
             record is not None
-            and records.kind(record) in records.CHAIN_KINDS
+            and records.get_kind(record) in records.CHAIN_KINDS
             and isinstance(record.get("uuid"), str)
         ):
             lines.append(inner_line)

@@ -27,7 +27,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 UNREADABLE_SESSION = DefectKind(
@@ -55,9 +55,9 @@ class DefectCollector:
         self.defects_of_any_record += damaged_bytes.defects_of_line(line, node)
         self.trimmed_records.add_record(record, line.number)
         if node is None:
-            kind = records.kind(record)
-            if kind == LAST_PROMPT and string(record, "leafUuid"):
-                self.hints.append(LeafHint(line.number, string(record, "leafUuid")))
+            kind = records.get_kind(record)
+            if kind == LAST_PROMPT and get_string(record, "leafUuid"):
+                self.hints.append(LeafHint(line.number, get_string(record, "leafUuid")))
             elif kind in SNAPSHOT_KINDS:
                 self.referenced_files.add_backups(record, line.number)
             return

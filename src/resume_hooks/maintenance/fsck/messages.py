@@ -16,7 +16,7 @@ from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectRep
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.linearize import are_adjacent_answers
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import ASSISTANT, USER, Record, string
+from resume_hooks.transcripts.records import ASSISTANT, USER, Record, get_string
 from resume_hooks.transcripts.transcript import Transcript
 
 MISSING_MESSAGE = DefectKind(
@@ -52,7 +52,7 @@ EMPTY_ANSWER = DefectKind(
 
 def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be on a chain."""
-    content = records.message(record).get("content")
+    content = records.get_message(record).get("content")
     if node.broken and not isinstance(content, str):
         yield MISSING_MESSAGE.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
@@ -61,7 +61,7 @@ def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the blank texts of a sent message, except those that a trim of thinking leaves behind and marks."""
-    content = records.message(record).get("content")
+    content = records.get_message(record).get("content")
     if isinstance(content, str):
         if node.kind == records.USER and not content.strip():
             yield BLANK_PROMPT.defect_in_node(node, "The prompt is empty")
@@ -69,7 +69,7 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     if not isinstance(content, list):
         return
     texts = [
-        string(block, "text")
+        get_string(block, "text")
         for block in content
         if isinstance(block, dict) and block.get("type") == records.TEXT
     ]
@@ -126,21 +126,21 @@ class ThinkingCheck:
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
         """Yield the defects in the thinking of a record that belongs to an answer."""
-        blocks = records.blocks(record)
-        if blocks and all(string(block, "type") in records.THINKING_TYPES for block in blocks):
+        blocks = records.list_blocks(record)
+        if blocks and all(get_string(block, "type") in records.THINKING_TYPES for block in blocks):
             self.thinking_only_lines.add(node.number)
         for block in blocks:
-            if string(block, "type") in records.THINKING_TYPES:
+            if get_string(block, "type") in records.THINKING_TYPES:
                 yield from self._defects_of_block(block, node)
 
     def _defects_of_block(self, block: Record, node: Node) -> Iterator[Defect]:
         if block["type"] == records.REDACTED_THINKING:
-            if not string(block, "data"):
+            if not get_string(block, "data"):
                 yield EMPTY_REDACTED_THINKING.defect_in_node(
                     node, "Redacted thinking without its data"
                 )
             return
-        signature, text = string(block, "signature"), block.get("thinking")
+        signature, text = get_string(block, "signature"), block.get("thinking")
         if not signature:
             description = "Empty thinking" if not text else "Thinking"
             yield UNSIGNED_THINKING.defect_in_node(node, f"{description} without a signature")
@@ -175,8 +175,8 @@ def defects_of_lone_thinking(
 def remove_thinking(record: Record) -> Record | None:
     """Return the record without its thinking blocks, or None if it contains only thinking."""
     other_blocks = []
-    for block in records.blocks(record):
-        if string(block, "type") not in records.THINKING_TYPES:
+    for block in records.list_blocks(record):
+        if get_string(block, "type") not in records.THINKING_TYPES:
             other_blocks.append(block)
     if other_blocks:
         return records.replace_content(record, other_blocks)

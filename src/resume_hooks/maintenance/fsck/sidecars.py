@@ -15,7 +15,7 @@ from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS, read_origin
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 MISSING_OUTPUT = DefectKind(
     "tool-output-gone",
@@ -42,18 +42,20 @@ class ReferencedFiles:
 
     def add_outputs(self, record: Record, number: int) -> None:
         """Record the saved outputs that tool results name."""
-        for block in records.blocks(record):
+        for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
-                for path in _SAVED_OUTPUT_PATH.findall(string(block_part, "text")):
+                for path in _SAVED_OUTPUT_PATH.findall(get_string(block_part, "text")):
                     self.outputs.setdefault(path.strip(), number)
 
     def add_backups(self, record: Record, number: int) -> None:
         """Record the backups of a file-history record, in either form."""
-        tracked_backups = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
+        tracked_backups = records.get_mapping(
+            records.get_mapping(record, "snapshot"), "trackedFileBackups"
+        )
         backups = [*tracked_backups.values(), record.get("backup")]
         for backup in backups:
             if isinstance(backup, dict):
-                name = string(backup, "backupFileName")
+                name = get_string(backup, "backupFileName")
             else:
                 name = ""
             if name and name == os.path.basename(name):
@@ -118,7 +120,7 @@ def defects_of_originals(
         for number, record_fields in numbered_records:
             if not _has_original(originals, record_fields, path):
                 message = f"The original of the trimmed content is gone: {originals.describe_place(record_fields)}"
-                yield Defect(MISSING_ORIGINAL, message, number, string(record_fields, "uuid"))
+                yield Defect(MISSING_ORIGINAL, message, number, get_string(record_fields, "uuid"))
 
 
 def _has_original(originals: Originals, record_fields: Record, path: str) -> bool:

@@ -49,7 +49,7 @@ from resume_hooks.system.invocation import is_model_shell
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
@@ -291,10 +291,13 @@ class EditFinder:
             for posting, record, change in _read_changes(
                 self._sources.readable_path(file), postings
             ):
-                folder = string(record, "cwd")
+                folder = get_string(record, "cwd")
                 if change.path and requested_line.matches_path(change.path, folder):
                     path = os.path.normpath(os.path.join(folder, change.path))
-                    branch, timestamp = string(record, "gitBranch"), string(record, "timestamp")
+                    branch, timestamp = (
+                        get_string(record, "gitBranch"),
+                        get_string(record, "timestamp"),
+                    )
                     yield FileEdit(
                         posting,
                         file.session_id,
@@ -326,12 +329,12 @@ def _read_changes(
         for line in read_lines(stream, stream.seek(min(postings))):
             posting = postings.get(line.offset)
             if posting or any(call_id.encode() in line.raw for call_id in open_calls):
-                record = records.parse(line.body) or {}
-                for block in records.calls(record):
+                record = records.parse_record(line.body) or {}
+                for block in records.list_calls(record):
                     if posting:
-                        open_calls[string(block, "id")] = (posting, record, block)
-                for block in records.results(record):
-                    if waiting_call := open_calls.pop(string(block, "tool_use_id"), None):
+                        open_calls[get_string(block, "id")] = (posting, record, block)
+                for block in records.list_results(record):
+                    if waiting_call := open_calls.pop(get_string(block, "tool_use_id"), None):
                         posting, call_posting, call = waiting_call
                         for change in read_call_changes(call, block, records.tool_details(record)):
                             yield posting, call_posting, change

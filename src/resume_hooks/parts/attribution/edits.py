@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.shell import (
     parse_simple_commands,
 )
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.records import Record, mapping, objects, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, list_objects
 
 _PATH_PATTERN = r"""'[^'\n]+'|"[^"$`\\\n]+"|[^\s'"$`\\*?~;&|<>()]+"""
 _HEREDOC = re.compile(
@@ -69,11 +69,11 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
 
     ``result`` is the call's result block, and ``details`` are the client's notes on the result.
     """
-    name, inputs = string(call, "name"), mapping(call, "input")
+    name, inputs = get_string(call, "name"), get_mapping(call, "input")
     if records.is_error(result):
         return
     if name == "Bash":
-        yield from _read_heredoc_changes(string(inputs, "command"))
+        yield from _read_heredoc_changes(get_string(inputs, "command"))
     elif name == "Write":
         yield _read_write_change(
             inputs, details, was_update=_UPDATE_FIELD in records.result_text(result)
@@ -85,7 +85,7 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
 
 
 def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> FileChange:
-    content, original = string(inputs, "content"), details.get("originalFile")
+    content, original = get_string(inputs, "content"), details.get("originalFile")
     path = records.file_from_input(inputs)
     if isinstance(original, str):
         return FileChange(path, (EditHunk(original, content, is_whole_file=True),))
@@ -102,7 +102,7 @@ def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
         source = details
     else:
         source = inputs
-    steps = [_parse_replacement(step) for step in objects(inputs.get("edits"))] or [
+    steps = [_parse_replacement(step) for step in list_objects(inputs.get("edits"))] or [
         _parse_replacement(source)
     ]
     original = details.get("originalFile", details.get("originalFileContents"))
@@ -120,7 +120,7 @@ def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
 
 
 def _parse_replacement(step: Record) -> tuple[str, str, int]:
-    old, new = (string(step, snake) or string(step, camel) for snake, camel in _TEXT_KEYS)
+    old, new = (get_string(step, snake) or get_string(step, camel) for snake, camel in _TEXT_KEYS)
     return old, new, -1 if step.get("replace_all") is True or step.get("replaceAll") is True else 1
 
 

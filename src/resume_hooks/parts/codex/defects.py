@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
     find_readable_segments,
     read_segment_lines,
 )
-from resume_hooks.transcripts.records import parse, string
+from resume_hooks.transcripts.records import get_string, parse_record
 
 FOREIGN_FIRST_LINE = DefectKind(
     "first-line-foreign",
@@ -72,12 +72,12 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     meta, name = read_meta(path), parse_rollout_name(path)
     missing_fields = []
     for field in REQUIRED_FIELDS:
-        if not string(meta.payload, field):
+        if not get_string(meta.payload, field):
             missing_fields.append(field)
     if missing_fields:
         yield Defect(MISSING_FIELDS, f"it lacks {', '.join(missing_fields)}", 0)
-    if name and string(meta.payload, "id") not in {"", name.thread_id}:
-        yield Defect(FOREIGN_ID, f"it contains {string(meta.payload, 'id')}", 0)
+    if name and get_string(meta.payload, "id") not in {"", name.thread_id}:
+        yield Defect(FOREIGN_ID, f"it contains {get_string(meta.payload, 'id')}", 0)
     yield from _find_line_defects(path)
     segments, missing_reason = find_readable_segments(path, find_rollout)
     if missing_reason:
@@ -105,7 +105,7 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
             is_complete = raw.endswith(b"\n")
             if len(raw) == MAX_LINE_BYTES and not is_complete:
                 kind = LONG_LINE
-            elif parse(raw) is not None:
+            elif parse_record(raw) is not None:
                 kind = FOREIGN_LINE
             elif is_complete:
                 kind = UNREADABLE_LINE
@@ -141,7 +141,7 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
         elif index in open_calls:
             yield Defect(
                 UNANSWERED_CALL,
-                f"{string(item.payload, 'name') or kind} has no output",
+                f"{get_string(item.payload, 'name') or kind} has no output",
                 record,
                 item.uuid,
             )

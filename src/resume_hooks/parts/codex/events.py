@@ -22,7 +22,13 @@ from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, readable_session
-from resume_hooks.transcripts.records import Record, mapping, parse, positive_count, string
+from resume_hooks.transcripts.records import (
+    Record,
+    get_mapping,
+    get_string,
+    parse_record,
+    positive_count,
+)
 
 # A file in the CODEX_HOME; each line has a prompt, its session and its time in seconds.
 PROMPT_HISTORY_FILE = "history.jsonl"
@@ -64,7 +70,7 @@ def follows_trigger(event: reply.Event, where: Where) -> bool:
     codex_home = OTHER_AGENT_ROWS[AGENT_NAME].home_folder(where)
     prompts = []
     for line in _read_last_lines(os.path.join(codex_home, PROMPT_HISTORY_FILE)):
-        if string(line, "session_id") == session_id:
+        if get_string(line, "session_id") == session_id:
             prompts.append(line)
     recent_prompts = []
     for line in prompts:
@@ -72,7 +78,7 @@ def follows_trigger(event: reply.Event, where: Where) -> bool:
             recent_prompts.append(line)
     if len(recent_prompts) != 1 or recent_prompts[0] is not prompts[-1]:
         return False
-    trigger = recognise_trigger(string(recent_prompts[0], "text"))
+    trigger = recognise_trigger(get_string(recent_prompts[0], "text"))
     return trigger is not None and not is_trigger_off(trigger.verb)
 
 
@@ -83,17 +89,19 @@ def _find_turn_start(event: reply.Event) -> int:
     follows another turn.
     """
     lines = _read_last_lines(reply.text_field(event, "transcript_path"))
-    last_payload = mapping(lines[-1], "payload") if lines else {}
-    if string(last_payload, "type") != "task_started" or string(
+    last_payload = get_mapping(lines[-1], "payload") if lines else {}
+    if get_string(last_payload, "type") != "task_started" or get_string(
         last_payload, "turn_id"
     ) != reply.text_field(event, "turn_id"):
         return 0
-    if string(mapping(last_payload, "turn_attribution"), "turn_trigger") != "user":
+    if get_string(get_mapping(last_payload, "turn_attribution"), "turn_trigger") != "user":
         return 0
     turn_start = _read_epoch_seconds(last_payload, "started_at")
     for line in lines[:-1]:
-        payload = mapping(line, "payload")
-        is_turn = string(line, "type") == EVENT and string(payload, "type") == "task_started"
+        payload = get_mapping(line, "payload")
+        is_turn = (
+            get_string(line, "type") == EVENT and get_string(payload, "type") == "task_started"
+        )
         if (
             is_turn
             and _read_epoch_seconds(payload, "started_at") >= turn_start - MAX_PROMPT_DELAY_SECONDS
@@ -113,7 +121,7 @@ def _read_last_lines(path: str) -> list[Record]:
         stream.seek(max(0, file_bytes - READ_TAIL_BYTES))
         raw = stream.read()
     complete_lines = raw.split(b"\n") if file_bytes <= READ_TAIL_BYTES else raw.split(b"\n")[1:]
-    parsed_lines = map(parse, complete_lines)
+    parsed_lines = map(parse_record, complete_lines)
     return [line for line in parsed_lines if line is not None]
 
 

@@ -25,7 +25,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system import capture, programs
 from resume_hooks.system.capture import CapturedOutput
-from resume_hooks.transcripts.records import Record, mapping, parse, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 AGENT_NAME = "codex"
 
@@ -222,18 +222,18 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
         raise HeadlessFailed(f"{model_name} printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB")
     answer, token_counts, failure = "", Record(), ""
     for raw in output.out.split(b"\n"):
-        event = parse(raw) or {}
-        item = mapping(event, "item")
-        if string(event, "type") == "turn.completed":
-            token_counts = mapping(event, "usage")
-        elif string(event, "type") == "turn.failed":
-            failure = string(mapping(event, "error"), "message")
-        elif item and string(item, "type") not in _HARMLESS_ITEM_TYPES:
+        event = parse_record(raw) or {}
+        item = get_mapping(event, "item")
+        if get_string(event, "type") == "turn.completed":
+            token_counts = get_mapping(event, "usage")
+        elif get_string(event, "type") == "turn.failed":
+            failure = get_string(get_mapping(event, "error"), "message")
+        elif item and get_string(item, "type") not in _HARMLESS_ITEM_TYPES:
             raise HeadlessFailed(
-                f"{model_name} used a tool that it was not given: {string(item, 'type')}"
+                f"{model_name} used a tool that it was not given: {get_string(item, 'type')}"
             )
-        elif string(item, "type") == "agent_message":
-            answer = string(item, "text")
+        elif get_string(item, "type") == "agent_message":
+            answer = get_string(item, "text")
     if output.status or failure or not answer:
         reason = failure or next(
             (line for line in output.err.decode("utf-8", "replace").split("\n") if line.strip()), ""

@@ -52,7 +52,7 @@ from resume_hooks.transcripts.placeholders import (
     read_origin,
     was_trimmed,
 )
-from resume_hooks.transcripts.records import Record, mapping, objects, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, list_objects
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, MEASURED, ContextSize
 from resume_hooks.transcripts.trimmable_pieces import (
     INPUT_PIECE,
@@ -153,7 +153,7 @@ class CodexThread:
             answered_calls=frozenset(output_indexes),
             failed_calls=frozenset(failed_call_ids),
             trimmed_answer_count=sum(
-                string(payload, "role") == "assistant"
+                get_string(payload, "role") == "assistant"
                 and is_response_placeholder(codex_items.item_text(payload))
                 for payload in payloads
             ),
@@ -228,7 +228,7 @@ class CodexThread:
 def _build_tool_call(item: Record, index: int) -> ToolCall:
     """Return a call with its target; a command may be a list of words."""
     arguments = codex_items.call_arguments(item)
-    name = string(item, "name") or codex_items.item_type(item)
+    name = get_string(item, "name") or codex_items.item_type(item)
     for key in _TARGET_ARGUMENTS:
         value = arguments.get(key)
         command_words = value if isinstance(value, list) else [value]
@@ -268,10 +268,10 @@ def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     for part_index, content_part in enumerate(output if isinstance(output, list) else ()):
         if not isinstance(content_part, dict):
             continue
-        if string(content_part, "type") == "input_image":
+        if get_string(content_part, "type") == "input_image":
             yield Piece(index, ("output", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS, call=call_id)
         elif len(
-            text := string(content_part, "text")
+            text := get_string(content_part, "text")
         ) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
             yield Piece(
                 index,
@@ -284,15 +284,15 @@ def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
 
 
 def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
-    is_assistant, is_prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
+    is_assistant, is_prompt = get_string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
     for part_index, content_part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(content_part, dict) or not (is_assistant or is_prompt):
             continue
-        if string(content_part, "type") == "input_image":
+        if get_string(content_part, "type") == "input_image":
             yield Piece(index, ("content", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS)
         elif len(
-            text := string(content_part, "text")
+            text := get_string(content_part, "text")
         ) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
             yield Piece(
                 index,
@@ -421,11 +421,11 @@ class _ItemMetadataReader:
             for key, value in line.record.items():
                 if key in TRIM_FIELDS:
                     trim_fields[key] = value
-            self._store_fields(line, -1, trim_fields, mapping(line.record, "metadata"))
+            self._store_fields(line, -1, trim_fields, get_mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._fields_by_location.clear()
             for part_index, metadata in enumerate(
-                objects(line.payload.get("replacement_history_metadata"))
+                list_objects(line.payload.get("replacement_history_metadata"))
             ):
                 self._store_fields(line, part_index, {}, metadata)
 

@@ -58,7 +58,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
-from resume_hooks.transcripts.records import USER, Record, parse
+from resume_hooks.transcripts.records import USER, Record, parse_record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.transcript import scan_transcript
 
@@ -186,7 +186,7 @@ class CodexWriter:
         )
 
         def clean_record(record: Record) -> Record:
-            return parse(clean(orjson.dumps(record))) or record
+            return parse_record(clean(orjson.dumps(record))) or record
 
         item_records = []
         for record in parent.child_records:

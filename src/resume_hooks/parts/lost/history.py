@@ -16,7 +16,7 @@ import orjson
 
 from resume_hooks.paths import Where, is_session_id, open_regular, read_bytes_at, read_regular
 from resume_hooks.storage import state_file
-from resume_hooks.transcripts.records import Record, mapping, parse, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 HISTORY_FILE = "history.jsonl"
 # a folder in the config home with long pastes by hash, which the client deletes after its retention
@@ -63,7 +63,7 @@ class HistoryEntry(NamedTuple):
     def text_with_pastes(self, where: Where) -> str:
         """Return the text, including the pastes that the client still has."""
         return _PASTE_PLACEHOLDER.sub(
-            lambda match: _read_paste(mapping(self.pastes, match[1]), where) or match[0],
+            lambda match: _read_paste(get_mapping(self.pastes, match[1]), where) or match[0],
             self.text,
         )
 
@@ -95,7 +95,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
             if not line.endswith(b"\n"):
                 break  # an incomplete line, which is still being written
             end_offset += len(line)
-            if (entry := _parse_entry(parse(line) or {})) is not None:
+            if (entry := _parse_entry(parse_record(line) or {})) is not None:
                 earlier_prompts = sessions.get(entry.session_id) or SessionPrompts(
                     entry.project, 0, 0
                 )
@@ -130,18 +130,18 @@ def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntr
             # this test takes a tenth of the time that parsing takes
             match = _SESSION_FIELD.search(line)
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
-                entry = _parse_entry(parse(line) or {})
+                entry = _parse_entry(parse_record(line) or {})
                 if entry is not None and entry.session_id in sessions:
                     yield entry
 
 
 def _parse_entry(record: Record) -> HistoryEntry | None:
     session_id, project, timestamp = (
-        string(record, "sessionId"),
-        string(record, "project"),
+        get_string(record, "sessionId"),
+        get_string(record, "project"),
         record.get("timestamp"),
     )
-    text = string(record, "display")
+    text = get_string(record, "display")
     is_valid = (
         is_session_id(session_id)
         and os.path.isabs(project)
@@ -155,20 +155,20 @@ def _parse_entry(record: Record) -> HistoryEntry | None:
     ):
         return None
     return HistoryEntry(
-        session_id, project, int(timestamp), text, mapping(record, "pastedContents")
+        session_id, project, int(timestamp), text, get_mapping(record, "pastedContents")
     )
 
 
 def _read_paste(paste: Record, where: Where) -> str:
     """Return the text of a paste, from the entry or from the client's paste folder, or ``""`` if it was deleted."""
-    digest = string(paste, "contentHash")
+    digest = get_string(paste, "contentHash")
     if (
-        string(paste, "type") != "text"
-        or string(paste, "content")
+        get_string(paste, "type") != "text"
+        or get_string(paste, "content")
         or not _PASTE_HASH.fullmatch(digest)
     ):
-        if string(paste, "type") == "text":
-            return string(paste, "content")
+        if get_string(paste, "type") == "text":
+            return get_string(paste, "content")
         return ""
     try:
         return read_regular(

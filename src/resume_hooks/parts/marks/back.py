@@ -51,7 +51,7 @@ from resume_hooks.transcripts.linearize import largest_valid_count, linearize_ch
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import BackTimes
-from resume_hooks.transcripts.records import USER, Record, message
+from resume_hooks.transcripts.records import USER, Record, get_message
 from resume_hooks.transcripts.transcript import Transcript
 
 MAX_GOAL_CHARACTERS = 300
@@ -451,7 +451,7 @@ class _EndingWatcher:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Process a record."""
         if node is not None and node.kind == USER:
-            self._text = message(record).get("content")
+            self._text = get_message(record).get("content")
 
     def checks(self) -> list[Check]:
         """Return a check of the child's ending."""

@@ -16,7 +16,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, mapping
+from resume_hooks.transcripts.records import Record, get_mapping
 from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK: Final = "fork"
@@ -44,7 +44,10 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     copied_nodes: list[Node] = []
 
     def collect_copies(_: Line, record: Record, node: Node | None) -> None:
-        if node is not None and mapping(record, "forkedFrom").get("sessionId") == parent.session_id:
+        if (
+            node is not None
+            and get_mapping(record, "forkedFrom").get("sessionId") == parent.session_id
+        ):
             copied_nodes.append(node)
 
     nodes = scan_transcript(session.path, observers=[collect_copies]).nodes

@@ -21,7 +21,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.bookkeeping import FILE_DELTA, FILE_SNAPSHOT
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import USER, Record, string
+from resume_hooks.transcripts.records import USER, Record, get_string
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_TRACKED_PATHS = 10_000
@@ -138,13 +138,13 @@ class _FileRecordCollector:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process a record."""
-        kind = string(record, "type")
+        kind = get_string(record, "type")
         if kind == USER and node is not None:
             result = record.get("toolUseResult")
             if (
                 isinstance(result, dict)
                 and "structuredPatch" in result
-                and (path := string(result, "filePath"))
+                and (path := get_string(result, "filePath"))
             ):
                 self.edits[path] = LastEdit(line.number, _hash_edited_text(result))
                 self.edited.append(line.number)
@@ -153,7 +153,10 @@ class _FileRecordCollector:
         elif kind == FILE_SNAPSHOT:
             self._add_snapshot(record, line.number)
         elif kind == FILE_DELTA:
-            message, path = string(record, "snapshotMessageId"), string(record, "trackingPath")
+            message, path = (
+                get_string(record, "snapshotMessageId"),
+                get_string(record, "trackingPath"),
+            )
             backup = _parse_backup(record.get("backup"))
             if message and path and backup:
                 self._count_paths({path: backup})
@@ -190,9 +193,9 @@ class _FileRecordCollector:
             tracked_files = snapshot.get("trackedFileBackups")
         else:
             tracked_files = None
-        message = (string(snapshot, "messageId") if isinstance(snapshot, dict) else "") or string(
-            record, "messageId"
-        )
+        message = (
+            get_string(snapshot, "messageId") if isinstance(snapshot, dict) else ""
+        ) or get_string(record, "messageId")
         if not message or not isinstance(tracked_files, dict):
             return
         backups = {}
@@ -220,7 +223,7 @@ def _parse_backup(value: Any) -> Backup | None:
     return Backup(
         name if is_valid else "",
         version if isinstance(version, int) else 0,
-        string(value, "realParentDir"),
+        get_string(value, "realParentDir"),
     )
 
 

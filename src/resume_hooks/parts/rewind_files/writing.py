@@ -34,7 +34,7 @@ from resume_hooks.paths import Where, make_private_folder, read_json_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
 from resume_hooks.system.capture import catch_ending_signals
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
@@ -120,7 +120,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             "resume-hooks rewind-files --to shows what could be.",
         )
     manifest = read_json_object(os.path.join(folder, name, MANIFEST_FILE), MAX_MANIFEST_BYTES)
-    if manifest.get("version") != MANIFEST_VERSION or not string(manifest, "root"):
+    if manifest.get("version") != MANIFEST_VERSION or not get_string(manifest, "root"):
         raise NoFileHistory(
             (
                 f"The last run can't be undone: its manifest in {os.path.join(folder, name)} "
@@ -128,7 +128,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             ),
             "The copies next to it are the overwritten files.",
         )
-    root = ProjectRoot.from_folder(string(manifest, "root"), where)
+    root = ProjectRoot.from_folder(get_string(manifest, "root"), where)
     rows = []
     for row in _list_or_empty(manifest.get("files")):
         rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
@@ -137,7 +137,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     )
     files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
-        files_plan, folders=folders, undone_run_time=string(manifest, "time") or name
+        files_plan, folders=folders, undone_run_time=get_string(manifest, "time") or name
     )
 
 
@@ -212,7 +212,7 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
 
 def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
     """Return a manifest's row as a target: the state before the run, with the state after it as expected."""
-    path = string(row, "path") if isinstance(row, dict) else ""
+    path = get_string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
     before_row, after_row = row.get("before"), row.get("after")
@@ -225,7 +225,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     else:
         source = None
     if isinstance(after_row, dict):
-        expected_digest = string(after_row, "sha256")
+        expected_digest = get_string(after_row, "sha256")
     else:
         expected_digest = ""
     if before_row is not None and source is None:

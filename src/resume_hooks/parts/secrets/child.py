@@ -32,7 +32,7 @@ from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import ASSISTANT, Record, blocks, replace_content
+from resume_hooks.transcripts.records import ASSISTANT, Record, list_blocks, replace_content
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver
@@ -184,7 +184,7 @@ class _ThinkingEditCollector:
         """Process a record."""
         if node is None or node.kind != ASSISTANT:
             return
-        content_blocks = blocks(record)
+        content_blocks = list_blocks(record)
         remaining_blocks = []
         for block in content_blocks:
             if not self._cleaner.is_secret_thinking(block, []):
@@ -195,7 +195,7 @@ class _ThinkingEditCollector:
 
     def _without_secret_thoughts(self, record: Record) -> Record | None:
         remaining_blocks = []
-        for block in blocks(record):
+        for block in list_blocks(record):
             if not self._cleaner.is_secret_thinking(block, []):
                 remaining_blocks.append(block)
         if remaining_blocks:

@@ -26,7 +26,7 @@ from resume_hooks.redaction.json_lines import (
 from resume_hooks.redaction.texts import Secret, suspect_positions
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import Record, parse
+from resume_hooks.transcripts.records import Record, parse_record
 
 MAX_PASSES = 4
 """The maximum number of passes over a text. Removing a secret may reveal another one, which needs another pass."""
@@ -149,7 +149,7 @@ class Cleaner:
         if block.get("type") != records.THINKING:
             return False
         secrets = self.clean_text(
-            records.string(block, "thinking").encode("utf-8", "surrogatepass")
+            records.get_string(block, "thinking").encode("utf-8", "surrogatepass")
         ).removed_secrets
         removed_secrets += secrets
         return bool(secrets)
@@ -272,8 +272,8 @@ class Cleaner:
         If an answer has no other content, its content becomes empty. All clients skip such an
         answer (2.1.42 to 2.1.329).
         """
-        record = parse(body)
-        content_blocks = records.blocks(record) if record is not None else []
+        record = parse_record(body)
+        content_blocks = records.list_blocks(record) if record is not None else []
         remaining_blocks = []
         for block in content_blocks:
             if not self.is_secret_thinking(block, removed_secrets):

@@ -17,7 +17,7 @@ from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_record
 from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_positions
-from resume_hooks.transcripts.records import parse, string
+from resume_hooks.transcripts.records import get_string, parse_record
 
 BLOCK_BYTES = 256 * 1024
 """The size in bytes of a block in the first pass. It fits into a processor's cache, and ends after a line."""
@@ -133,8 +133,8 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
             secret_spans.append((kind, max(start, 0), max(start, 0) + len(value)))
     if not secret_spans:
         return
-    record = parse(line) or {}
-    uuid, time = string(record, "uuid"), string(record, "timestamp")
+    record = parse_record(line) or {}
+    uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     for kind, start, end in secret_spans:
         yield FoundSecret(
             kind, chunk.line_number, chunk.offset + start, end - start, uuid, time, chunk.part_path

@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
@@ -104,7 +104,7 @@ def _scan_for_counts(
                 or b'"compactMetadata"' in raw
                 or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
                 or (b'"durationMs"' in raw and (b'"hookInfos"' in raw or b'"hookEvent"' in raw))
-            ) and (record := records.parse(line.body)) is not None:
+            ) and (record := records.parse_record(line.body)) is not None:
                 counter.add_record(record, is_subagent=is_subagent)
     return counter
 
@@ -131,7 +131,7 @@ class _TranscriptCounter:
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
         """Count a record."""
-        timestamp = string(record, "timestamp")
+        timestamp = get_string(record, "timestamp")
         timestamp = (
             timestamp if _TIMESTAMP.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
         )
@@ -143,19 +143,21 @@ class _TranscriptCounter:
         ):
             return  # the record has no time, or is a copy of a parent's record
         day = timestamp[:10]
-        if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (folder := string(record, "cwd")):
+        if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (
+            folder := get_string(record, "cwd")
+        ):
             self._folders[replace_surrogates(folder)] = None
         if records.is_prompt(record):
             self._turns[day] = self._turns.get(day, 0) + (not is_subagent)
-        elif records.kind(record) == records.ASSISTANT:
+        elif records.get_kind(record) == records.ASSISTANT:
             self._count_answer(record, day)
             if not is_subagent and not record.get("isSidechain"):
-                for call in records.calls(record) if self._stretch else ():
+                for call in records.list_calls(record) if self._stretch else ():
                     self._calls.append(day)
-                    if string(call, "name") in records.WRITING_TOOLS:
+                    if get_string(call, "name") in records.WRITING_TOOLS:
                         self._finish_stretch(min(len(self._calls) - 1, MAX_CALLS))
                         break
-        elif string(record, "subtype") == records.COMPACTION:
+        elif get_string(record, "subtype") == records.COMPACTION:
             self._finish_stretch(NO_EDIT_CALLS)
             self._stretch = COMPACTION_KIND
         else:
@@ -179,15 +181,15 @@ class _TranscriptCounter:
         )
         if not answer_tokens:
             return
-        name = string(records.message(record), "id") or f"#{len(self.requests)}"
+        name = get_string(records.get_message(record), "id") or f"#{len(self.requests)}"
         earlier_request = self.requests.get(name)
-        usage = records.usage(record)
+        usage = records.token_usage(record)
         cached, written = (
             records.positive_count(usage.get(f"cache_{did}_input_tokens"))
             for did in ("read", "creation")
         )
         hourly_tokens = records.positive_count(
-            records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
+            records.get_mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
         )
         request = ApiRequest(
             day=day,
@@ -237,13 +239,13 @@ def _add_to_tally(tallies: Tallies, name: str, day: str, number: int) -> None:
 
 def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
     """Yield the hook durations in a record: event, whether the hook is ours, milliseconds."""
-    if string(record, "subtype") == "stop_hook_summary":
+    if get_string(record, "subtype") == "stop_hook_summary":
         hooks = []
-        for info in records.objects(record.get("hookInfos")):
+        for info in records.list_objects(record.get("hookInfos")):
             hooks.append(("Stop", info))
     else:
-        attachment = records.mapping(record, "attachment")
-        hooks = [(string(attachment, "hookEvent"), attachment)]
+        attachment = records.get_mapping(record, "attachment")
+        hooks = [(get_string(attachment, "hookEvent"), attachment)]
     for event, info in hooks:
         duration = info.get("durationMs")
         if (
@@ -253,7 +255,7 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
         ):
             continue
         if _EVENT_NAME.fullmatch(event):
-            yield event, _OUR_HOOK_COMMAND.search(string(info, "command")) is not None, duration
+            yield event, _OUR_HOOK_COMMAND.search(get_string(info, "command")) is not None, duration
 
 
 class DayCounts(NamedTuple):

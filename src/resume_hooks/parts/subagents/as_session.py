@@ -38,7 +38,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import parse, prompt_text, string
+from resume_hooks.transcripts.records import get_string, parse_record, prompt_text
 from resume_hooks.transcripts.turns import opens_turn
 
 NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
@@ -73,15 +73,15 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
     name, owner_names = "", dict[str, str]()
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            record = parse(line.body) if _SIDECHAIN_MARK in line.raw else None
+            record = parse_record(line.body) if _SIDECHAIN_MARK in line.raw else None
             if record is None or record.get("isSidechain") is not True:
                 continue
-            uuid, begins_turn = string(record, "uuid"), opens_turn(record, subagent=True)
-            known_name = owner_names.get(string(record, "parentUuid")) or (
+            uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, subagent=True)
+            known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name
             )  # a sub-agent continues after records of its session
             own_id = (
-                _INVALID_ID_CHARACTERS.sub("", string(record, "agentId"))[:_MAX_ID_CHARACTERS]
+                _INVALID_ID_CHARACTERS.sub("", get_string(record, "agentId"))[:_MAX_ID_CHARACTERS]
                 or _INVALID_ID_CHARACTERS.sub("", uuid)[:_SHORT_ID_CHARACTERS]
             )
             name = owner_names[uuid] = known_name or f"{SUBAGENT_PREFIX}{own_id}"
@@ -90,7 +90,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             )
             subagent.line_numbers.add(line.number)
             subagents[name] = subagent._replace(
-                last_timestamp=string(record, "timestamp") or subagent.last_timestamp,
+                last_timestamp=get_string(record, "timestamp") or subagent.last_timestamp,
                 byte_count=subagent.byte_count + len(line.raw),
             )
     return list(subagents.values())
@@ -212,7 +212,7 @@ def _convert_lines(path: str, line_numbers: Container[int] | None) -> Iterator[b
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             if line_numbers is None or line.number in line_numbers:
-                record = parse(line.body)
+                record = parse_record(line.body)
             else:
                 record = None
             if record is not None and record.get("isSidechain"):

@@ -27,7 +27,7 @@ from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.tokenize import index_words
 from resume_hooks.transcripts.lines import read_bytes_before, read_lines
 from resume_hooks.transcripts.raw_edit import encode_record
-from resume_hooks.transcripts.records import MEDIA_TYPES, parse
+from resume_hooks.transcripts.records import MEDIA_TYPES, parse_record
 from resume_hooks.transcripts.turns import opens_turn
 
 RedactedBytes = NewType("RedactedBytes", bytes)
@@ -94,7 +94,7 @@ def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[Cl
         starts_at_line = read_bytes_before(stream, offset)[-1:] in {b"", b"\n"}
         stream.seek(offset)
         for line in read_lines(stream, offset):
-            if line.is_torn and parse(line.body) is None:
+            if line.is_torn and parse_record(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
                 continue  # the chunk is only the line feed after the last line that was sent
@@ -164,7 +164,7 @@ def _read_text_record(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
 
 def _replace_media(body: bytes) -> bytes:
     """Replace each image and document in a line by a short placeholder."""
-    record = parse(body)
+    record = parse_record(body)
     if record is None:
         return body
     pending_values: list[Any] = [record]
@@ -223,7 +223,7 @@ class _WordCollector:
 
     def add_line(self, body: RedactedBytes, line_number: int) -> None:
         """Process a line."""
-        record = parse(body) if self._is_transcript else {}
+        record = parse_record(body) if self._is_transcript else {}
         if record is None:
             return
         if opens_turn(record, subagent=self._subagent):

@@ -359,7 +359,7 @@ class _HitBuilder:
             )
             if has_no_match and b'"user"' not in line:
                 continue
-            record = records.parse(line)
+            record = records.parse_record(line)
             if record is None:
                 continue
             if index and opens_turn(record, subagent=is_subagent):

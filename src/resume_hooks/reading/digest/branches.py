@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.transcripts.records import Record, copied_from, string
+from resume_hooks.transcripts.records import Record, copied_from, get_string
 
 
 class Branches:
@@ -31,7 +31,7 @@ class Branches:
             if source is not None:
                 self._order_by_uuid.setdefault(uuid, source)
         return self.is_copied_uuid(
-            uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order
+            uuid, get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"), order
         )
 
     def is_copied_uuid(self, uuid: str, parent: str, order: int) -> bool:

@@ -70,7 +70,7 @@ from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import quote_name
 from resume_hooks.transcripts.bookkeeping import IMPORT_FIELD
 from resume_hooks.transcripts.lines import BOM, open_transcript
-from resume_hooks.transcripts.records import mapping, parse
+from resume_hooks.transcripts.records import get_mapping, parse_record
 from resume_hooks.transcripts.transcript import pause_garbage_collection
 
 # the maximum number of bytes in ancestors that are read in addition to the session
@@ -453,10 +453,12 @@ def _process_lines(
             continue
         if _PRIVATE_KEY_MARKER in raw:
             raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
-        record = parse(raw if line_number else raw.removeprefix(BOM))
+        record = parse_record(raw if line_number else raw.removeprefix(BOM))
         if not line_number and raw.startswith(_IMPORT_PREFIX):
             facts.mark_file_imported(
-                clock.normalize_timestamp(mapping(record or {}, IMPORT_FIELD).get("imported_at"))
+                clock.normalize_timestamp(
+                    get_mapping(record or {}, IMPORT_FIELD).get("imported_at")
+                )
             )
         if record is not None:
             facts.process_record(record, session_id, line_number)

@@ -28,7 +28,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 # the maximum number of characters in a result; the middle of a longer result is cut out
 MAX_RESULT_CHARACTERS = 1_500
@@ -187,7 +187,7 @@ def _list_calls(
             if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
                 break
             if b'"tool_' in line.raw:
-                record = records.parse(line.body)
+                record = records.parse_record(line.body)
             else:
                 record = None
             if (
@@ -197,8 +197,8 @@ def _list_calls(
             ):
                 continue
             results |= _read_results(record)
-            for block in reversed(records.calls(record)):
-                answer = results.pop(string(block, "id"), None)
+            for block in reversed(records.list_calls(record)):
+                answer = results.pop(get_string(block, "id"), None)
                 if answer is None:
                     continue
                 call = later_calls.list_call(block, answer, line_number)
@@ -214,7 +214,7 @@ def _list_calls(
 
 def _is_whole_file(block: Record, call: _ListedCall) -> bool:
     """Check whether a shown call contains a whole file with all later edits."""
-    return string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
+    return get_string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
 
 
 def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
@@ -277,14 +277,17 @@ class _LaterCalls:
         A call is useless if it changed little, if it succeeded and was later repeated, or if little
         remains of its text.
         """
-        tool, inputs = string(block, "name"), records.mapping(block, "input")
-        if not answer.is_error and _COMMIT_COMMAND.search(string(inputs, "command")) is not None:
+        tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
+        if (
+            not answer.is_error
+            and _COMMIT_COMMAND.search(get_string(inputs, "command")) is not None
+        ):
             self._is_committed = True  # what was written before is in the repository
         self._has_plan = self._has_plan or tool == PLAN_TOOL
         if tool in records.WRITING_TOOLS:
             return None if answer.is_error else self._list_edit(block, number)
         if tool == "Bash" and not answer.is_error:
-            self._register_changes(string(inputs, "command"), number)
+            self._register_changes(get_string(inputs, "command"), number)
         key = tool, _make_repetition_key(tool, inputs)
         has_passed = not answer.is_error and _FAILURE_WORD.search(answer.text) is None
         has_passed_later = key in self._passed_keys
@@ -315,7 +318,7 @@ class _LaterCalls:
                 max_characters = MAX_FIXED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
-        elif string(block, "name") != "Bash" or is_failure:
+        elif get_string(block, "name") != "Bash" or is_failure:
             max_characters = MAX_RESULT_CHARACTERS
         else:
             max_characters = MAX_OUTPUT_CHARACTERS
@@ -347,7 +350,7 @@ class _LaterCalls:
 
     def _list_edit(self, block: Record, number: int) -> _ListedCall | None:
         """Register a call that wrote a file. Return the call as it is shown, or None if it is useless."""
-        tool, inputs = string(block, "name"), records.mapping(block, "input")
+        tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         present_text = self._later_edits.find_present_text(inputs)
         self._later_edits.add_edit(inputs)
@@ -355,7 +358,7 @@ class _LaterCalls:
             return None
         was_edited_later = path in self._edit_counts
         self._edit_counts[path] += 1
-        edit_length = len(string(inputs, "new_string"))
+        edit_length = len(get_string(inputs, "new_string"))
         self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
         if tool == "Write":
             self._whole_files.add(path)
@@ -399,10 +402,12 @@ class _LaterCalls:
 
         A search, or the log of a passed check, is useful only if it is one of the latest calls.
         """
-        tool = string(block, "name")
+        tool = get_string(block, "name")
         parts: tuple[shell.SimpleCommand, ...] = ()
         if tool == "Bash":
-            parts = shell.parse_simple_commands(string(records.mapping(block, "input"), "command"))
+            parts = shell.parse_simple_commands(
+                get_string(records.get_mapping(block, "input"), "command")
+            )
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
             return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
@@ -413,13 +418,13 @@ class _LaterCalls:
 
     def _is_superseded(self, block: Record, answer: _Answer) -> bool:
         """Check whether later calls wrote what a call shows, or whether another section shows it."""
-        tool, inputs = string(block, "name"), records.mapping(block, "input")
+        tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         if tool in _EXCLUDED_TOOLS or path in self._whole_files:
             return True
         if tool in records.READING_TOOLS and path in self._edit_counts:
             return True
-        return tool == "Bash" and self._is_outdated(string(inputs, "command"), answer)
+        return tool == "Bash" and self._is_outdated(get_string(inputs, "command"), answer)
 
     def _is_outdated(self, command: str, answer: _Answer) -> bool:
         """Check whether a command only reads or writes files that later calls wrote anew.
@@ -472,10 +477,10 @@ def _add_count_note(text: str, count: int) -> str:
 
 def _reads_or_reports(block: Record) -> bool:
     """Check whether a call only reads files, by a tool or by commands, or only commits, pushes or shows git's state."""
-    tool = string(block, "name")
+    tool = get_string(block, "name")
     if tool != "Bash":
         return tool in records.READING_TOOLS
-    parts = shell.parse_simple_commands(string(records.mapping(block, "input"), "command"))
+    parts = shell.parse_simple_commands(get_string(records.get_mapping(block, "input"), "command"))
     commands = [" ".join(part.words) for part in parts if part.words and part.words[0] != "cd"]
     return bool(commands) and all(map(_ROUTINE_COMMAND.match, commands))
 
@@ -498,9 +503,9 @@ def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
 
 def _shows_contents(block: Record) -> bool:
     """Check whether the result of a call is a text to read whole, and not the log of a command."""
-    if string(block, "name") != "Bash":
-        return string(block, "name") not in _SEARCH_TOOLS
-    command = string(records.mapping(block, "input"), "command")
+    if get_string(block, "name") != "Bash":
+        return get_string(block, "name") not in _SEARCH_TOOLS
+    command = get_string(records.get_mapping(block, "input"), "command")
     for words, _ in shell.parse_simple_commands(command):
         if words and (words[0] in _FILE_READERS or not _SHOWING_VERBS.isdisjoint(words[1:3])):
             return True
@@ -514,9 +519,9 @@ _SHOWING_VERBS = frozenset({"diff", "show", "view"})
 def _make_repetition_key(tool: str, inputs: Record) -> str:
     """Return a key that is equal for two calls if the later call supersedes the earlier one, or ``""``."""
     if tool == "Bash":
-        return shell.make_command_key(string(inputs, "command"))
+        return shell.make_command_key(get_string(inputs, "command"))
     if tool == records.POLL_TOOL:
-        return string(inputs, records.POLLED_TASK_FIELD)
+        return get_string(inputs, records.POLLED_TASK_FIELD)
     if tool in records.READING_TOOLS and not inputs.get("offset"):
         return records.file_from_input(inputs)
     return ""
@@ -524,7 +529,7 @@ def _make_repetition_key(tool: str, inputs: Record) -> str:
 
 def _changes_more_than_imports(inputs: Record) -> bool:
     """Check whether an edit changes more than the imports of a file."""
-    old_text, new_text = string(inputs, "old_string"), string(inputs, "new_string")
+    old_text, new_text = get_string(inputs, "old_string"), get_string(inputs, "new_string")
     if not old_text or not new_text:
         return True
     rows = set(new_text.split("\n")) ^ set(old_text.split("\n"))
@@ -536,7 +541,7 @@ def _read_results(record: Record) -> dict[str, _Answer]:
     answers = {}
     for block in script_calls.results(record):
         answer = _Answer(records.result_text(block), records.is_error(block))
-        answers[string(block, "tool_use_id")] = answer
+        answers[get_string(block, "tool_use_id")] = answer
     return answers
 
 
@@ -564,12 +569,12 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
 
     ``note`` is a row about later changes of the file, or empty.
     """
-    inputs = records.mapping(block, "input")
+    inputs = records.get_mapping(block, "input")
     rows = [_format_call_head(block)]
     if note:
         rows.append(note)
     if not present_text:
-        rows += ["removed:", _shorten_output(string(inputs, "old_string"), max_characters)]
+        rows += ["removed:", _shorten_output(get_string(inputs, "old_string"), max_characters)]
     elif not is_placeholder(present_text):
         is_unchanged = present_text == find_written_text(inputs)
         rows.append("wrote:" if is_unchanged else "wrote, with later edits:")
@@ -587,7 +592,7 @@ def _format_result(
     if is_placeholder(answer):
         return _format_call_head(block)
     output = answer
-    if string(block, "name") == "Bash":
+    if get_string(block, "name") == "Bash":
         output = _PROGRESS_ROWS.sub("\n", answer)
     related_hunks = _select_related_hunks(
         output, min(max_characters, MAX_RESULT_CHARACTERS), request_words
@@ -600,12 +605,12 @@ def _format_result(
 
 def _format_call_head(block: Record) -> str:
     """Format the tool of a call and its main input."""
-    inputs = records.mapping(block, "input")
-    main_input = next((value for key in _MAIN_INPUTS if (value := string(inputs, key))), "")
+    inputs = records.get_mapping(block, "input")
+    main_input = next((value for key in _MAIN_INPUTS if (value := get_string(inputs, key))), "")
     shown_input = talk.format_text(
         main_input or json.dumps(inputs, ensure_ascii=False), MAX_INPUT_CHARACTERS
     )
-    return f"{collapse_line(plain_line(string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
+    return f"{collapse_line(plain_line(get_string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:

@@ -34,7 +34,7 @@ from resume_hooks.transcripts import bookkeeping, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts_of_record
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_ANSWER_CHARACTERS = 8_000  # the maximum number of characters in a user's answers to questions
@@ -202,7 +202,7 @@ class LineageFacts:
         is_repeated = self._copy_detector.is_copy(record)
         if self._branches.is_copy(record, self._order) or is_repeated:
             return
-        handler = _HANDLERS.get(string(record, "type"))
+        handler = _HANDLERS.get(get_string(record, "type"))
         if handler is not None:
             handler(self, record, RecordPlace(session_id, number, self._order))
 
@@ -226,31 +226,33 @@ class LineageFacts:
 
     def _process_assistant_record(self, record: Record, place: RecordPlace) -> None:
         is_from_model = (
-            self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
+            self.is_imported
+            or bool(records.answering_model(record))
+            or records.counted_tokens(record)[1] > 0
         )
         if not is_from_model and not script_calls.is_made_by_script(record):
             return  # the client's own text, or our card
-        for block in records.blocks(record):
+        for block in records.list_blocks(record):
             kind = block.get("type")
             if kind == records.TEXT:
-                text = string(block, "text").strip()
+                text = get_string(block, "text").strip()
                 if text and not is_placeholder(text):
-                    self.words_since_prompt = Quote(text, place, string(record, "uuid"))
+                    self.words_since_prompt = Quote(text, place, get_string(record, "uuid"))
                     self.assistant_quotes.append(self.words_since_prompt)
             elif kind == records.CALL:
                 self._process_call(record, block, place)
 
     def _process_call(self, record: Record, block: Record, place: RecordPlace) -> None:
-        inputs = records.mapping(block, "input")
-        folder = _call_folder(inputs, string(record, "cwd"))
-        call = PendingCall(string(block, "name"), inputs, place, folder)
+        inputs = records.get_mapping(block, "input")
+        folder = _call_folder(inputs, get_string(record, "cwd"))
+        call = PendingCall(get_string(block, "name"), inputs, place, folder)
         self.last_call_order = place.order
-        self._open_calls[string(block, "id")] = call
+        self._open_calls[get_string(block, "id")] = call
         if call.tool == "AskUserQuestion":
-            rows = records.objects(call.inputs.get("questions"))
-            questions = filter(None, (string(row, "question") for row in rows))
+            rows = records.list_objects(call.inputs.get("questions"))
+            questions = filter(None, (get_string(row, "question") for row in rows))
             self.questions += [
-                Quote(question, place, string(record, "uuid")) for question in questions
+                Quote(question, place, get_string(record, "uuid")) for question in questions
             ]
 
     def _process_user_record(self, record: Record, place: RecordPlace) -> None:
@@ -265,21 +267,21 @@ class LineageFacts:
             and clock.normalize_timestamp(record.get("timestamp")) <= self._imported_at
         ):
             self.foreign_prompts.add(place)
-        content = records.message(record).get("content")
+        content = records.get_message(record).get("content")
         if results := script_calls.results(record):
             for block in results:
                 self._process_result(record, block, place)
             has_only_results = isinstance(content, list) and len(content) == len(results)
-            extra_text = "" if has_only_results else records.text(record)
+            extra_text = "" if has_only_results else records.join_text_blocks(record)
             if extra_text:  # text that the user typed during the call, as older clients send it
-                self._process_typed_words(Quote(extra_text, place, string(record, "uuid")))
+                self._process_typed_words(Quote(extra_text, place, get_string(record, "uuid")))
             return
-        uuid = string(record, "uuid")
-        if mode := string(record, "permissionMode"):
+        uuid = get_string(record, "uuid")
+        if mode := get_string(record, "permissionMode"):
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
             self._process_notification(content, place)
-        plan = string(record, "planContent")
+        plan = get_string(record, "planContent")
         if plan.strip():
             self.plans.append(Quote(plan, place, uuid))
         if record.get("isMeta") is True:
@@ -288,7 +290,7 @@ class LineageFacts:
 
     def _process_prompt(self, record: Record, quote: Quote) -> None:
         """Process a prompt, or other words of the user: a client command's arguments, or a shell command."""
-        content = records.message(record).get("content")
+        content = records.get_message(record).get("content")
         if quote.text.startswith(facts.INTERRUPTION_PREFIX):
             self.interruption = quote
         if records.is_prompt(record):
@@ -298,7 +300,10 @@ class LineageFacts:
 
     def _process_note(self, record: Record, place: RecordPlace) -> None:
         """Process a text that the client gave to the model: the project's instructions, or a skill."""
-        text, name = records.text(record), string(record, records.INSTRUCTIONS_FIELD)
+        text, name = (
+            records.join_text_blocks(record),
+            get_string(record, records.INSTRUCTIONS_FIELD),
+        )
         if name:
             self.instructions, self.instructions_of = Quote(text, place), name
         else:
@@ -328,26 +333,26 @@ class LineageFacts:
 
     def _process_summary(self, record: Record, place: RecordPlace) -> None:
         """Process a summary of the client, or our child's opening. In an opening only the user's words count."""
-        text = records.text(record)
+        text = records.join_text_blocks(record)
         if text.startswith(lineage_block.OPENING_MARKER):
             self._process_typed_words(
-                Quote(_extract_user_words(text), place, string(record, "uuid"))
+                Quote(_extract_user_words(text), place, get_string(record, "uuid"))
             )
         elif record.get("isCompactSummary") is True:
-            self.summaries.append(Quote(text, place, string(record, "uuid")))
+            self.summaries.append(Quote(text, place, get_string(record, "uuid")))
 
     def _process_system_record(self, record: Record, place: RecordPlace) -> None:
         """Process the recap that the client writes for a user who was away.
 
         Also process the session's goal.
         """
-        if string(record, "subtype") == records.GOAL:
-            words = string(record, "goal")
+        if get_string(record, "subtype") == records.GOAL:
+            words = get_string(record, "goal")
             self.goal = Quote(words, place) if words else None
-            self.goal_status = string(record, "status")
-        elif string(record, "subtype") == _RECAP_SUBTYPE:
-            text = string(record, "content").partition("(disable recaps")[0].strip()
-            self.summaries.append(Quote(text, place, string(record, "uuid")))
+            self.goal_status = get_string(record, "status")
+        elif get_string(record, "subtype") == _RECAP_SUBTYPE:
+            text = get_string(record, "content").partition("(disable recaps")[0].strip()
+            self.summaries.append(Quote(text, place, get_string(record, "uuid")))
 
     def _process_typed_words(self, quote: Quote) -> None:
         if self.prompts.add_prompt(quote):
@@ -366,15 +371,15 @@ class LineageFacts:
         self.questions.clear()
 
     def _process_attachment(self, record: Record, place: RecordPlace) -> None:
-        attachment = records.mapping(record, "attachment")
-        kind, uuid = string(attachment, "type"), string(record, "uuid")
+        attachment = records.get_mapping(record, "attachment")
+        kind, uuid = get_string(attachment, "type"), get_string(record, "uuid")
         if kind == QUEUED:
-            prompt = string(attachment, "prompt")
+            prompt = get_string(attachment, "prompt")
             self._process_notification(prompt, place)
             self._process_typed_words(Quote(prompt, place, uuid))
         elif kind in _PLAN_REMINDERS:
             self.plan_mode = kind != _PLAN_MODE_EXIT
-            self.plan_file = string(attachment, "planFilePath") or self.plan_file
+            self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in hook_texts_of_record(record):
                 if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.OPENING_MARKER)):
@@ -383,20 +388,20 @@ class LineageFacts:
     def _process_queue_record(self, record: Record, place: RecordPlace) -> None:
         if self.prompts.process_queue_record(record, place):
             self._end_turn()
-        self._process_notification(string(record, "content"), place)
+        self._process_notification(get_string(record, "content"), place)
 
     def _process_pull_request_link(self, record: Record, place: RecordPlace) -> None:
-        if url := string(record, "prUrl"):
+        if url := get_string(record, "prUrl"):
             self.pull_request_links[url] = place
 
     def _process_leaf_record(self, record: Record, _place: RecordPlace) -> None:
-        self._branches.record_leaf(string(record, "leafUuid"))
+        self._branches.record_leaf(get_string(record, "leafUuid"))
 
     def _process_result(self, record: Record, block: Record, place: RecordPlace) -> None:
-        call = self._open_calls.pop(string(block, "tool_use_id"), None)
+        call = self._open_calls.pop(get_string(block, "tool_use_id"), None)
         if call is None:
             return
-        text, uuid = records.result_text(block), string(record, "uuid")
+        text, uuid = records.result_text(block), get_string(record, "uuid")
         if call.tool == "AskUserQuestion" and (
             pairs := facts.find_clarified_answers(text[:MAX_ANSWER_CHARACTERS])
         ):
@@ -435,7 +440,7 @@ class LineageFacts:
             return
         run = self.runs[run_index]
         self.runs[run_index] = facts.update_polled_run(run, call, block, text, place)
-        if task := string(block, records.TASK_FIELD):
+        if task := get_string(block, records.TASK_FIELD):
             self._background_runs[task] = run_index
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
@@ -472,7 +477,7 @@ class LineageFacts:
             call.tool.startswith(facts.SERVER_TOOL_PREFIX)
             and _SERVER_WRITER_TOOL.search(call.tool[:200])
         ):
-            is_new = string(details, "type") == "create"
+            is_new = get_string(details, "type") == "create"
             self.changes += [
                 FileChange(path, call.folder, call.place, is_new) for path in call.paths()
             ]
@@ -527,7 +532,7 @@ class LineageFacts:
 
 def _call_folder(inputs: Record, cwd: str) -> str:
     """Return the folder of a call: the session's folder, unless the call names another folder."""
-    named_folder = string(inputs, _FOLDER_INPUT)
+    named_folder = get_string(inputs, _FOLDER_INPUT)
     if not named_folder:
         return cwd
     is_windows = bool(ntpath.splitdrive(named_folder)[0])

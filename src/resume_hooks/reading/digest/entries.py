@@ -26,7 +26,14 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts.bookkeeping import DIGEST_KIND
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
-from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive_count, string
+from resume_hooks.transcripts.records import (
+    Record,
+    get_kind,
+    get_mapping,
+    get_string,
+    parse_record,
+    positive_count,
+)
 
 MAX_NOTE_CHARACTERS = 200  # the maximum number of characters in a note on an entry
 DIGEST_VERSION = 2
@@ -286,18 +293,18 @@ def read_digest(file: str | SharedFile) -> Digest | None:
             )
     except SessionNotFound:
         return None
-    first_record = parse(rows[0]) if rows else None
+    first_record = parse_record(rows[0]) if rows else None
     # In a copy of another session, the digest belongs to the other session.
     if (
         first_record is None
-        or string(mapping(first_record, "continue_metadata"), "continuation_type")
+        or get_string(get_mapping(first_record, "continue_metadata"), "continuation_type")
         not in _FRESH_CHILD_TYPES
     ):
         return None
     digests = (
         parse_digest(record)
         for raw in rows[1:]
-        if DIGEST_KIND.encode() in raw and (record := parse(raw))
+        if DIGEST_KIND.encode() in raw and (record := parse_record(raw))
     )
     return next(filter(None, digests), None)
 
@@ -308,9 +315,9 @@ def parse_digest(record: Record) -> Digest | None:
     Malformed parts are skipped, and every entry is on one line.
     """
     version = record.get("version")
-    if kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
+    if get_kind(record) != DIGEST_KIND or version not in (DIGEST_VERSION, FORMER_VERSION):
         return None
-    rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
+    rows, omitted = get_mapping(record, "sections"), get_mapping(record, "omitted")
     sections = {
         name: entries
         for name in SECTION_NAMES
@@ -328,7 +335,7 @@ def parse_digest(record: Record) -> Digest | None:
             for name in SECTION_NAMES
             if (count := positive_count(omitted.get(name), MAX_COUNT))
         },
-        plain_line(string(record, "git")[:MAX_TEXT_CHARACTERS]),
+        plain_line(get_string(record, "git")[:MAX_TEXT_CHARACTERS]),
         positive_count(record.get("unread"), MAX_COUNT),
         positive_count(record.get("passed_over"), MAX_COUNT),
         positive_count(record.get("remarks"), MAX_COUNT),

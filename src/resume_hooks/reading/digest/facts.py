@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.prose import keep_typed_text, mark_pastes
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
+from resume_hooks.transcripts.records import FILE_KEYS, Record, get_string, list_objects
 
 _PATH_KEYS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
 MAX_END_CHARACTERS = 2_000  # the number of characters at each end of an output that are inspected
@@ -276,7 +276,7 @@ def find_refusal(
     refusal only as an error, and a server may use the same words. The result of a file change
     always comes from the client.
     """
-    uuid, denial_kind = string(record, "uuid"), string(record, "toolDenialKind")
+    uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
     is_from_client = call.tool in records.WRITING_TOOLS or (
         records.is_error(block) and not call.tool.startswith(SERVER_TOOL_PREFIX)
     )
@@ -298,7 +298,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
     Clients record the answers in ``details``. For older clients, ``text`` is searched for the
     questions' own words, which may contain anything, including quotes.
     """
-    recorded_answers = records.mapping(details, "answers")
+    recorded_answers = records.get_mapping(details, "answers")
     pairs = [
         (question, answer[: len(text)])
         for question, answer in recorded_answers.items()
@@ -307,8 +307,8 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
     if pairs or not text.startswith(_ANSWER_PREFIXES):
         return pairs
     search_start = 0
-    for row in records.objects(call.inputs.get("questions")):
-        question = string(row, "question")
+    for row in records.list_objects(call.inputs.get("questions")):
+        question = get_string(row, "question")
         question_start = text.find(f'"{question}"', search_start)
         if question and question_start >= 0:
             answer = _CHOSEN_ANSWER.match(text, question_start + len(question) + 2)
@@ -420,11 +420,11 @@ def _keep_output_ends(output: str) -> str:
 
 def find_task_id(record: Record, block: Record, text: str) -> str:
     """Return the task id of a background command, or ``""`` if it is unknown."""
-    if task := string(block, records.TASK_FIELD):
+    if task := get_string(block, records.TASK_FIELD):
         return task
     details = records.tool_details(record)
     match = _TASK_ID.search(text[:MAX_END_CHARACTERS])
-    return string(details, "backgroundTaskId") or (match[1] if match else "")
+    return get_string(details, "backgroundTaskId") or (match[1] if match else "")
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
@@ -489,9 +489,11 @@ class TodoList:
         """Replace the todo list by the list that a call contains."""
         self.was_used = True
         self._todos = [
-            Todo(string(row, "content"), string(row, "status"), call.place, call.place.order)
-            for row in objects(call.inputs.get("todos"))
-            if string(row, "content")
+            Todo(
+                get_string(row, "content"), get_string(row, "status"), call.place, call.place.order
+            )
+            for row in list_objects(call.inputs.get("todos"))
+            if get_string(row, "content")
         ]
 
     def create_task(self, call: PendingCall, answer: str) -> None:
@@ -597,7 +599,7 @@ class Prompts:
 
     def process_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
         """Process a queue record. Return the prompt that it passed to the model, or None."""
-        operation, content = string(record, "operation"), string(record, "content")
+        operation, content = get_string(record, "operation"), get_string(record, "content")
         self._is_command_running = False
         if operation == "enqueue":
             self._queue.append(Quote(content, place))
@@ -610,7 +612,9 @@ class Prompts:
             self._dequeued_command = None
             if self._is_command_running:
                 self._dequeued_command = queued_prompt
-            was_delivered = operation == "remove" and string(record, "reason") in _DELIVERY_REASONS
+            was_delivered = (
+                operation == "remove" and get_string(record, "reason") in _DELIVERY_REASONS
+            )
             if was_delivered and self.add_prompt(queued_prompt):
                 return queued_prompt
         return None

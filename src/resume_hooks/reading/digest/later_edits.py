@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 # the minimum number of characters in a text that counts as replaced if the old text of a later edit
 # contains it; a shorter text may be there by chance
@@ -39,11 +39,11 @@ class LaterEdits:
         """Add an edit that was made before all edits that were added earlier."""
         replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
         for edit in reversed(_list_edits(inputs)):
-            old_text = string(edit, "old_string")
+            old_text = get_string(edit, "old_string")
             if old_text and len(replacements) < MAX_REPLACEMENTS:
                 replacements.append(
                     _Replacement(
-                        old_text, string(edit, "new_string"), edit.get("replace_all") is True
+                        old_text, get_string(edit, "new_string"), edit.get("replace_all") is True
                     )
                 )
 
@@ -71,12 +71,12 @@ def _join_parts(parts: list[str]) -> str:
 
 def _list_edits(inputs: Record) -> list[Record]:
     """Return the edits of a call: several, or the call's own inputs."""
-    return records.objects(inputs.get("edits")) or [inputs]
+    return records.list_objects(inputs.get("edits")) or [inputs]
 
 
 def _find_edit_text(edit: Record) -> str:
     for key in _WRITTEN_TEXT_INPUTS:
-        if text := string(edit, key):
+        if text := get_string(edit, key):
             return text
     return ""
 

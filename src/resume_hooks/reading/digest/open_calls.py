@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace, Refusal
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import WRITING_TOOLS, Record, objects, string
+from resume_hooks.transcripts.records import WRITING_TOOLS, Record, get_string, list_objects
 
 PLAN_TOOL = "ExitPlanMode"
 _TOOLS_WITH_ARGUMENTS = WRITING_TOOLS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
@@ -87,10 +87,10 @@ def _format_call(call: PendingCall) -> str:
     for name, value in call.inputs.items():
         if isinstance(value, str) and value.strip() and not is_placeholder(value):
             rows += [f"[{name}:]", value.strip("\n")]
-    for edit in objects(call.inputs.get("edits")):
-        rows += ["[old_string:]", string(edit, "old_string")]
-        rows += ["[new_string:]", string(edit, "new_string")]
-    for question in objects(call.inputs.get("questions")):
+    for edit in list_objects(call.inputs.get("edits")):
+        rows += ["[old_string:]", get_string(edit, "old_string")]
+        rows += ["[new_string:]", get_string(edit, "new_string")]
+    for question in list_objects(call.inputs.get("questions")):
         rows += _format_question(question)
     return "\n".join(rows)
 
@@ -98,8 +98,8 @@ def _format_call(call: PendingCall) -> str:
 def _format_question(question: Record) -> Iterator[str]:
     """Yield a question with its options."""
     yield "[question:]"
-    yield string(question, "question")
-    for option in objects(question.get("options")):
+    yield get_string(question, "question")
+    for option in list_objects(question.get("options")):
         yield "[option:]"
-        yield string(option, "label")
-        yield string(option, "description")
+        yield get_string(option, "label")
+        yield get_string(option, "description")

@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.records import objects, string
+from resume_hooks.transcripts.records import get_string, list_objects
 
 _FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -509,8 +509,8 @@ def list_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEn
 
 def _call_subject(call: PendingCall) -> str:
     """Return the subject of a refused call, or the first of several questions."""
-    for row in objects(call.inputs.get("questions")):
-        return string(row, "question")
+    for row in list_objects(call.inputs.get("questions")):
+        return get_string(row, "question")
     return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
 
 

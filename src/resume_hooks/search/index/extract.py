@@ -24,7 +24,7 @@ from resume_hooks.transcripts.attachments import (
     iterate_sent_texts,
 )
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 OWN_ENGINE_TOOL = "resume-hooks"  # the tool name for a call to our own engine
 # the maximum length of a path in characters; no system opens a longer path
@@ -103,14 +103,16 @@ class TextExtractor:
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
         self._is_imported = self._is_imported or bookkeeping.IMPORT_FIELD in record
-        kind = records.kind(record)
+        kind = records.get_kind(record)
         if kind in bookkeeping.SILENT_KINDS:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
             # The opening of our fresh session and the client's replacement of a missing answer were
             # not written by a model.
-            is_synthetic = string(records.message(record), "model") == records.SYNTHETIC_MODEL
+            is_synthetic = (
+                get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL
+            )
             is_reported = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(
                 record
             )
@@ -128,7 +130,7 @@ class TextExtractor:
             else:
                 texts = self._extract_user_texts(script_calls.add_result_text(record))
         elif kind in bookkeeping.TITLE_FIELDS:
-            texts = self._extract_title(string(record, bookkeeping.TITLE_FIELDS[kind]))
+            texts = self._extract_title(get_string(record, bookkeeping.TITLE_FIELDS[kind]))
         else:
             texts = _extract_other_texts(record, kind)
         if texts is None or texts.has_no_texts:
@@ -140,12 +142,12 @@ class TextExtractor:
         inputs: list[str] = []
         files: list[str] = []
         tools: list[str] = []
-        for block in records.blocks(record):
-            kind = string(block, "type")
+        for block in records.list_blocks(record):
+            kind = get_string(block, "type")
             if kind == records.TEXT:
-                reply.append(string(block, "text"))
+                reply.append(get_string(block, "text"))
             elif kind == records.THINKING:
-                inputs.append(string(block, "thinking"))
+                inputs.append(get_string(block, "thinking"))
             elif kind in {records.CALL, records.SERVER_CALL}:
                 tools.append(self._add_call(block, inputs, files))
         if tools:
@@ -165,34 +167,36 @@ class TextExtractor:
         )
 
     def _add_call(self, block: Record, inputs: list[str], files: list[str]) -> str:
-        name, values = string(block, "name"), records.mapping(block, "input")
+        name, values = get_string(block, "name"), records.get_mapping(block, "input")
         if name == "Bash":
-            own_call = _OWN_CALL.match(string(values, "command"))
+            own_call = _OWN_CALL.match(get_string(values, "command"))
         else:
             own_call = None
         is_searcher = (
-            name in {"Agent", "Task"} and string(values, "subagent_type") in SEARCHER_AGENTS
+            name in {"Agent", "Task"} and get_string(values, "subagent_type") in SEARCHER_AGENTS
         )
         is_own = self._omits_own_output and (is_searcher or own_call is not None)
-        self.open_calls[string(block, "id")] = OWN_ENGINE_TOOL if is_own else name
+        self.open_calls[get_string(block, "id")] = OWN_ENGINE_TOOL if is_own else name
         if not is_own:
             inputs += records.strings_in_value(values)
             files += (
                 path
                 for key in records.FILE_KEYS
-                if (path := string(values, key)) and len(path) <= MAX_PATH_CHARACTERS
+                if (path := get_string(values, key)) and len(path) <= MAX_PATH_CHARACTERS
             )
         return name
 
     def _extract_user_texts(self, record: Record) -> RecordTexts:
-        tool = string(records.message(record), "tool_name") or string(record, "tool_name")
+        tool = get_string(records.get_message(record), "tool_name") or get_string(
+            record, "tool_name"
+        )
         spoken_texts: list[str] = []
         results: list[str] = []
-        for block in records.blocks(record):
+        for block in records.list_blocks(record):
             if block.get("type") == records.TEXT:
-                spoken_texts.append(string(block, "text"))
+                spoken_texts.append(get_string(block, "text"))
             elif block.get("type") == records.RESULT:
-                called_tool = self.open_calls.pop(string(block, "tool_use_id"), "")
+                called_tool = self.open_calls.pop(get_string(block, "tool_use_id"), "")
                 tool = tool or called_tool
                 if called_tool != OWN_ENGINE_TOOL:
                     # Only a shell prints our engine's output. In another tool's answer such text is
@@ -201,8 +205,8 @@ class TextExtractor:
                         block,
                         omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),
                     )
-        if tool or results or records.kind(record) == records.RESULT:
-            plain_contents = [string(record, "content")] if not results else []
+        if tool or results or records.get_kind(record) == records.RESULT:
+            plain_contents = [get_string(record, "content")] if not results else []
             return RecordTexts(
                 "result",
                 "" if tool == OWN_ENGINE_TOOL else tool,
@@ -249,14 +253,16 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
         # Old clients store the records of a sub-agent in the parent's file.
-        blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
+        blocks = records.list_blocks(
+            records.get_mapping(records.get_mapping(record, "data"), "message")
+        )
         return RecordTexts(
             "note",
             result=_join_own_texts(
-                [t for block in blocks for t in (string(block, "text"), *_answer_texts(block))]
+                [t for block in blocks for t in (get_string(block, "text"), *_answer_texts(block))]
             ),
         )
-    content = string(record, "content")
+    content = get_string(record, "content")
     if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
         # omit the text, because it never reached the model, and searches would find our own cards
         return None
@@ -266,7 +272,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
 def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[str]:
     """Yield the texts of a tool's answer, without our own output."""
     for part in records.result_blocks(block):
-        text = string(part, "text")
+        text = get_string(part, "text")
         if text and not (omits_own_output and _OWN_TEXT.match(text)):
             yield text
 

@@ -35,7 +35,7 @@ from resume_hooks.search.roles import ROLES
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import SEARCH_CHUNK_BYTES, Line, read_bytes_before, read_lines
 from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.turns import opens_turn
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         if is_full:
             break
         # a line with complete JSON is not the beginning of a longer line
-        if line.is_torn and records.parse(line.body) is None:
+        if line.is_torn and records.parse_record(line.body) is None:
             is_torn = not is_settled
             break
         reader.add_line(line)
@@ -184,12 +184,12 @@ class _RecordReader:
 
     def add_line(self, line: Line) -> None:
         # uses the line's own bytes, because copying each line would be slow
-        record = records.parse(line.raw if line.offset else line.body)
+        record = records.parse_record(line.raw if line.offset else line.body)
         if record is None or self.copy_detector.is_copy(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
-        self.cwd = self.cwd or string(record, "cwd")
-        self.entrypoint = self.entrypoint or string(record, "entrypoint")
+        self.cwd = self.cwd or get_string(record, "cwd")
+        self.entrypoint = self.entrypoint or get_string(record, "entrypoint")
         texts = self.extractor.extract_texts(record)
         if texts is None:
             return
@@ -217,7 +217,7 @@ class _RecordReader:
             else 1 + zlib.crc32(text_bytes),  # 0: trimmed contents
             "tool": [name[:MAX_LABEL_CHARACTERS] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MAX_LABEL_CHARACTERS]]
-            if (branch := string(record, "gitBranch"))
+            if (branch := get_string(record, "gitBranch"))
             else [],
             "path": texts.files,
         }
@@ -240,7 +240,7 @@ def weighted_words(texts: RecordTexts) -> bytes:
 def _record_ids(record: Record) -> tuple[int, int]:
     """Return the id that a record shares with its copies, and its new id in a fork (0 if it is not in a fork)."""
     record_id, original_id = (
-        _uuid_number(string(record, "uuid")),
+        _uuid_number(get_string(record, "uuid")),
         _uuid_number(records.copied_from(record)),
     )
     if original_id and original_id != record_id:

@@ -83,7 +83,9 @@ def made(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
 
 def texts(found: Iterable[Record]) -> list[str]:
     """What records say, calls and results aside."""
-    return [records.text(record) for record in found if records.text(record)]
+    return [
+        records.join_text_blocks(record) for record in found if records.join_text_blocks(record)
+    ]
 
 
 @every_rollout
@@ -92,12 +94,12 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     history = _history(rollout)
     transcript = converted(rollout, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
-    spoken = "\n".join(records.text(record) for record in live)
-    thoughts = {block.get("thinking") for record in live for block in records.blocks(record)}
+    spoken = "\n".join(records.join_text_blocks(record) for record in live)
+    thoughts = {block.get("thinking") for record in live for block in records.list_blocks(record)}
     for one in history.items:
         if items.item_type(one.payload) == items.MESSAGE_TYPE:
             for part in items.content_parts(one.payload):
-                text = records.string(part, "text")
+                text = records.get_string(part, "text")
                 assert (
                     not text.strip()
                     or text in spoken
@@ -146,7 +148,10 @@ def test_who_says_what(tmp_path: Path) -> None:
             counted(9_000),
         ],
     )
-    kinds = [(record["type"], bool(record.get("isMeta")), records.text(record)) for record in found]
+    kinds = [
+        (record["type"], bool(record.get("isMeta")), records.join_text_blocks(record))
+        for record in found
+    ]
     assert kinds == [
         ("user", True, "rules"),
         ("user", True, "<environment_context>here"),
@@ -241,7 +246,7 @@ def test_tools(tmp_path: Path) -> None:
     calls = [
         (block["id"], block["name"], block["input"])
         for record in found
-        for block in records.calls(record)
+        for block in records.list_calls(record)
     ]
     edit = {"file_path": "/p/old.py", "old_string": "kept\nwas", "new_string": "kept\nis"}
     assert calls == [
@@ -256,7 +261,9 @@ def test_tools(tmp_path: Path) -> None:
         ("7", "mcp__x__look", {}),
         ("8", "Bash", {"command": "make"}),
     ]
-    answers = {block["tool_use_id"]: block for record in found for block in records.results(record)}
+    answers = {
+        block["tool_use_id"]: block for record in found for block in records.list_results(record)
+    }
     assert answers.keys() == {"1", "2", "2.2", "3", "3.2", "8"}
     assert (answers["1"]["content"], answers["1"]["is_error"]) == ("Exit code 2\ngone", True)
     assert (answers["8"]["content"], answers["8"]["is_error"]) == ("Exit code 1\nno", True)
@@ -279,9 +286,9 @@ def test_a_command_of_a_script_has_its_folder_and_its_exit_status(tmp_path: Path
         output("2", [failed, {"type": "input_text", "text": "Script error:\nno"}]),
     ]
     found = made(tmp_path, lines)
-    calls = [block["input"] for record in found for block in records.calls(record)]
+    calls = [block["input"] for record in found for block in records.list_calls(record)]
     assert calls[0] == {"command": "make", "workdir": "/p/lib"}
-    first, second = (block for record in found for block in records.results(record))
+    first, second = (block for record in found for block in records.list_results(record))
     assert first["is_error"] is True
     assert records.result_text(first) == "Exit code 2\none\ntwo\n"
     assert second["is_error"] is True
@@ -308,7 +315,7 @@ def test_an_output_is_without_the_clients_rows(
     """The exit status remains, also if only the script prints it."""
     content = [{"type": "input_text", "text": part} for part in parts]
     found = made(tmp_path, [meta(), call("1", "make"), output("1", content)])
-    (answer,) = (block for record in found for block in records.results(record))
+    (answer,) = (block for record in found for block in records.list_results(record))
     assert records.result_text(answer) == text
     assert answer.get("exitStatus") == status
 
@@ -332,13 +339,15 @@ def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
         item("custom_tool_call", name="exec", input=built, call_id="2"),
     ]
     found = made(tmp_path, lines)
-    calls = [(block["name"], block["input"]) for record in found for block in records.calls(record)]
+    calls = [
+        (block["name"], block["input"]) for record in found for block in records.list_calls(record)
+    ]
     assert calls == [
         ("Bash", {"command": "make", "workdir": "/p/a"}),
         ("Bash", {"command": "git push", "workdir": "/p/b"}),
         ("exec", {"code": built}),
     ]
-    first, second = (block for record in found for block in records.results(record))
+    first, second = (block for record in found for block in records.list_results(record))
     assert first["is_error"] is True
     assert "is_error" not in second
     assert records.result_text(first).endswith("no rule")
@@ -449,7 +458,7 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
         "three",
     ]
     told = made(tmp_path, lines)[-2]
-    assert (records.text(told), told["isCompactSummary"]) == (
+    assert (records.join_text_blocks(told), told["isCompactSummary"]) == (
         f"one\n{items.SUMMARY_PREFIX}: done",
         True,
     )
@@ -610,10 +619,10 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
     typed = [
         records.prompt_text(one)
         for one in found
-        if records.kind(one) == records.USER and records.text(one)
+        if records.get_kind(one) == records.USER and records.join_text_blocks(one)
     ]
     assert typed == ['/goal fix "it"', "/goal paused", "/goal clear", "later"]
-    assert [records.text(one) for one in found if records.is_prompt(one)][-1] == "later"
+    assert [records.join_text_blocks(one) for one in found if records.is_prompt(one)][-1] == "later"
 
 
 def test_what_an_item_says() -> None:

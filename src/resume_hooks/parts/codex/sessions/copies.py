@@ -31,7 +31,7 @@ from resume_hooks.storage.move import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 
 MAX_COPIES_BYTES = 1024**3
 """The maximum total size of the copies in bytes; above it, the least recently used copies are
@@ -56,7 +56,7 @@ class ThreadCopies:
 
     def read_original_path(self, path: str) -> str:
         """Return the newest rollout of a copy's thread, or ``""`` if the copy cannot be read."""
-        return string(_read_first_record(path), "file")
+        return get_string(_read_first_record(path), "file")
 
     def copy_path(self, cwd: str, thread_id: str) -> str:
         """Return the path for a thread's copy, even if the copy does not exist."""
@@ -75,7 +75,7 @@ class ThreadCopies:
         first_line, meta = read_first_lines(rollout_path)[0], read_meta(rollout_path)
         path, thread_name = (
             self.copy_path(meta.cwd, meta.thread_id),
-            thread_name or string(first_line.record, TITLE_KEY),
+            thread_name or get_string(first_line.record, TITLE_KEY),
         )
         segments, missing_reason = find_readable_segments(rollout_path, find_rollout)
         segment_stats = [(segment.path, os.stat(segment.path)) for segment in segments]
@@ -86,7 +86,7 @@ class ThreadCopies:
                 *((path, status.st_size, status.st_mtime_ns) for path, status in segment_stats),
             ]
         )
-        if string(_read_first_record(path), "state") != state:
+        if get_string(_read_first_record(path), "state") != state:
             first_fields = build_first_record(meta, first_line.record, self._agent) | {
                 "file": rollout_path,
                 "state": state,
@@ -193,6 +193,6 @@ def _build_copy_records(
 def _read_first_record(path: str) -> Record:
     try:
         with open(path, "rb") as stream:
-            return records.parse(stream.readline(MAX_FIRST_LINE_BYTES)) or {}
+            return records.parse_record(stream.readline(MAX_FIRST_LINE_BYTES)) or {}
     except OSError:
         return {}

@@ -32,7 +32,7 @@ from resume_hooks.transcripts.head_tail import (
     HeadTail,
     find_first_prompt,
 )
-from resume_hooks.transcripts.records import Record, positive_count, string
+from resume_hooks.transcripts.records import Record, get_string, positive_count
 
 _WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
@@ -91,7 +91,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def _first_line(self) -> Record:
-        return records.parse(self.head.partition(b"\n")[0]) or {}
+        return records.parse_record(self.head.partition(b"\n")[0]) or {}
 
     @cached_property
     def first_records(self) -> list[Record]:
@@ -184,7 +184,7 @@ class RolloutEnds(HeadTail):
 
     def _last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
-            return self._name or string(self._first_line, TITLE_KEY)
+            return self._name or get_string(self._first_line, TITLE_KEY)
         return ""
 
     def _convert_region(self, region: bytes) -> list[Record]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.transcripts.lines import can_decompress
 from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_rollout_name, read_meta
-from resume_hooks.transcripts.records import parse, string
+from resume_hooks.transcripts.records import get_string, parse_record
 
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 # The maximum folder depth below ``sessions``: year, month, day and one spare level.
@@ -75,7 +75,7 @@ def read_thread_folder(path: str) -> str:
             head = stream.read(HEAD_BYTES)
         match = _CWD_FIELD.search(head)
         if match:
-            cwd = string(parse(b"{%s}" % match[0]) or {}, "cwd")
+            cwd = get_string(parse_record(b"{%s}" % match[0]) or {}, "cwd")
         else:
             cwd = ""
         return cwd or read_meta(path).cwd

@@ -32,7 +32,7 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import format_count, replace_surrogates
 from resume_hooks.transcripts import provenance
 from resume_hooks.transcripts.provenance import Parent
-from resume_hooks.transcripts.records import parse, string
+from resume_hooks.transcripts.records import get_string, parse_record
 
 AGENT_NAME = "codex"
 SETTINGS_FILE = "config.toml"
@@ -215,7 +215,7 @@ class Codex:
         except (OSError, NotATranscript):
             return False
         if "continue_metadata" in first_record:
-            created_milliseconds = clock.to_milliseconds(string(first_record, "timestamp"))
+            created_milliseconds = clock.to_milliseconds(get_string(first_record, "timestamp"))
         else:
             created_milliseconds = None
         return (
@@ -373,8 +373,8 @@ def read_thread_names(codex_home: str) -> dict[str, str]:
         open(os.path.join(codex_home, NAME_LIST_FILE), "rb") as stream,
     ):
         for raw in stream.read(MAX_LIST_BYTES).split(b"\n"):
-            row = parse(raw) or {}
-            thread_id, name = row.get("id"), string(row, "thread_name")
+            row = parse_record(raw) or {}
+            thread_id, name = row.get("id"), get_string(row, "thread_name")
             if isinstance(thread_id, str) and is_session_id(thread_id) and name.strip():
                 names_by_id[thread_id] = name
     return names_by_id

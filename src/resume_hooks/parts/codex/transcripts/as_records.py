@@ -29,7 +29,7 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
 from resume_hooks.parts.codex.transcripts.tools import read_tool_uses
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS
-from resume_hooks.transcripts.records import Record, mapping, positive_count, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, positive_count
 
 ENCRYPTED_SUMMARY_TEXT = (
     "[What was said before is a summary that only the model's provider can read.]"
@@ -147,9 +147,9 @@ class RecordConverter:
             self._ids.read_meta_line(line)
             self.apply_meta(parse_meta(payload))
         elif line.kind == CONTEXT:
-            self._session_fields["cwd"] = string(payload, "cwd") or self._session_fields["cwd"]
-            self._model = string(payload, "model") or self._model
-            if mode := string(mapping(payload, "collaboration_mode"), "mode"):
+            self._session_fields["cwd"] = get_string(payload, "cwd") or self._session_fields["cwd"]
+            self._model = get_string(payload, "model") or self._model
+            if mode := get_string(get_mapping(payload, "collaboration_mode"), "mode"):
                 self._prompt_fields = {"permissionMode": mode}
         return []
 
@@ -175,7 +175,7 @@ class RecordConverter:
             codex_items.item_type(item),
             self._ids.next_id(item, line.record.get(OWN_ID_KEY)),
         )
-        if kind == codex_items.MESSAGE_TYPE and string(item, "role") != "assistant":
+        if kind == codex_items.MESSAGE_TYPE and get_string(item, "role") != "assistant":
             yield from self.finish_response()
             self._open_turn(item)
             yield from self._build_user_records(line, uuid, item)
@@ -249,7 +249,7 @@ class RecordConverter:
             return []
         if kind in codex_items.HOSTED_CALL_TYPES:
             tool_use = read_tool_uses(item)[0]
-            call_id = string(item, "id") or string(item, "call_id")
+            call_id = get_string(item, "id") or get_string(item, "call_id")
             return [
                 {
                     "type": records.SERVER_CALL,
@@ -270,10 +270,10 @@ class RecordConverter:
             use_id = _format_use_id(call_id, index)
             arguments = tool_use.arguments
             if tool_use.name == records.POLL_TOOL and (
-                command := self._tasks.get(string(arguments, records.POLLED_TASK_FIELD))
+                command := self._tasks.get(get_string(arguments, records.POLLED_TASK_FIELD))
             ):
                 arguments = {**arguments, "command": command}
-            if command := string(arguments, "command"):
+            if command := get_string(arguments, "command"):
                 self._commands[use_id] = command
             blocks.append(
                 {"type": records.CALL, "id": use_id, "name": tool_use.name, "input": arguments}
@@ -295,7 +295,7 @@ class RecordConverter:
         for index, output in enumerate(outputs):
             use_id = _format_use_id(call_id, index)
             command = self._commands.pop(use_id, "")
-            if task := string(output.extra_fields, records.TASK_FIELD):
+            if task := get_string(output.extra_fields, records.TASK_FIELD):
                 self._tasks[task] = command
             results.append(
                 {
@@ -327,7 +327,7 @@ class RecordConverter:
             self._open_turn(item)
             if codex_items.item_type(item) in codex_items.ENCRYPTED_TYPES:
                 summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED_SUMMARY_TEXT})
-            elif codex_items.opens_turn(item) or string(item, "role") == "assistant":
+            elif codex_items.opens_turn(item) or get_string(item, "role") == "assistant":
                 summary_blocks += build_message_blocks(item)
             elif codex_items.item_type(item) == codex_items.MESSAGE_TYPE and (
                 blocks := build_message_blocks(item)
@@ -351,10 +351,10 @@ class RecordConverter:
                 self._parent = self._turns[index][0]
                 del self._turns[index:]
             return finished_records
-        if kind == "turn_aborted" and string(payload, "reason") == "interrupted":
+        if kind == "turn_aborted" and get_string(payload, "reason") == "interrupted":
             return [*self.finish_response(), *self._convert_interruption(line)]
         if kind == "token_count":
-            usage = _convert_usage(mapping(mapping(payload, "info"), "last_token_usage"))
+            usage = _convert_usage(get_mapping(get_mapping(payload, "info"), "last_token_usage"))
         else:
             usage = {}
         if not usage:
@@ -534,18 +534,18 @@ def build_message_blocks(item: Record) -> list[Record]:
     part_blocks = [_build_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in part_blocks:
-        if block and not _PICTURE_TAG.fullmatch(string(block, "text").strip()):
+        if block and not _PICTURE_TAG.fullmatch(get_string(block, "text").strip()):
             blocks.append(block)
     return blocks
 
 
 def _build_block(part: Record) -> Record | None:
-    if string(part, "type") != "input_image":
-        text = string(part, "text")
+    if get_string(part, "type") != "input_image":
+        text = get_string(part, "text")
         if text.strip():
             return {"type": records.TEXT, "text": text}
         return None
-    url = string(part, "image_url")
+    url = get_string(part, "image_url")
     match = _DATA_URL.match(url)
     if len(url) > MAX_PICTURE_CHARACTERS:
         return {
@@ -585,19 +585,19 @@ def read_output(item: Record) -> ToolOutput:
     begins with its exit code.
     """
     blocks = [block for part in codex_items.content_parts(item) if (block := _build_block(part))]
-    text = string(blocks[0], "text") if blocks else ""
-    is_failure = mapping(item, "output").get("success") is False
+    text = get_string(blocks[0], "text") if blocks else ""
+    is_failure = get_mapping(item, "output").get("success") is False
     extra_fields: Record = {}
     # old clients report a command's exit code in this format
-    if text.startswith('{"output":') and (inner_output := records.parse(text.encode())):
-        text = string(inner_output, "output")
+    if text.startswith('{"output":') and (inner_output := records.parse_record(text.encode())):
+        text = get_string(inner_output, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
-        if status := positive_count(mapping(inner_output, "metadata").get("exit_code")):
+        if status := positive_count(get_mapping(inner_output, "metadata").get("exit_code")):
             extra_fields[records.EXIT_STATUS_FIELD] = status
     is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_PATCH_FAILURES, *_REJECTIONS))
-    extra_fields |= _parse_output_fields(text, string(blocks[-1], "text") if blocks else "")
+    extra_fields |= _parse_output_fields(text, get_string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
-        printed_text, printed_fields = _unwrap_command_output(string(blocks[1], "text"))
+        printed_text, printed_fields = _unwrap_command_output(get_string(blocks[1], "text"))
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
     if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
@@ -607,13 +607,13 @@ def read_output(item: Record) -> ToolOutput:
         blocks = _remove_output_head(blocks, status)
     is_failure = is_failure or status != 0
     if len(blocks) == 1 and "text" in blocks[0]:
-        return ToolOutput(string(blocks[0], "text"), is_failure, extra_fields)
+        return ToolOutput(get_string(blocks[0], "text"), is_failure, extra_fields)
     return ToolOutput(blocks or "", is_failure, extra_fields)
 
 
 def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     """Return an output without the client's rows before it. A nonzero status becomes its first line."""
-    text = string(blocks[0], "text")
+    text = get_string(blocks[0], "text")
     head = _OUTPUT_HEAD.match(text)
     if head is not None:
         text = text[head.end() :]
@@ -621,7 +621,7 @@ def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
     if head is not None and output_body and not text.strip():
         if "text" not in output_body[0] and not status:
             return output_body
-        text = string(output_body[0], "text")
+        text = get_string(output_body[0], "text")
         output_body = output_body[1:] if "text" in output_body[0] else output_body
     if status:
         text = f"Exit code {status}\n{text}"
@@ -650,7 +650,7 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
 
 def _unwrap_command_output(text: str) -> tuple[str, Record]:
     """Return a command's output and its marks from the text that a script printed."""
-    inner_output = records.parse(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
+    inner_output = records.parse_record(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
     if inner_output is None or not isinstance(inner_output.get("output"), str):
         return text, {}
     extra_fields: Record = {}
@@ -658,4 +658,4 @@ def _unwrap_command_output(text: str) -> tuple[str, Record]:
         extra_fields[records.EXIT_STATUS_FIELD] = positive_count(inner_output["exit_code"])
     elif session := positive_count(inner_output.get("session_id")):
         extra_fields[records.TASK_FIELD] = str(session)
-    return string(inner_output, "output"), extra_fields
+    return get_string(inner_output, "output"), extra_fields

@@ -14,7 +14,7 @@ import orjson
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
-from resume_hooks.transcripts.records import Record, mapping, parse, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 # The event that follows when the user sets a goal or changes its status.
 GOAL_EVENT = "thread_goal_updated"
@@ -45,25 +45,31 @@ class GoalState:
         """Process the next line, and return whether it changed the goal."""
         previous_goal = self.goal
         if line.event_type() == GOAL_EVENT:
-            self._set_goal(mapping(line.payload, "goal"))
+            self._set_goal(get_mapping(line.payload, "goal"))
         elif line.kind == ITEM:
             self._apply_item(line.payload)
         return self.goal != previous_goal
 
     def _apply_item(self, item: Record) -> None:
         kind = codex_items.item_type(item)
-        if kind == "function_call" and string(item, "name") in {UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL}:
+        if kind == "function_call" and get_string(item, "name") in {
+            UPDATE_GOAL_TOOL,
+            CREATE_GOAL_TOOL,
+        }:
             self._calls.add(codex_items.call_id(item))
         elif kind == "function_call_output" and codex_items.call_id(item) in self._calls:
             self._set_goal(
-                mapping(parse(codex_items.item_text(item).encode("utf-8", "replace")) or {}, "goal")
+                get_mapping(
+                    parse_record(codex_items.item_text(item).encode("utf-8", "replace")) or {},
+                    "goal",
+                )
             )
         elif codex_items.is_goal_notice(item) and _GOAL_CLEARED_TEXT in codex_items.item_text(item):
             self.goal = None
 
     def _set_goal(self, goal_record: Record) -> None:
-        if objective := string(goal_record, "objective").strip():
-            self.goal = Goal(objective, string(goal_record, "status"))
+        if objective := get_string(goal_record, "objective").strip():
+            self.goal = Goal(objective, get_string(goal_record, "status"))
 
 
 def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:

@@ -14,7 +14,13 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import COMPACTED, EVENT, ITEM, META, RolloutLine
 from resume_hooks.parts.codex.transcripts.meta import parse_meta
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.records import Record, mapping, objects, positive_count, string
+from resume_hooks.transcripts.records import (
+    Record,
+    get_mapping,
+    get_string,
+    list_objects,
+    positive_count,
+)
 
 CHARACTERS_PER_TOKEN = 2.84  # the median of 720 complete requests in public rollouts
 # an extra key next to ``type`` in lines that we wrote; its value is the item's original id
@@ -128,9 +134,9 @@ class History:
             if turn_starts and rolled_back_turns:
                 del self.items[turn_starts[max(0, len(turn_starts) - rolled_back_turns)] :]
         elif line.event_type() == "token_count" and self._own in ("", line.file):
-            token_info = mapping(line.payload, "info")
+            token_info = get_mapping(line.payload, "info")
             self._counted = (
-                positive_count(mapping(token_info, "last_token_usage").get("total_tokens"))
+                positive_count(get_mapping(token_info, "last_token_usage").get("total_tokens"))
                 or self._counted
             )
             self.window = positive_count(token_info.get("model_context_window")) or self.window
@@ -143,8 +149,8 @@ def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> li
     """
     replacement_items = compaction.get("replacement_history")
     if isinstance(replacement_items, list):
-        return [item for item in objects(replacement_items) if codex_items.item_type(item)]
-    summary_text = string(compaction, "message")
+        return [item for item in list_objects(replacement_items) if codex_items.item_type(item)]
+    summary_text = get_string(compaction, "message")
     summary = {
         "type": codex_items.MESSAGE_TYPE,
         "role": "user",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.transcripts.records import Record, mapping, objects, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, list_objects
 
 MESSAGE_TYPE, REASONING_TYPE = "message", "reasoning"
 CALL_TYPES = frozenset(
@@ -78,7 +78,7 @@ class CallPair(NamedTuple):
 
 def item_type(item: Record) -> str:
     """Return the type of an item."""
-    return string(item, "type")
+    return get_string(item, "type")
 
 
 def content_parts(item: Record) -> list[Record]:
@@ -93,22 +93,26 @@ def content_parts(item: Record) -> list[Record]:
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
         return [{"type": "input_text", "text": content}]
-    return objects(content)
+    return list_objects(content)
 
 
 def item_text(item: Record) -> str:
     """Return the texts of a message or output, joined by newlines, or the summary of a reasoning item."""
     if item_type(item) == REASONING_TYPE:
-        rows = objects(item.get("summary")) + objects(item.get("content"))
-        return "\n\n".join(filter(None, (string(row, "text") for row in rows)))
+        rows = list_objects(item.get("summary")) + list_objects(item.get("content"))
+        return "\n\n".join(filter(None, (get_string(row, "text") for row in rows)))
     return "\n".join(
-        string(part, "text") for part in content_parts(item) if isinstance(part.get("text"), str)
+        get_string(part, "text")
+        for part in content_parts(item)
+        if isinstance(part.get("text"), str)
     )
 
 
 def is_harness_message(item: Record) -> bool:
     """Check whether a message with the user's role comes from the harness, such as settings, rules or interruptions."""
-    kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
+    kinds = get_mapping(item, "internal_chat_message_metadata_passthrough").get(
+        "content_item_kinds"
+    )
     if isinstance(kinds, list) and any(
         isinstance(kind, str) and kind != "unknown" for kind in kinds
     ):
@@ -117,13 +121,14 @@ def is_harness_message(item: Record) -> bool:
             for kind in kinds
         )
     return any(
-        string(part, "text").lstrip().startswith(HARNESS_PREFIXES) for part in content_parts(item)
+        get_string(part, "text").lstrip().startswith(HARNESS_PREFIXES)
+        for part in content_parts(item)
     )
 
 
 def is_goal_notice(item: Record) -> bool:
     """Check whether a message is Codex's note to the model that the user set or changed the goal."""
-    is_user_message = item_type(item) == MESSAGE_TYPE and string(item, "role") == "user"
+    is_user_message = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
     return (
         is_user_message
         and item_text(item).startswith(_GOAL_NOTICE_PREFIX)
@@ -133,7 +138,7 @@ def is_goal_notice(item: Record) -> bool:
 
 def is_interruption(item: Record) -> bool:
     """Check whether a message is Codex's note to the model that the user interrupted the turn."""
-    is_users = item_type(item) == MESSAGE_TYPE and string(item, "role") == "user"
+    is_users = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
     is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN)
     return is_users and is_note and is_harness_message(item)
 
@@ -152,7 +157,7 @@ def opens_turn(item: Record) -> bool:
     """Check whether an item is a user message, which begins a turn by Codex's rules for rollbacks."""
     return (
         item_type(item) == MESSAGE_TYPE
-        and string(item, "role") == "user"
+        and get_string(item, "role") == "user"
         and not is_harness_message(item)
     )
 
@@ -206,15 +211,17 @@ def _attached_files(before: str) -> list[str]:
 
 def call_id(item: Record) -> str:
     """Return the id that a call and its output share, or ``""`` for other items."""
-    return string(item, "call_id") or (string(item, "id") if item_type(item) in CALL_TYPES else "")
+    return get_string(item, "call_id") or (
+        get_string(item, "id") if item_type(item) in CALL_TYPES else ""
+    )
 
 
 def call_arguments(item: Record) -> Record:
     """Return a call's arguments as an object; free text and other values become its ``input``."""
     if item_type(item) == "custom_tool_call":
-        return {"input": string(item, "input")}
+        return {"input": get_string(item, "input")}
     if item_type(item) in {"local_shell_call", *HOSTED_CALL_TYPES}:
-        return mapping(item, "action")
+        return get_mapping(item, "action")
     arguments = item.get("arguments")
     if isinstance(arguments, str):
         try:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.transcripts.records import Record, mapping, parse, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 META, ITEM, COMPACTED, CONTEXT, EVENT = (
     "session_meta",
@@ -59,17 +59,17 @@ class RolloutLine(NamedTuple):
     @property
     def kind(self) -> str:
         """The line's type: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or any other."""
-        return string(self.record, "type")
+        return get_string(self.record, "type")
 
     @property
     def payload(self) -> Record:
         """The line's content."""
-        return mapping(self.record, "payload")
+        return get_mapping(self.record, "payload")
 
     @property
     def timestamp(self) -> str:
         """The time at which the line was written, as recorded in it."""
-        return string(self.record, "timestamp")
+        return get_string(self.record, "timestamp")
 
     @property
     def ordinal(self) -> int | None:
@@ -82,7 +82,7 @@ class RolloutLine(NamedTuple):
     def event_type(self) -> str:
         """Return the line's event type, or ``""`` if the line is not an event."""
         if self.kind == EVENT:
-            return string(self.payload, "type")
+            return get_string(self.payload, "type")
         return ""
 
 
@@ -121,16 +121,16 @@ def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """Return the parsed line, or None for a line that Codex skips."""
     if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
-        record = parse(raw)
+        record = parse_record(raw)
     else:
         record = None
     if (
         record is None
-        or not string(record, "timestamp")
+        or not get_string(record, "timestamp")
         or not isinstance(record.get("payload"), dict)
     ):
         return None
-    if string(record, "type"):
+    if get_string(record, "type"):
         return RolloutLine(record, path, number, offset)
     return None
 

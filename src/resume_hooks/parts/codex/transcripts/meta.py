@@ -16,7 +16,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     read_first_lines,
 )
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.records import Record, mapping, positive_count, string
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, positive_count
 
 _ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ROLLOUT_NAME = re.compile(
@@ -104,10 +104,10 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
     name = parse_rollout_name(path)
     source = payload.get("source")
     if isinstance(source, dict):
-        spawn_fields = mapping(mapping(source, "subagent"), "thread_spawn")
+        spawn_fields = get_mapping(get_mapping(source, "subagent"), "thread_spawn")
     else:
         spawn_fields = {}
-    base_record, base = mapping(payload, "history_base"), None
+    base_record, base = get_mapping(payload, "history_base"), None
     if rollout_id := _read_id(base_record, "thread_id"):
         end_ordinal = base_record.get("end_ordinal_exclusive")
         if isinstance(end_ordinal, int) and end_ordinal is not True and end_ordinal >= 0:
@@ -123,16 +123,16 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
         spawning_thread_id=_read_id(payload, "parent_thread_id")
         or _read_id(spawn_fields, "parent_thread_id"),
         base=base,
-        created_at=string(payload, "timestamp"),
-        cwd=string(payload, "cwd"),
-        cli_version=string(payload, "cli_version"),
+        created_at=get_string(payload, "timestamp"),
+        cwd=get_string(payload, "cwd"),
+        cli_version=get_string(payload, "cli_version"),
         source=source
         if isinstance(source, str)
         else next(iter(source), "")
         if isinstance(source, dict)
         else "",
-        git_branch=string(mapping(payload, "git"), "branch"),
-        is_paginated=string(payload, "history_mode") == "paginated",
+        git_branch=get_string(get_mapping(payload, "git"), "branch"),
+        is_paginated=get_string(payload, "history_mode") == "paginated",
         payload=payload,
     )
 

@@ -23,8 +23,8 @@ from resume_hooks.transcripts.records import (
     POLLED_TASK_FIELD,
     TYPED_FIELD,
     Record,
-    objects,
-    string,
+    get_string,
+    list_objects,
 )
 
 SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
@@ -63,14 +63,14 @@ def read_tool_uses(item: Record) -> list[ToolUse]:
     if item_type(item) in {"local_shell_call", "tool_search_call", *HOSTED_CALL_TYPES}:
         name = item_type(item).removesuffix("_call")
     else:
-        namespace = string(item, "namespace")
+        namespace = get_string(item, "namespace")
         if namespace:
-            name = f"{namespace.removesuffix('__')}__{string(item, 'name')}"
+            name = f"{namespace.removesuffix('__')}__{get_string(item, 'name')}"
         else:
-            name = string(item, "name")
+            name = get_string(item, "name")
     arguments = call_arguments(item)
     if name == SCRIPT_TOOL and "input" in arguments:
-        return _convert_script_uses(string(arguments, "input"))
+        return _convert_script_uses(get_string(arguments, "input"))
     return _convert_tool_uses(name, arguments)
 
 
@@ -79,22 +79,22 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
     if name in SHELL_TOOLS:
         name, arguments = _convert_shell_use(arguments)
     if name == "apply_patch":
-        patch = string(arguments, "input") or string(arguments, "patch")
+        patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
         for use in _convert_patch_uses(patch):
             uses.append(ToolUse(use.name, {**use.arguments, **_folder_of_call(arguments)}))
         return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
         rows = []
-        for row in objects(arguments.get("plan")):
-            rows.append({"content": string(row, "step"), "status": string(row, "status")})
+        for row in list_objects(arguments.get("plan")):
+            rows.append({"content": get_string(row, "step"), "status": get_string(row, "status")})
         return [ToolUse("TodoWrite", {"todos": rows})]
     if name == POLL_TOOL and isinstance(session := arguments.get("session_id"), int):
         return [ToolUse(POLL_TOOL, {**arguments, POLLED_TASK_FIELD: str(session)})]
-    if name == "wait" and (cell_id := string(arguments, "cell_id")):
+    if name == "wait" and (cell_id := get_string(arguments, "cell_id")):
         return [ToolUse(POLL_TOOL, {POLLED_TASK_FIELD: f"cell {cell_id}"})]
     if name == "view_image":
-        return [ToolUse("Read", {"file_path": string(arguments, "path")})]
+        return [ToolUse("Read", {"file_path": get_string(arguments, "path")})]
     if name == "request_user_input":
         return [ToolUse("AskUserQuestion", arguments)]
     return [ToolUse(name, arguments)]
@@ -210,7 +210,7 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
 
 def _folder_of_call(arguments: Record) -> dict[str, str]:
     """Return the folder that a call names, as an input of its tool uses, or an empty dict."""
-    folder = string(arguments, "workdir")
+    folder = get_string(arguments, "workdir")
     if folder:
         return {"workdir": folder}
     return {}

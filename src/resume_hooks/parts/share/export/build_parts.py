@@ -48,7 +48,7 @@ from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import QUEUED, attachment_kind
 from resume_hooks.transcripts.lines import open_transcript
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.records import Record, string
+from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import tool_calls_of_record
 
@@ -165,13 +165,13 @@ class _ConversationBuilder:
     def build_record_parts(self, node: Node) -> Iterator[Part]:
         """Yield the parts of one record."""
         record = self._read_record(node)
-        kind = records.kind(record)
+        kind = records.get_kind(record)
         if kind == records.SYSTEM:
             yield from self._build_system_parts(record)
         elif kind == records.ATTACHMENT:
             if attachment_kind(record) == QUEUED:
                 yield self._build_text_part(USER, record_text(record), record)
-        elif not (message := records.message(record)):
+        elif not (message := records.get_message(record)):
             return
         elif kind == records.ASSISTANT:
             yield from self._build_assistant_parts(record)
@@ -180,22 +180,24 @@ class _ConversationBuilder:
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
         elif kind not in records.CHAIN_KINDS:  # a plain export wrote this record
-            yield from self._build_note_parts(string(message, "role") or kind, record_text(record))
+            yield from self._build_note_parts(
+                get_string(message, "role") or kind, record_text(record)
+            )
 
     def _build_assistant_parts(self, record: Record) -> Iterator[Part]:
         calls = tool_calls_of_record(record)
-        for block in records.blocks(record):
-            kind = string(block, "type")
+        for block in records.list_blocks(record):
+            kind = get_string(block, "type")
             if kind == records.CALL:
-                call = calls.get(string(block, "id"))
+                call = calls.get(get_string(block, "id"))
                 yield self._build_call_part(block, call.target if call else "")
             elif kind == records.TEXT and record.get("isApiErrorMessage"):
-                yield from self._build_note_parts("API error", string(block, "text"))
+                yield from self._build_note_parts("API error", get_string(block, "text"))
             elif kind == records.TEXT:
-                if string(block, "text").strip():
-                    yield self._build_text_part(ASSISTANT, string(block, "text"), record)
+                if get_string(block, "text").strip():
+                    yield self._build_text_part(ASSISTANT, get_string(block, "text"), record)
             elif kind in records.THINKING_TYPES:
-                thinking = string(block, "thinking").strip()
+                thinking = get_string(block, "thinking").strip()
                 if thinking and self._builder.thoughts:
                     yield ThinkingPart(self._redactor.export_text(thinking))
             else:
@@ -203,15 +205,15 @@ class _ConversationBuilder:
 
     def _build_user_parts(self, record: Record) -> Iterator[Part]:
         is_prompt = records.is_prompt(record) or bool(record.get("isSidechain"))
-        for block in records.blocks(record):
-            kind = string(block, "type")
+        for block in records.list_blocks(record):
+            kind = get_string(block, "type")
             if kind == records.RESULT:
-                if string(block, "tool_use_id") not in self._call_ids:
+                if get_string(block, "tool_use_id") not in self._call_ids:
                     yield CallPart("", "", {}, self._build_result_part(block), None)
             elif kind in records.MEDIA_TYPES:
                 yield self._build_picture_part(block)
             elif is_prompt:
-                is_command = records.text(record).lstrip().startswith("<command-")
+                is_command = records.join_text_blocks(record).lstrip().startswith("<command-")
                 if is_command:
                     text = records.prompt_text(record)
                 else:
@@ -221,24 +223,24 @@ class _ConversationBuilder:
                 yield from self._build_note_parts("from the client", block_text(block))
 
     def _build_system_parts(self, record: Record) -> Iterator[Part]:
-        subtype = string(record, "subtype")
+        subtype = get_string(record, "subtype")
         if subtype == records.COMPACTION:
             tokens = records.tokens_before(record)
             yield NotePart("compaction", f"{tokens:,} tokens before" if tokens else "")
         else:
             yield from self._build_note_parts(
-                plain_line(subtype) or "system", string(record, "content")
+                plain_line(subtype) or "system", get_string(record, "content")
             )
 
     def _build_call_part(self, block: Record, target: str) -> CallPart:
-        answer, agent = self._build_call_result(string(block, "id"))
+        answer, agent = self._build_call_result(get_string(block, "id"))
         return CallPart(
-            tool=self._builder.shorten_name(string(block, "name")),
+            tool=self._builder.shorten_name(get_string(block, "name")),
             description=collapse_line(
                 plain_line(self._redactor.export_line(target[: 4 * MAX_DESCRIPTION_CHARACTERS])),
                 MAX_DESCRIPTION_CHARACTERS,
             ),
-            arguments=records.mapping(
+            arguments=records.get_mapping(
                 self._redactor.export_block({"input": block.get("input")}), "input"
             ),
             result=answer,
@@ -253,7 +255,8 @@ class _ConversationBuilder:
             return None, None
         record = self._read_record(node)
         block = next(
-            (block for block in records.results(record) if records.call_id(block) == call_id), None
+            (block for block in records.list_results(record) if records.call_id(block) == call_id),
+            None,
         )
         agent = self.agents.pop(records.answering_agent(record), None)
         if agent:
@@ -265,24 +268,28 @@ class _ConversationBuilder:
     def _build_result_part(self, block: Record) -> ResultPart:
         parts: list[str | MediaPart] = []
         for inner_block in records.result_blocks(block):
-            if string(inner_block, "type") in records.MEDIA_TYPES:
+            if get_string(inner_block, "type") in records.MEDIA_TYPES:
                 parts.append(self._build_picture_part(inner_block))
             elif text := remove_reminders(block_text(inner_block)):
                 parts.append(self._redactor.export_text(text))
         return ResultPart(tuple(parts), is_failure=records.is_error(block))
 
     def _build_picture_part(self, block: Record) -> MediaPart:
-        description = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
-        source = records.mapping(block, "source")
+        description = block_text({**block, "type": get_string(block, "type")}).partition("\n")[0][
+            1:-1
+        ]
+        source = records.get_mapping(block, "source")
         if source.get("type") == "base64":
-            data = string(source, "data")
+            data = get_string(source, "data")
         else:
             data = ""
         if len(data) > MAX_IMAGE_CHARACTERS:
             description, data = f"{description}, left out: {format_bytes(len(data))}", ""
         self._builder.pictures += bool(data)
         description = self._redactor.export_line(plain_line(description))
-        return MediaPart(string(block, "type"), string(source, "media_type"), data, description)
+        return MediaPart(
+            get_string(block, "type"), get_string(source, "media_type"), data, description
+        )
 
     def _build_text_part(self, speaker: str, text: str, record: Record) -> TextPart:
         return TextPart(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.clock import format_minute
 from resume_hooks.reading.outline import BRANCH, COMPACTED
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.records import Record, objects, string
+from resume_hooks.transcripts.records import Record, get_string, list_objects
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """The speakers. A summary is text that the model wrote for a compaction or handoff."""
@@ -185,8 +185,8 @@ class CallPart(NamedTuple):
     def tasks(self) -> list[tuple[str, str]]:
         """The state and text of each to-do item in the call."""
         tasks = []
-        for todo in objects(self.arguments.get("todos")):
-            tasks.append((string(todo, "status"), string(todo, "content")))
+        for todo in list_objects(self.arguments.get("todos")):
+            tasks.append((get_string(todo, "status"), get_string(todo, "content")))
         return tasks
 
 

@@ -134,10 +134,10 @@ class _RecordScan:
         if node is None:
             if has_content(record):
                 unlinked_node = Node(
-                    "", None, records.kind(record), line.number, line.offset, len(line.raw)
+                    "", None, records.get_kind(record), line.number, line.offset, len(line.raw)
                 )
                 unlinked_node.calls = tuple(
-                    filter(None, map(records.call_id, records.calls(record)))
+                    filter(None, map(records.call_id, records.list_calls(record)))
                 )
                 unlinked_node.results = tuple(records.answered_calls(record))
                 self.loose.append(unlinked_node)

@@ -50,7 +50,13 @@ from resume_hooks.parts.share.export.parts import (
     TurnPart,
 )
 from resume_hooks.reading.render import fields_text
-from resume_hooks.transcripts.records import FILE_KEYS, Record, file_from_input, objects, string
+from resume_hooks.transcripts.records import (
+    FILE_KEYS,
+    Record,
+    file_from_input,
+    get_string,
+    list_objects,
+)
 
 SHELLS = frozenset({"Bash", "PowerShell"})
 PROSE_KEYS = ("plan", "prompt")  # tool inputs that are prose, such as a plan or a sub-agent's task
@@ -333,14 +339,14 @@ def _read_edits(call: CallPart) -> list[tuple[str, str]]:
     """
     inputs = call.arguments
     edits = inputs.get("edits")
-    edit_inputs = objects(edits) if isinstance(edits, list) else [inputs]
+    edit_inputs = list_objects(edits) if isinstance(edits, list) else [inputs]
     text_pairs = []
     for edit in edit_inputs:
-        text_pairs.append((string(edit, "old_string"), string(edit, "new_string")))
+        text_pairs.append((get_string(edit, "old_string"), get_string(edit, "new_string")))
     if call.tool == "Write":
-        written_text = string(inputs, "content")
+        written_text = get_string(inputs, "content")
     else:
-        written_text = string(inputs, "new_source")
+        written_text = get_string(inputs, "new_source")
     return [text_pair for text_pair in text_pairs if any(text_pair)] or (
         [("", written_text)] if written_text else []
     )
@@ -362,7 +368,7 @@ def _build_call_summary(call: CallPart) -> Html:
         build_element("span", call.state, class_="failed") if call.state else "",
     )
     if call.tool in SHELLS:
-        description = string(call.arguments, "description")
+        description = get_string(call.arguments, "description")
     else:
         description = ""
     return build_element(
@@ -391,7 +397,7 @@ def _build_input_markup(call: CallPart) -> Html:
 
 def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
     remaining_inputs: Record = dict(call.arguments)
-    command = string(remaining_inputs, "command")
+    command = get_string(remaining_inputs, "command")
     if call.tool in SHELLS and command:
         yield build_code_markup(command, "bash", "command")
         remaining_inputs = {
@@ -400,7 +406,7 @@ def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
             if key not in {"command", "description"}
         }
     for key in PROSE_KEYS:
-        if input_text := string(remaining_inputs, key):
+        if input_text := get_string(remaining_inputs, key):
             yield build_prose_markup(input_text)
             remaining_inputs.pop(key)
     if file_from_input(remaining_inputs):
