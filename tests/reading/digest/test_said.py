@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.reading.digest.entries import MessageKind
+from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.replies import strip_answered_words
-from tests.builders import ConfigHome, boundary, summary
+from tests.builders import SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
     REJECTED,
     Talk,
@@ -666,9 +666,72 @@ def test_a_list_that_was_left_behind_before_a_commit(
     for number in range(prompts):
         talk.prompt(f"now this, {number}").says("done")
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
-    talk.runs("git commit -am x", "[main 1234567] write docs\n").says("pushed")
+    talk.runs("git commit -am x", "[main 1234567] write docs\n")
     assert (texts(talk.digest(config_home), "todos") == ["write docs"]) is is_open
     talk.calls("TodoWrite", {"todos": todos})
+    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+
+
+OVERTAKEN = "the task list is out of date, last changed "
+
+
+def find_overtaken_rows(digest: Digest) -> dict[str, str]:
+    """Return the row about an overtaken list, with its reference, or nothing."""
+    entries = digest.section_entries("now")
+    return {entry.text: entry.ref for entry in entries if entry.text.startswith(OVERTAKEN)}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_overtaken"),
+    [
+        ("Pushed, and the docs are next.", True),
+        ("Let me update the docs", False),
+        ("I update these files:", False),
+    ],
+)
+def test_a_list_is_overtaken_by_a_commit_and_an_answer(
+    config_home: ConfigHome, words: str, is_overtaken: bool
+) -> None:
+    """The answer must end the turn, and words between two calls do not."""
+    rows = [{"content": f"step {number}", "status": "pending"} for number in range(6)]
+    talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
+    list_ref = f"{SESSION}:{talk.at - 1}"
+    talk.runs("git commit -am x", "[main 1234567] x\n")
+    assert find_overtaken_rows(talk.digest(config_home)) == {}
+    digest = talk.says(words).digest(config_home)
+    assert bool(texts(digest, "todos")) is not is_overtaken
+    if is_overtaken:
+        row = (
+            f"{OVERTAKEN}before the last commit and before the answer at :{talk.at}; unfinished "
+            'then: "step 0", "step 1", "step 2", "step 3", 2 more'
+        )
+        assert find_overtaken_rows(digest) == {row: list_ref}
+    talk.runs("make docs")
+    assert len(texts(talk.digest(config_home), "todos")) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "is_overtaken"),
+    [
+        ("Implemented the form.", True),
+        ("**Done.** It works.", True),
+        ("I've fixed the form.", True),
+        ("Fixed the form. Shall I go on with the docs?", False),
+        ("The tests pass.", False),
+    ],
+)
+def test_a_list_is_overtaken_by_checks_and_a_report(
+    config_home: ConfigHome, words: str, is_overtaken: bool
+) -> None:
+    """Without a commit, checks must have passed, and the answer must report finished work."""
+    rows = [{"content": "write docs", "status": "pending"}]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).says(words)
+    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    talk.prompt("test it").runs("make test").says(words)
+    digest = talk.digest(config_home)
+    assert texts(digest, "todos") == ([] if is_overtaken else ["write docs"])
+    assert bool(find_overtaken_rows(digest)) is is_overtaken
+    talk.prompt("now the docs").calls("TodoWrite", {"todos": rows})
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
 
 

@@ -54,6 +54,7 @@ from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import parse_simple_commands
+from resume_hooks.reading.digest.todos import collect_todos
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import MISSING_STATUS
@@ -206,22 +207,23 @@ def _make_sections(
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
     commands = session_commands.list_working_commands(runs, paths.folder, removals, request_words)
+    todo_entries = collect_todos(
+        facts,
+        known_pull_requests,
+        last_commit_order,
+        session_commands.find_last_passed_check(runs),
+    )
     entries_by_section: Mapping[str, Iterable[DigestEntry]] = {
-        "now": list_present_state(
-            facts, paths, repository, session_git, states, session_id, known_pull_requests
+        "now": chain(
+            list_present_state(
+                facts, paths, repository, session_git, states, session_id, known_pull_requests
+            ),
+            todo_entries.overtaken,
         ),
         "next": list_next_steps(facts),
         "pending": list_pending_work(facts, session_id),
         "marks": changed_files.list_marks(facts, touched_files, paths),
-        "todos": chain(
-            statements.list_todos(
-                facts,
-                known_pull_requests,
-                last_commit_order,
-                session_commands.find_last_passed_check(runs),
-            ),
-            changed_files.list_steps(facts, paths),
-        ),
+        "todos": chain(todo_entries.open_todos, changed_files.list_steps(facts, paths)),
         "questions": statements.list_questions(facts),
         "constraints": statements.list_constraints(facts, known_pull_requests),
         "answers": statements.list_answers(facts),

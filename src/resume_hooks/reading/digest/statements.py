@@ -20,7 +20,6 @@ from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import get_string, list_objects
 
 _FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
@@ -402,66 +401,6 @@ def collect_request_words(facts: LineageFacts) -> frozenset[str]:
             facts.unanswered_call.first_text("command", "file_path")[:MAX_REQUEST_CHARACTERS]
         )
     return prose.significant_words(" ".join(texts))
-
-
-# the number of prompts after which an unchanged list counts as abandoned
-MAX_PROMPTS_AFTER_LIST = 2
-# the number of characters of an answer that are searched for a statement that everything is done
-MAX_DONE_CHARACTERS = 200
-_ALL_DONE_STATEMENT = compile_lazily(
-    r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
-    r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
-    re.IGNORECASE,
-)
-
-
-def list_todos(
-    facts: LineageFacts,
-    pull_requests: PullRequests,
-    last_commit_order: int,
-    last_check: RecordPlace | None,
-) -> Iterator[DigestEntry]:
-    """Yield the open todos.
-
-    An older list has a note with the number of prompts since its last change, and whether a commit or
-    ``last_check``, the last check that passed, followed that change. Todos that wait for a
-    pull request that was merged or closed are left out, and so are todos in progress if a later
-    answer says that everything is done. A list is ignored if it was abandoned some prompts ago and
-    before the last commit, whose order is ``last_commit_order``.
-    """
-    todos = facts.todo_list.list_open_todos()
-    if not todos:
-        return
-    answers = list(facts.closing_quotes)
-    if facts.words_since_prompt is not None:
-        answers.append(facts.words_since_prompt)
-    done_orders = [
-        quote.place.order
-        for quote in answers
-        if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS])
-    ]
-    done_order = max(done_orders, default=0)
-    list_order = facts.todo_list.updated_at
-    if last_commit_order > list_order and list_order < find_turn_order(
-        facts, MAX_PROMPTS_AFTER_LIST
-    ):
-        return
-    later_events = []
-    if last_check is not None and last_check.order > list_order:
-        later_events.append(f"before the checks that passed at :{last_check.number}")
-    if last_commit_order > list_order:
-        later_events.append("before the last commit")
-    for text, status, place, updated_at in todos:
-        is_over = status == "in_progress" and updated_at < done_order
-        if is_over or pull_requests.has_wait_ended(text, place):
-            continue
-        later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
-        notes = [status]
-        if later_prompts:
-            notes.append(f"noted {format_count(later_prompts, 'prompt')} before the end")
-        if later_events:
-            notes.append(f"list last changed {' and '.join(later_events)}")
-        yield make_entry(text, place, ", ".join(filter(None, notes)))
 
 
 def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:

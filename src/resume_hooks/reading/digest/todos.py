@@ -1,0 +1,153 @@
+"""The unfinished todos of a session: those that are open, and those of a list that the work has overtaken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import prose
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry
+from resume_hooks.reading.digest.facts import Quote, RecordPlace, Todo
+from resume_hooks.reading.digest.next_steps import ends_with_announcement
+from resume_hooks.reading.digest.prose import cut_line
+from resume_hooks.reading.digest.pull_requests import PullRequests
+from resume_hooks.reading.digest.statements import find_turn_order
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.system.text import format_count
+
+# the number of prompts after which an unchanged list counts as abandoned
+MAX_PROMPTS_AFTER_LIST = 2
+# the number of characters of an answer that are searched for a statement that everything is done
+MAX_DONE_CHARACTERS = 200
+# the maximum number of todos of an overtaken list that are quoted, and of characters of each
+MAX_OVERTAKEN_TODOS, MAX_OVERTAKEN_CHARACTERS = 4, 100
+_ALL_DONE_STATEMENT = compile_lazily(
+    r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
+    r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
+    re.IGNORECASE,
+)
+_DONE_REPORT = compile_lazily(
+    r"\W*(?:all |now |i(?:'ve| have)? )?(?:done|implemented|completed?|finished|fixed|added|updated|"
+    r"opened|addressed|pushed|shipped|created|merged|released|published|replaced|removed|refactored|migrated)\b",
+    re.IGNORECASE,
+)
+"""The first words of an answer that reports finished work."""
+
+
+class TodoEntries(NamedTuple):
+    """The entries of ``open_todos``, and a row about the todos of an ``overtaken`` list, if any."""
+
+    open_todos: tuple[DigestEntry, ...] = ()
+    overtaken: tuple[DigestEntry, ...] = ()
+
+
+def collect_todos(
+    facts: LineageFacts,
+    pull_requests: PullRequests,
+    last_commit_order: int,
+    last_check: RecordPlace | None,
+) -> TodoEntries:
+    """Return the unfinished todos, of which those of an overtaken list may be done.
+
+    A list is ignored if it was abandoned some prompts ago and before the last commit, whose order is
+    ``last_commit_order``. ``last_check`` is the last check that passed.
+    """
+    list_order = facts.todo_list.updated_at
+    todos = list(_list_unfinished_todos(facts, pull_requests))
+    is_abandoned = last_commit_order > list_order and list_order < find_turn_order(
+        facts, MAX_PROMPTS_AFTER_LIST
+    )
+    if not todos or is_abandoned:
+        return TodoEntries()
+    later_events = []
+    if last_check is not None and last_check.order > list_order:
+        later_events.append(f"before the checks that passed at :{last_check.number}")
+    if last_commit_order > list_order:
+        later_events.append("before the last commit")
+    answer = _find_overtaking_answer(facts, last_commit_order, last_check)
+    if answer is not None:
+        later_events.append(f"before the answer at :{answer.place.number}")
+        return TodoEntries(overtaken=(_make_overtaken_entry(todos, later_events),))
+    return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
+
+
+def _list_open_todos(
+    facts: LineageFacts, todos: Sequence[Todo], later_events: Sequence[str]
+) -> Iterator[DigestEntry]:
+    """Yield the todos, each with its status, its age in prompts, and the events since the list's last change."""
+    for text, status, place, _ in todos:
+        later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
+        notes = [status]
+        if later_prompts:
+            notes.append(f"noted {format_count(later_prompts, 'prompt')} before the end")
+        if later_events:
+            notes.append(f"list last changed {' and '.join(later_events)}")
+        yield make_entry(text, place, ", ".join(filter(None, notes)))
+
+
+def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
+    """Return a row with the todos of an overtaken list. Nothing shows which of them are still open."""
+    quotes = []
+    for todo in todos[:MAX_OVERTAKEN_TODOS]:
+        quotes.append(f'"{cut_line(todo.text, MAX_OVERTAKEN_CHARACTERS)}"')
+    if len(todos) > MAX_OVERTAKEN_TODOS:
+        quotes.append(f"{len(todos) - MAX_OVERTAKEN_TODOS} more")
+    return make_entry(
+        f"the task list is out of date, last changed {' and '.join(later_events)}; unfinished then: "
+        f"{', '.join(quotes)}",
+        max(todos, key=lambda todo: todo.updated_at).place,
+    )
+
+
+def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> Iterator[Todo]:
+    """Yield the unfinished todos.
+
+    Todos that wait for a pull request that was merged or closed are left out, and so are todos in
+    progress if a later answer says that everything is done.
+    """
+    done_order = 0
+    for quote in _list_answers(facts):
+        if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS]):
+            done_order = max(done_order, quote.place.order)
+    for todo in facts.todo_list.list_open_todos():
+        is_over = todo.status == "in_progress" and todo.updated_at < done_order
+        if not is_over and not pull_requests.has_wait_ended(todo.text, todo.place):
+            yield todo
+
+
+def _find_overtaking_answer(
+    facts: LineageFacts, last_commit_order: int, last_check: RecordPlace | None
+) -> Quote | None:
+    """Return the last answer if the work has overtaken the list: nobody changed the list since.
+
+    That is an answer after a later commit, or a report of finished work after checks that passed.
+    """
+    list_order = facts.todo_list.updated_at
+    for answer in reversed(_list_answers(facts)):
+        if last_commit_order > list_order:
+            is_overtaken = answer.place.order > last_commit_order
+        elif last_check is not None:
+            is_later = list_order < last_check.order < answer.place.order
+            is_overtaken = is_later and _reports_finished_work(answer)
+        else:
+            is_overtaken = False
+        if is_overtaken:
+            return answer
+    return None
+
+
+def _reports_finished_work(answer: Quote) -> bool:
+    """Check whether an answer starts with a report of finished work, and asks and offers nothing."""
+    text = prose.with_straight_apostrophes(answer.text)
+    return _DONE_REPORT.match(text) is not None and not prose.ends_with_question_or_offer(text)
+
+
+def _list_answers(facts: LineageFacts) -> list[Quote]:
+    """Return the assistant's last words of each turn that ended, oldest first."""
+    quotes = [quote for quote in facts.closing_quotes if quote is not facts.interrupted_words]
+    last_words = facts.words_since_prompt
+    if last_words is not None and facts.last_call_order < last_words.place.order:
+        quotes.append(last_words)
+    return [quote for quote in quotes if not ends_with_announcement(quote)]
