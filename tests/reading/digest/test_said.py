@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.replies import strip_answered_words
-from tests.builders import SESSION, ConfigHome, boundary, summary
+from tests.builders import CWD, SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
     REJECTED,
     Talk,
@@ -326,12 +326,15 @@ def test_what_is_still_to_do(config_home: ConfigHome) -> None:
 
 
 def test_a_todo_list_that_the_work_passed_says_so(config_home: ConfigHome) -> None:
-    """Checks passed and a commit followed, and nobody touched the list."""
+    """Edits, checks that passed and a commit followed, and nobody touched the list."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
     assert notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
+    talk.edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
+    edited = "in_progress, list last changed before 2 edits"
+    assert notes(talk.digest(config_home), "todos") == {"test it": edited}
     talk.runs("make test")
-    checked = f"in_progress, list last changed before the checks that passed at :{talk.at}"
+    checked = f"{edited} and before the checks that passed at :{talk.at}"
     assert notes(talk.fails("make lint").digest(config_home), "todos") == {"test it": checked}
     talk.runs("git commit -am x", "[main 1234567] x\n")
     assert notes(talk.digest(config_home), "todos") == {

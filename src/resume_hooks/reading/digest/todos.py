@@ -62,6 +62,9 @@ def collect_todos(
     if not todos or is_abandoned:
         return TodoEntries()
     later_events = []
+    edit_count = sum(change.place.order > list_order for change in facts.changes)
+    if edit_count:
+        later_events.append(f"before {format_count(edit_count, 'edit')}")
     if last_check is not None and last_check.order > list_order:
         later_events.append(f"before the checks that passed at :{last_check.number}")
     if last_commit_order > list_order:
