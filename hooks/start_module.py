@@ -17,7 +17,7 @@ if __name__ == "__main__":
     from resume_hooks.hooks.ending import end_process
 
     try:
-        from resume_hooks.hooks.inside import main
+        from resume_hooks.hooks.client_module import main
     except ImportError:  # there is no venv yet, or it was built before an update
         from resume_hooks.hooks.fallback import answer_module as main
         from resume_hooks.hooks.fallback import mark_venv_broken

@@ -314,12 +314,12 @@ def summary(
 
 
 def last_prompt(leaf: str, text: str = "go on", session_id: str = SESSION) -> Record:
-    """The bookkeeping record that says which branch is the current one."""
+    """The metadata record that names the current branch."""
     return {"type": "last-prompt", "lastPrompt": text, "leafUuid": leaf, "sessionId": session_id}
 
 
 def custom_title(title: str, session_id: str = SESSION) -> Record:
-    """The bookkeeping record of a title that a person gave."""
+    """The metadata record with a title from a user."""
     return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
 
 

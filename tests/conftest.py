@@ -174,7 +174,7 @@ AT_THE_SEAM = frozenset(
         "hooks/test_expiring_sessions.py",
         "hooks/test_handoff.py",
         "hooks/test_index_at_start.py",
-        "hooks/test_inside.py",
+        "hooks/test_client_module.py",
         "hooks/test_trim.py",
         "parts/attribution/test_search_line.py",
         "parts/codex/test_verbs.py",

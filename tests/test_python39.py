@@ -24,7 +24,7 @@ MODULES = [
     "system.clipboard", "system.clipboard_tools", "system.copy_result", "system.invocation",
     "system.processes", "system.programs",
     "system.subprocesses",
-    "system.terminal", "system.text", "transcripts.__init__", "transcripts.bookkeeping",
+    "system.terminal", "system.text", "transcripts.__init__", "transcripts.metadata_records",
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
 ASKED = (questions.line_at_start, questions.needs_driver)
@@ -86,6 +86,6 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
-        "hooks.expiring_sessions", "hooks.inside", "hooks.prompt", "parts.codex.events",
+        "hooks.expiring_sessions", "hooks.client_module", "hooks.prompt", "parts.codex.events",
         "sessions.session", "sessions.session_files", "transcripts.tokens",
     }, "the hooks do without those where they don't load"  # fmt: skip

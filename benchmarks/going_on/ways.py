@@ -35,8 +35,8 @@ from resume_hooks.reading.digest.opening import (
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts import api_usage, records, tokens
-from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome

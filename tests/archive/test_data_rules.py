@@ -10,7 +10,7 @@ from resume_hooks.archive import data_rules
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.permission import check_archiving_allowed
 from resume_hooks.errors import VaultOff
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.sessions.archived.layout import vault_folder
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import SESSION, ConfigHome

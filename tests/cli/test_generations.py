@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
-from resume_hooks.transcripts import bookkeeping
+from resume_hooks.transcripts import metadata_records
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
@@ -106,11 +106,11 @@ def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) ->
     """What an opening quoted is no message of the session that it opened."""
     found = digest(last, config_home)
     shown = format_opening(found, characters_for_tokens(48_000)).text
-    assert not any(bookkeeping.DIGEST_BEGINNING in message.text for message in found.talk)
+    assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
     for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
         rows = [row for row in shown.split("\n") if row == f"  {text}" or f"- {text} (" in row]
         assert len(rows) == 1, "in the talk, or in a list that holds it whole"
-    assert shown.count(bookkeeping.DIGEST_BEGINNING) == 1
+    assert shown.count(metadata_records.DIGEST_BEGINNING) == 1
 
 
 def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> No
     ]
     sections = {"goal": goal, "last": [["All done.", f"{SESSION}:5", ""]]}
     rows[DIGEST_LINE] = orjson.dumps(
-        {"type": bookkeeping.DIGEST_KIND, "version": 1, "sections": sections}
+        {"type": metadata_records.DIGEST_KIND, "version": 1, "sections": sections}
     )
     child.write_bytes(b"\n".join(rows))
     gone_on(str(child), Talk(child.stem, "c").prompt("four").says("Yes."))

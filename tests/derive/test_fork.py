@@ -255,7 +255,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
 
 
-def test_bookkeeping(config_home: ConfigHome) -> None:
+def test_metadata(config_home: ConfigHome) -> None:
     """Snapshots of kept messages are taken over as they are, a pointer at a branch is not.
 
     So are the client's notes on results that it sends shorter, as its own forks and the SDK's do,

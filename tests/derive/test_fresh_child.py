@@ -215,7 +215,7 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
     assert link == Link(receipt.session_id, SESSION, "handoff", at, client_pid=link.client_pid)
 
 
-def test_bookkeeping_is_carried_byte_for_byte(config_home: ConfigHome) -> None:
+def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
     """Tag, pr-link, mode and worktree-state come along, the last of each, under the child's id at their top level."""
     older = TAG.replace(b"release", b"draft")
     other = [

@@ -110,7 +110,7 @@ def test_the_name_above_the_box_is_the_new_one(
 def test_names_change_nothing_that_is_sent(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Title, name and tag are bookkeeping."""
+    """A title, a name and a tag are metadata."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     before = sent(every_client, home, api, ONE)
     rename.write_label(rename.plan_title(session, "a title", home.where))

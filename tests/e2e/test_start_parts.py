@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts.attachments import hook_texts_of_record
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import spoken, without_module

@@ -13,7 +13,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
+from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until

@@ -11,7 +11,11 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
-from resume_hooks.hooks.inside import COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION, answer_module
+from resume_hooks.hooks.client_module import (
+    COMPACTION_PLAN_QUESTION,
+    FULL_CONTEXT_QUESTION,
+    answer_module,
+)
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
     SESSION,

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.cli.info import session_facts_data
 from resume_hooks.hooks import context_notice
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.session import Session

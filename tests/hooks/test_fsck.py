@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import fsck, prompt
-from resume_hooks.hooks.inside import QUESTION_CHOICES, answer_module
+from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module
 from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import children

@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.derive.verbs.handoff import HandoffSpec
 from resume_hooks.errors import UsageError
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.handoff import parse_handoff_words
-from resume_hooks.hooks.inside import answer_module
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
 from tests.hooks.conftest import Run, children
 

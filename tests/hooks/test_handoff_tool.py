@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.inside import MAX_STEP_CHARACTERS, QUESTION_CHOICES, answer_module
+from resume_hooks.hooks.client_module import MAX_STEP_CHARACTERS, QUESTION_CHOICES, answer_module
 from tests.builders import SESSION, ConfigHome, conversation, store, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}

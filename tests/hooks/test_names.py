@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from resume_hooks.hooks import fallback, prompt, triggers
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.triggers import (
     BARE,
     ROWS,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
 from tests.hooks.conftest import Run, Say, children
 from tests.needs import REPO

@@ -98,7 +98,7 @@ def test_a_turn(tmp_path: Path) -> None:
 
 
 def test_before_the_first_prompt(tmp_path: Path) -> None:
-    """What a child of ours opens with is turn 0; bookkeeping alone makes none."""
+    """The opening of a child is turn 0; metadata alone makes no turn."""
     found = outlined(tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)])
     assert [turn.number for turn in found.turns] == [0, 1]
     assert found.turn_count == 1

@@ -59,7 +59,7 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
 
 
 def mixed(folder: Path) -> RecordLines:
-    """A session with bookkeeping, garbage, a repeated uuid and attachments between what was said."""
+    """A session with metadata, garbage, a repeated uuid and attachments between the messages."""
     talk: list[Record | bytes] = list(conversation(6))
     talk[3:3] = [
         custom_title("x"),
@@ -95,7 +95,7 @@ def test_every_real_session(real_session: RealSession) -> None:
 
 
 def test_an_empty_page(tmp_path: Path) -> None:
-    """Nothing stands before the first record, and in a file of bookkeeping nothing at all."""
+    """Nothing precedes the first record, and a file of metadata has no records to show."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert read_page(entries, NAMES, None, 5) == ([], False)
     assert read_page(MIXED[0], NAMES, MIXED[0].line_at(0), 5) == ([], False)

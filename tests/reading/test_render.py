@@ -98,7 +98,7 @@ TABLE: dict[str, tuple[Record, str]] = {
         "durationMs: 7",
     ),
     "a boundary": (boundary(uuid="b"), "Conversation compacted"),
-    "bookkeeping": (custom_title("Mine"), "customTitle: Mine"),
+    "metadata": (custom_title("Mine"), "customTitle: Mine"),
     "a summary": ({"type": "summary", "summary": "All of it", "leafUuid": "x"}, "All of it"),
     "odd contents": (
         {"type": "user", "uuid": "u", "message": {"content": [3, {"type": 4}, None]}},

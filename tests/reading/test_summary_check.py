@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 from tests.builders import (
     SESSION,
     attachment,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions import rename as bookkeeping
+from resume_hooks.sessions import rename as rename_module
 from resume_hooks.sessions.rename import (
     MAX_LABEL_CHARACTERS,
     LabelChange,
@@ -213,7 +213,7 @@ def test_a_title_is_one_clean_line(
 @given(st.text(min_size=1, max_size=MAX_LABEL_CHARACTERS))
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     """Whatever is given, what is left names the same again, on one line, or is refused."""
-    for clean in (bookkeeping._normalize_title, bookkeeping._normalize_tag):
+    for clean in (rename_module._normalize_title, rename_module._normalize_tag):
         try:
             once = clean(text)
         except UsageError:
@@ -322,7 +322,7 @@ def test_what_another_program_writes_at_once_is_told(
         append_records(path, lines)
         append_records(path, [json.dumps(custom_title("Theirs")).encode()])
 
-    monkeypatch.setattr(bookkeeping, "append_records", then_theirs)
+    monkeypatch.setattr(rename_module, "append_records", then_theirs)
     with pytest.raises(WriteFailed, match="Another program"):
         write_label(change)
 

@@ -103,7 +103,7 @@ def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
     ]
 
 
-def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
+def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
     """A file without linked records, an empty one too, has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))

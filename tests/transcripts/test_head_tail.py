@@ -12,9 +12,9 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import END_BYTES, WIDE_END_BYTES, HeadTail
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     CWD,

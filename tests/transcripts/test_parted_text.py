@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
 from resume_hooks.transcripts.parted_text import (
     MAX_PART_UNITS,
     MAX_PARTS,

@@ -122,7 +122,7 @@ def test_prompt_text_of_a_command() -> None:
 def test_characters_are_those_that_reach_the_api() -> None:
     """Texts, thinking, tool inputs, results and rendered attachments count.
 
-    Images and tool bookkeeping don't.
+    Images and tool metadata don't.
     """
 
     def count(record: dict[str, Any]) -> int:

@@ -122,7 +122,7 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
         scan_transcript(path)
 
 
-def test_bookkeeping_is_counted(tmp_path: Path) -> None:
+def test_metadata_is_counted(tmp_path: Path) -> None:
     """Kinds without links are counted by name; models by the answers that were measured."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(
@@ -131,7 +131,7 @@ def test_bookkeeping_is_counted(tmp_path: Path) -> None:
         [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")],
     )
     transcript = scan_transcript(path)
-    assert transcript.bookkeeping == {"custom-title": 1, "last-prompt": 2}
+    assert transcript.metadata_counts == {"custom-title": 1, "last-prompt": 2}
     assert transcript.models == {"claude-opus-4-5": 2}
 
 

@@ -107,7 +107,7 @@ def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
 
 
 def test_only_messages_are_mended(tmp_path: Path) -> None:
-    """Numbers are lines; bad lines and bookkeeping count as lines."""
+    """Numbers are lines; bad lines and metadata count as lines."""
     rows: list[Any] = [
         user("hi", uuid="u"),
         b"{torn",

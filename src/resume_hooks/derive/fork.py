@@ -19,14 +19,14 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.bookkeeping import (
+from resume_hooks.derive.child.draft import Draft, find_owner, make_draft
+from resume_hooks.derive.child.inherited_metadata import (
     Relocation,
     copy_lines_after_chain,
     copy_shortened_result_lines,
     plan_relocation,
     select_snapshots,
 )
-from resume_hooks.derive.child.draft import Draft, find_owner, make_draft
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
     ParentScan,
@@ -164,7 +164,7 @@ def plan_fork(
             parent.survey,
             head=child.make_first_line(parent.make_child_size(tokens_after)),
             lineage=lineage,
-            bookkeeping_lines=[
+            metadata_lines=[
                 *copy_shortened_result_lines(kept_transcript, parent.survey, child.session_id),
                 *copy_lines_after_chain(
                     kept_transcript, parent.survey, parent.ends, child.session_id, move

@@ -8,8 +8,8 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from resume_hooks import questions, seam
-from resume_hooks.derive.child.bookkeeping import copy_bookkeeping_lines
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.inherited_metadata import copy_metadata_lines
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
@@ -195,7 +195,7 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     if digest:
         lines.append(entries.format_digest_record(digest))
     lines.append(answer_line)
-    lines += copy_bookkeeping_lines(opening.ends, child.session_id)
+    lines += copy_metadata_lines(opening.ends, child.session_id)
     return FreshLines(tuple(lines), opening.text)
 
 

@@ -18,8 +18,8 @@ from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import make_draft
+from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
@@ -391,7 +391,7 @@ def plan_untrim(
         head=child.make_first_line(size),
         lineage=child.block if is_complete else f"{child.block}\n{LEGEND}",
         edits=edits,
-        bookkeeping_lines=copy_lines_after_chain(
+        metadata_lines=copy_lines_after_chain(
             transcript, trimmed_session.survey, ends, child.session_id
         ),
         shrunk=True,

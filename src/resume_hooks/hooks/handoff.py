@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.opening import format_opening as digest_opening
 from resume_hooks.sessions.opening_layout import shorten_opening
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import find_client_pid, read_process_start_time
-from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
+from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
 CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest, too"
 """The line for a child that the next ``/clear`` can open."""

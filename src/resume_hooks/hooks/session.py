@@ -25,8 +25,8 @@ from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import find_client_pid
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 
 if TYPE_CHECKING:
     from resume_hooks.transcripts.tokens import ContextSize

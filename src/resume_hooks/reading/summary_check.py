@@ -22,9 +22,9 @@ from resume_hooks.reading.render import record_text
 from resume_hooks.sessions.lineage_block import OPENING_MARKER
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts import bookkeeping, records
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
+from resume_hooks.transcripts import metadata_records, records
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, FURTHER_PART_BEGINNING
 
 MIN_WORD_LETTERS = 3  # the minimum number of letters in a word that is searched for
 # the minimum number of words in a quote (a shorter quote may only be emphasis) and in a command
@@ -220,9 +220,9 @@ _EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # a heading, a row of a table, an empty line
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
-_IGNORED_KINDS = (bookkeeping.SILENT_KINDS | bookkeeping.TITLE_FIELDS.keys()) - {
-    bookkeeping.QUEUE_OPERATION,
-    bookkeeping.PR_LINK,
+_IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
+    metadata_records.QUEUE_OPERATION,
+    metadata_records.PR_LINK,
 }
 # the number of characters of a text that are searched for signs that it is our own text for a model
 _OWN_TEXT_CHARACTERS = 300

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.search.index.archived import TranscriptPaths
+from resume_hooks.search.index.archived_transcripts import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.record_text import read_record_words

@@ -16,7 +16,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, shorten_block
 from resume_hooks.system.text import replace_all_surrogates
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
+from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 

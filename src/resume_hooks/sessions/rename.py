@@ -22,8 +22,13 @@ from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import plain_line, replace_surrogates
-from resume_hooks.transcripts.bookkeeping import AGENT_NAME, CUSTOM_TITLE, TAG, make_label_record
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.metadata_records import (
+    AGENT_NAME,
+    CUSTOM_TITLE,
+    TAG,
+    make_label_record,
+)
 from resume_hooks.transcripts.records import Record
 
 MAX_LABEL_CHARACTERS = 200  # characters of a title or a tag; nobody types more

@@ -17,7 +17,15 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import hook_texts_of_record, read_hook_output
-from resume_hooks.transcripts.bookkeeping import (
+from resume_hooks.transcripts.client_insertions import remove_insertions
+from resume_hooks.transcripts.lines import (
+    BOM,
+    SharedFile,
+    open_transcript,
+    read_lines,
+    transcript_path,
+)
+from resume_hooks.transcripts.metadata_records import (
     AFTER_CLEAR_BEGINNING,
     AGENT_NAME,
     AI_TITLE,
@@ -28,14 +36,6 @@ from resume_hooks.transcripts.bookkeeping import (
     TAG,
     VALUE_FIELDS,
     kind_after_clear,
-)
-from resume_hooks.transcripts.client_insertions import remove_insertions
-from resume_hooks.transcripts.lines import (
-    BOM,
-    SharedFile,
-    open_transcript,
-    read_lines,
-    transcript_path,
 )
 
 END_BYTES = 65_536  # bytes to read at each end, as in the client's own listing
@@ -477,7 +477,7 @@ class HeadTail:
         return [*self.first_records, *self.last_records]
 
     def _last_value(self, kind: str) -> str:
-        """Return a bookkeeping value: the last one in the tail, or else in the head."""
+        """Return a metadata value: the last one in the tail, or else in the head."""
         marker = f'"{kind}"'.encode()
         for region, records_name in ((self.tail, "last_records"), (self.head, "first_records")):
             if marker in region:

@@ -152,7 +152,7 @@ def check_same_structure(old_transcript: Transcript, written_transcript: Transcr
 
 
 def _line_layout(transcript: Transcript) -> tuple[object, ...]:
-    return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.bookkeeping
+    return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.metadata_counts
 
 
 def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
-from resume_hooks.transcripts.bookkeeping import FURTHER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 
 # units of a part; the client replaces a text of more than 10,000 by a preview
 MAX_PART_UNITS = 9_800

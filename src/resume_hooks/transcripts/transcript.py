@@ -19,7 +19,6 @@ from typing import BinaryIO, NamedTuple, TypeVar
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import LAST_PROMPT
 from resume_hooks.transcripts.chain import MIN_SKIPPED_FILE_BYTES, RecordGraph, build_live_chain
 from resume_hooks.transcripts.lines import (
     SEARCH_CHUNK_BYTES,
@@ -33,6 +32,7 @@ from resume_hooks.transcripts.lines import (
     read_tail,
     transcript_path,
 )
+from resume_hooks.transcripts.metadata_records import LAST_PROMPT
 from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse_record
 
@@ -107,7 +107,7 @@ class Transcript:
         self.copies = CopyDetector()
         self.bad_lines: list[int] = []
         self.lenient_lines: set[int] = set()
-        self.bookkeeping: dict[str, int] = {}
+        self.metadata_counts: dict[str, int] = {}
         self.models: dict[str, int] = {}
         self.line_count = 0
         self.torn = False
@@ -274,7 +274,7 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         _link_node(transcript, node, record)
     else:
         records.reject_codex_rollout(record, transcript.path)
-        transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
+        transcript.metadata_counts[kind] = transcript.metadata_counts.get(kind, 0) + 1
         if kind == LAST_PROMPT and "leafUuid" in record:
             leaf = records.get_string(record, "leafUuid") or None
             transcript.checkpoint.set_leaf(leaf, explicit=record.get("explicit") is True)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import SHORTENED_RESULTS_KIND, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.metadata_records import SHORTENED_RESULTS_KIND, SNAPSHOT_KINDS
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_string
 
 
 class Snapshot(NamedTuple):
-    """A bookkeeping line with the state of the user's files at the record ``message``."""
+    """A metadata line with the state of the user's files at the record ``message``."""
 
     message: str
     offset: int

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.bookkeeping import plan_relocation
+from resume_hooks.derive.child.inherited_metadata import plan_relocation
 from tests.builders import Record
 
 PATHS = {

@@ -380,7 +380,7 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
 def test_books_follow_the_chain(tmp_path: Path) -> None:
     """Lines that were given stand behind the last record, as they are."""
     assert (
-        bodies(tmp_path, conversation(1), bookkeeping_lines=[b'{"type":"tag","tag":"x"}'])[-1]
+        bodies(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
         == b'{"type":"tag","tag":"x"}'
     )
 

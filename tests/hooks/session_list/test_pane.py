@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.session_list import pane
 from resume_hooks.hooks.session_list.pane import FIELD_LINES, HITS_STEP, NAMES_STEP, PREVIEW_STEP
 from tests.builders import (

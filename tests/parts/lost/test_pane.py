@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.session_list.pane import HITS_STEP, PREVIEW_STEP
 from resume_hooks.sessions.agents import registry
 from tests.builders import SESSION, ConfigHome, session_id

@@ -34,7 +34,7 @@ from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
 from tests.derive.trim.test_crash import run
 from tests.hooks.conftest import Run, children, reason
-from tests.hooks.test_inside import ask
+from tests.hooks.test_client_module import ask
 from tests.sessions.archived.away import away
 
 SECRET = "ghp_" + "Ab3dE5gH9" * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.hooks.conftest import children
-from tests.hooks.test_inside import ask, parent
+from tests.hooks.test_client_module import ask, parent
 
 __all__ = ["parent"]
 

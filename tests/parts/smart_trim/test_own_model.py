@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.inside import answer_module
+from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, written

@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
 )
 from resume_hooks.reading.digest.prose import make_goal_title
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.transcripts import bookkeeping
+from resume_hooks.transcripts import metadata_records
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome
@@ -34,7 +34,7 @@ def record(**fields: Any) -> dict[str, Any]:
     sections = {"todos": [["write docs", f"{SESSION}:0", "pending"]]}
     talk = [["request", f"{SESSION}:0", "go", []]]
     return {
-        "type": bookkeeping.DIGEST_KIND,
+        "type": metadata_records.DIGEST_KIND,
         "version": 2,
         "sections": sections,
         "talk": talk,

@@ -44,7 +44,7 @@ from resume_hooks.reading.digest.sections import (
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER, remove_block_markers
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
-from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
+from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.reading.digest.talk import Talk, requests

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     SESSION,

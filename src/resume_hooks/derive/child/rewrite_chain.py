@@ -329,7 +329,7 @@ class ChainRewrite(Body):
     """The lines of a child, made from the live chain of the file ``source``.
 
     ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
-    is ``""``, it becomes a record of its own before the node at index ``lineage_index``. ``bookkeeping_lines`` are
+    is ``""``, it becomes a record of its own before the node at index ``lineage_index``. ``metadata_lines`` are
     the lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
     context, and old clients would compact at once. ``closing`` ends the chain. ``mark_line`` is applied
     last to each record of the parent. ``allowed_thinking`` are digests of the thinking that the child may
@@ -343,7 +343,7 @@ class ChainRewrite(Body):
     lineage_index: int
     linear: LinearChain
     edits: Mapping[int, Sequence[Edit]]
-    bookkeeping_lines: tuple[bytes, ...]
+    metadata_lines: tuple[bytes, ...]
     shrunk: bool
     closing: Closing | None
     mark_line: MarkLine | None
@@ -387,7 +387,7 @@ class ChainRewrite(Body):
             raise SessionNotFound(
                 f"{self.source} can't be read: {error.strerror}", "Check the path."
             ) from error
-        for body in (*chain_writer.make_closing_lines(), *self.bookkeeping_lines):
+        for body in (*chain_writer.make_closing_lines(), *self.metadata_lines):
             yield body + b"\n"
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
@@ -404,7 +404,7 @@ class ChainRewrite(Body):
         """Write the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
-        return copy_sidecars(draft, find_backup_names(self.bookkeeping_lines), where)
+        return copy_sidecars(draft, find_backup_names(self.metadata_lines), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -449,7 +449,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     head: bytes,
     lineage: str = "",
     edits: Mapping[int, Edit] | None = None,
-    bookkeeping_lines: Sequence[bytes] = (),
+    metadata_lines: Sequence[bytes] = (),
     shrunk: bool | None = None,
     closing: Closing | None = None,
     mark_line: MarkLine | None = None,
@@ -491,7 +491,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         lineage_index=lineage_index,
         linear=chain,
         edits=by_record,
-        bookkeeping_lines=tuple(bookkeeping_lines),
+        metadata_lines=tuple(metadata_lines),
         shrunk=tokens.find_last_counted(transcript.chain) is None if shrunk is None else shrunk,
         closing=closing,
         mark_line=mark_line,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.bookkeeping import Relocation, plan_relocation
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.inherited_metadata import Relocation, plan_relocation
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, write_unless_idle
@@ -36,11 +36,11 @@ from resume_hooks.sessions.project_folder import lock_session_creation, project_
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, list_files_below
-from resume_hooks.transcripts.bookkeeping import SNAPSHOT_KINDS
 from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
+from resume_hooks.transcripts.metadata_records import SNAPSHOT_KINDS
 from resume_hooks.transcripts.raw_edit import encode_record, set_field
 from resume_hooks.transcripts.records import get_kind, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript

@@ -38,12 +38,17 @@ from resume_hooks.sessions.project_folder import project_folder
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORT_FIELD, TAG, make_label_record
 from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import BOM, Line
+from resume_hooks.transcripts.metadata_records import (
+    CUSTOM_TITLE,
+    IMPORT_FIELD,
+    TAG,
+    make_label_record,
+)
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.raw_edit import encode_record
@@ -140,7 +145,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         head=first_line(source, attributes.at),
         lineage=_format_introduction(source, attributes.at),
         edits=dict.fromkeys((node.number for node in chain.nodes), ConversationOnly(attributes)),
-        bookkeeping_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
+        metadata_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
         if tag
         else (),
         shrunk=True,

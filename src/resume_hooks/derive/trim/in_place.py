@@ -1,7 +1,7 @@
 """Trim a session in place: replace only the chosen contents in its own file, and keep the originals in a backup.
 
 Every line keeps its number. Lines that are not trimmed keep their bytes, including dead branches,
-bookkeeping and unreadable lines. The plan is made from the backup, which no program writes to, so
+metadata and unreadable lines. The plan is made from the backup, which no program writes to, so
 exactly the planned contents are replaced.
 """
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
-from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import Draft, make_draft
+from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
@@ -345,7 +345,7 @@ class SessionScan:
             head=head,
             lineage=f"{child.block}\n{LEGEND}",
             edits=edits,
-            bookkeeping_lines=copy_lines_after_chain(
+            metadata_lines=copy_lines_after_chain(
                 self.transcript, self.survey, self.ends, child.session_id
             ),
             shrunk=True,

@@ -24,8 +24,8 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOT_KINDS
 from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.metadata_records import LAST_PROMPT, SNAPSHOT_KINDS
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from resume_hooks import questions
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import make_draft
+from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -306,7 +306,7 @@ def plan_repair(
         ),
         lineage=child.block,
         edits=dict.fromkeys(_records_with_altered_thinking(report), remove_thinking),
-        bookkeeping_lines=copy_lines_after_chain(
+        metadata_lines=copy_lines_after_chain(
             repaired_transcript, write_scan, ends, child.session_id
         ),
         shrunk=False,

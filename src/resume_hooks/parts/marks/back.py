@@ -15,8 +15,8 @@ from resume_hooks import clock
 from resume_hooks.clock import format_minute
 from resume_hooks.derive import agents
 from resume_hooks.derive import fork as forking
-from resume_hooks.derive.child.bookkeeping import copy_lines_after_chain
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import (
     Closing,
@@ -314,7 +314,7 @@ def plan_back(
             parent.survey,
             head=head,
             lineage=lineage_if_needed(child, transcript_part),
-            bookkeeping_lines=copy_lines_after_chain(
+            metadata_lines=copy_lines_after_chain(
                 transcript_part, parent.survey, parent.ends, child.session_id
             ),
             closing=closing,

@@ -18,8 +18,8 @@ from resume_hooks.errors import NoFileHistory
 from resume_hooks.reading.outline import OutlineScan, extract_first_words
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.bookkeeping import FILE_DELTA, FILE_SNAPSHOT
 from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.metadata_records import FILE_DELTA, FILE_SNAPSHOT
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import USER, Record, get_string
 from resume_hooks.transcripts.transcript import scan_transcript

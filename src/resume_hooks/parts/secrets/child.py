@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.bookkeeping import (
+from resume_hooks.derive.child.draft import make_draft
+from resume_hooks.derive.child.inherited_metadata import (
     copy_lines_after_chain,
     copy_shortened_result_lines,
 )
-from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_chain_rewrite
 from resume_hooks.derive.child.write import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
@@ -130,7 +130,7 @@ def plan_scrubbed_child(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
     )
     child_id = child.session_id
-    bookkeeping = [
+    metadata = [
         *copy_shortened_result_lines(transcript, survey, child_id),
         *copy_lines_after_chain(transcript, survey, measured_parent.ends, child_id),
     ]
@@ -154,7 +154,7 @@ def plan_scrubbed_child(
         survey,
         head=child.make_first_line(measured_parent.make_child_size(measured_parent.context.tokens)),
         edits=thinking_edits.edits,
-        bookkeeping_lines=[clean_line(row) for row in bookkeeping],
+        metadata_lines=[clean_line(row) for row in metadata],
         mark_line=clean_line,
         allowed_thinking=frozenset(read_back.thoughts),
     )

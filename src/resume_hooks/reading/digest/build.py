@@ -69,8 +69,8 @@ from resume_hooks.sessions.transcript_files import (
 )
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import quote_name
-from resume_hooks.transcripts.bookkeeping import IMPORT_FIELD
 from resume_hooks.transcripts.lines import BOM, open_transcript
+from resume_hooks.transcripts.metadata_records import IMPORT_FIELD
 from resume_hooks.transcripts.records import get_mapping, parse_record
 from resume_hooks.transcripts.transcript import pause_garbage_collection
 

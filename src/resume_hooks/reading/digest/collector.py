@@ -30,9 +30,9 @@ from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
-from resume_hooks.transcripts import bookkeeping, records, script_calls
+from resume_hooks.transcripts import metadata_records, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts_of_record
-from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
@@ -567,7 +567,7 @@ _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
     records.USER: LineageFacts._process_user_record,  # noqa: SLF001
     records.ATTACHMENT: LineageFacts._process_attachment,  # noqa: SLF001
     records.SYSTEM: LineageFacts._process_system_record,  # noqa: SLF001
-    bookkeeping.PR_LINK: LineageFacts._process_pull_request_link,  # noqa: SLF001
-    bookkeeping.QUEUE_OPERATION: LineageFacts._process_queue_record,  # noqa: SLF001
-    bookkeeping.LAST_PROMPT: LineageFacts._process_leaf_record,  # noqa: SLF001
+    metadata_records.PR_LINK: LineageFacts._process_pull_request_link,  # noqa: SLF001
+    metadata_records.QUEUE_OPERATION: LineageFacts._process_queue_record,  # noqa: SLF001
+    metadata_records.LAST_PROMPT: LineageFacts._process_leaf_record,  # noqa: SLF001
 }

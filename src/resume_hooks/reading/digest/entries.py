@@ -24,8 +24,8 @@ from resume_hooks.reading.digest.prose import MAX_SENTENCE_CHARACTERS, cut_line
 from resume_hooks.reading.digest.sections import SECTION_NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_line, plain_text
-from resume_hooks.transcripts.bookkeeping import DIGEST_KIND
 from resume_hooks.transcripts.lines import SharedFile, open_transcript
+from resume_hooks.transcripts.metadata_records import DIGEST_KIND
 from resume_hooks.transcripts.records import (
     Record,
     get_kind,

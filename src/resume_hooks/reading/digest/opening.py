@@ -42,7 +42,7 @@ from resume_hooks.reading.digest.talk_choice import choose_talk
 from resume_hooks.sessions.lineage_block import format_bytes, remove_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
-from resume_hooks.transcripts.bookkeeping import DIGEST_BEGINNING
+from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
 TOKEN_CHARACTERS = 4  # the characters of a token, for measuring space
 DEFAULT_TOKENS = 12_000

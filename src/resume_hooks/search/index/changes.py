@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.errors import IndexDamaged
-from resume_hooks.search.index.archived import ArchivedSessions
+from resume_hooks.search.index.archived_transcripts import ArchivedSessions
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 

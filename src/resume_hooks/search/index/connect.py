@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
-from resume_hooks.search.index.archived import ArchivedSessions
+from resume_hooks.search.index.archived_transcripts import ArchivedSessions
 from resume_hooks.search.index.changes import (
     FileSearch,
     FileWork,
@@ -47,7 +47,7 @@ from resume_hooks.system import programs
 from resume_hooks.system.text import format_count
 
 if TYPE_CHECKING:
-    from resume_hooks.search.index.unread import FileWords
+    from resume_hooks.search.index.unindexed_files import FileWords
     from resume_hooks.search.index.update import IsOver, Progress
 
 LOCK_SECONDS = 10.0  # the number of seconds to wait for another command that is writing
@@ -231,7 +231,7 @@ class _UpdateTask:
         If ``is_writable`` is false, the index stays unchanged.
         """
         # a search without changes does not need these modules
-        from resume_hooks.search.index.unread import relevance_by_file
+        from resume_hooks.search.index.unindexed_files import relevance_by_file
         from resume_hooks.search.index.update import update_files
 
         work, deleted_ids = find_changes(index.db, self.files, self.archived_sessions)
@@ -278,7 +278,9 @@ class _UpdateTask:
         """Return the sought words that each searchable file contains, by the file's path."""
         if self.file_search is None:
             return {}
-        from resume_hooks.search.index.unread import RawWordSearch  # needed only with changes
+        from resume_hooks.search.index.unindexed_files import (
+            RawWordSearch,  # needed only with changes
+        )
 
         words = RawWordSearch(self.file_search.terms)
         words_by_path: dict[str, FileWords] = {}
@@ -297,7 +299,9 @@ class _UpdateTask:
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
         """Yield the files in scope that are missing or outdated in the index, the most relevant first."""
-        from resume_hooks.search.index.unread import relevance_by_file  # needed only with changes
+        from resume_hooks.search.index.unindexed_files import (
+            relevance_by_file,  # needed only with changes
+        )
 
         words_by_path = {
             **words_by_path,

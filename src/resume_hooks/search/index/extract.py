@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.sessions.child_titles import root_title_of
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
-from resume_hooks.transcripts import bookkeeping, records, script_calls
+from resume_hooks.transcripts import metadata_records, records, script_calls
 from resume_hooks.transcripts.attachments import (
     QUEUED,
     REPLACEABLE_KINDS,
@@ -44,7 +44,7 @@ _OWN_TEXT = re.compile(
 )
 # the explanation of placeholders in a trimmed child, after its lineage
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"
-_DIGEST = rf"^{re.escape(bookkeeping.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
+_DIGEST = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 """A child's quotes of its parent, which are indexed in the parent."""
 
 _BLOCK_CONTENT = (
@@ -102,9 +102,9 @@ class TextExtractor:
 
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
-        self._is_imported = self._is_imported or bookkeeping.IMPORT_FIELD in record
+        self._is_imported = self._is_imported or metadata_records.IMPORT_FIELD in record
         kind = records.get_kind(record)
-        if kind in bookkeeping.SILENT_KINDS:
+        if kind in metadata_records.SILENT_KINDS:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
@@ -129,8 +129,8 @@ class TextExtractor:
                 texts = None
             else:
                 texts = self._extract_user_texts(script_calls.add_result_text(record))
-        elif kind in bookkeeping.TITLE_FIELDS:
-            texts = self._extract_title(get_string(record, bookkeeping.TITLE_FIELDS[kind]))
+        elif kind in metadata_records.TITLE_FIELDS:
+            texts = self._extract_title(get_string(record, metadata_records.TITLE_FIELDS[kind]))
         else:
             texts = _extract_other_texts(record, kind)
         if texts is None or texts.has_no_texts:
@@ -244,7 +244,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
-        if any(bookkeeping.FURTHER_PART_BEGINNING in text for text in texts):
+        if any(metadata_records.FURTHER_PART_BEGINNING in text for text in texts):
             # the quotes are indexed in another part, with the text around them
             texts = hook_texts_of_record(record)
         text = _join_own_texts(texts)

@@ -30,7 +30,7 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, make_label_record
+from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_record
 from resume_hooks.transcripts.records import Record, get_string
 
 MAX_COPIES_BYTES = 1024**3

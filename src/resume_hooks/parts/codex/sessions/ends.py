@@ -25,13 +25,13 @@ from resume_hooks.parts.codex.transcripts.lines import (
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_first_lines
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
 from resume_hooks.transcripts.head_tail import (
     END_BYTES,
     WIDE_END_BYTES,
     HeadTail,
     find_first_prompt,
 )
+from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE
 from resume_hooks.transcripts.records import Record, get_string, positive_count
 
 _WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')

@@ -11,9 +11,9 @@ import re
 from typing import Any, NamedTuple
 
 from resume_hooks.paths import canonical_path
-from resume_hooks.transcripts.bookkeeping import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript, read_exactly
+from resume_hooks.transcripts.metadata_records import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
 from resume_hooks.transcripts.raw_edit import add_field, encode_record, set_field, set_session_id
 from resume_hooks.transcripts.records import Record, get_kind, get_string, parse_record
 from resume_hooks.transcripts.transcript import Transcript
@@ -118,7 +118,7 @@ FOLDER_KINDS = (
 COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
 
 
-def copy_bookkeeping_lines(
+def copy_metadata_lines(
     ends: HeadTail, session_id: str, *, leaves_folder: bool = False
 ) -> list[bytes]:
     """Return the parent's last tag, pull request and mode, as lines with the child's id.
@@ -149,7 +149,7 @@ def copy_lines_after_chain(
     session_id: str,
     move: Relocation | None = None,
 ) -> list[bytes]:
-    """Return the lines after the chain: file snapshots, unless ``move`` drops them, and the bookkeeping."""
+    """Return the lines after the chain: file snapshots, unless ``move`` drops them, and the metadata."""
     if move is None or move.moves_files:
         snapshots = select_snapshots(transcript, survey)
     else:
@@ -159,7 +159,7 @@ def copy_lines_after_chain(
     )
     if move is not None:
         rows = [_move_paths(row, move) for row in rows]
-    return [*rows, *copy_bookkeeping_lines(ends, session_id, leaves_folder=move is not None)]
+    return [*rows, *copy_metadata_lines(ends, session_id, leaves_folder=move is not None)]
 
 
 def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snapshot]:

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive.outcome import Report
 from resume_hooks.hooks import prompt
-from resume_hooks.hooks.inside import (
+from resume_hooks.hooks.client_module import (
     ANSWERED_VERBS,
     COMPACTION_PLAN_QUESTION,
     MODULE_QUESTIONS,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.engine import search_index
-from resume_hooks.search.index import connect, unread
+from resume_hooks.search.index import connect, unindexed_files
 from resume_hooks.search.index.connect import index_status
-from resume_hooks.search.index.unread import FileWords, RawWordSearch, relevance_by_file
+from resume_hooks.search.index.unindexed_files import FileWords, RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.result_text import result_text
@@ -152,9 +152,9 @@ def test_lines_are_whole_wherever_a_file_is_cut(
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
     whole = lines(tmp_path, *texts)
     for size in range(48, 120):
-        monkeypatch.setattr(unread, "CHUNK_BYTES", size)
+        monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", size)
         assert lines(tmp_path, *texts) == whole
-    monkeypatch.setattr(unread, "CHUNK_BYTES", 7)
+    monkeypatch.setattr(unindexed_files, "CHUNK_BYTES", 7)
     assert lines(tmp_path, *texts).term_numbers == whole.term_numbers
 
 
