@@ -7,7 +7,7 @@ distinctive shape (``ghp_`` and 36 characters); its expression is converted from
 Python's. An assigned rule requires a vendor's name before an assignment, and a value of a simple
 shape. Name and value are separated, because our scanner starts at the value. The two generic rules
 of gitleaks, and rules that need a file's name, are left out; ours are in ``assignments.py``,
-``passwords.py`` and ``own_rules.py``.
+``passwords.py`` and ``extra_token_rules.py``.
 """
 
 from __future__ import annotations

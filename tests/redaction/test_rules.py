@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.load_rules import MAX_MATCH_BYTES, REVISION, RULES_FILE, token_rules
-from resume_hooks.redaction.own_rules import TOKEN_RULES
 
 EVERY = list(
     {

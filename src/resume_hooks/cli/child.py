@@ -14,7 +14,7 @@ from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
-from resume_hooks.cli.with_fields import WithFields
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.draft import OUTSIDE_PROJECT_WARNING, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import HeadlessModel
@@ -81,7 +81,9 @@ def print_child(
     Return the receipt to a calling verb.
     """
     options.emit(
-        WithFields(receipt, fields or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
+        ValueWithFields(receipt, fields or {}),
+        text or (lambda: receipt_text(receipt)),
+        receipt.warnings,
     )
     if receipt.written and _is_start_requested(options):
         # release the verb's resources, because the client replaces this process

@@ -17,9 +17,9 @@ from resume_hooks.cli.options import FORK, GO_ON, WAYS
 from resume_hooks.cli.output import print_text, redirect_to_stderr
 from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import ClientStart, find_client_start, replace_process_by_client
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verb_table import load_command
 from resume_hooks.cli.verbs.resume import ContinueOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.derive.verbs.caller import Caller
@@ -56,7 +56,7 @@ def continue_session(options: ContinueOptions) -> None:
     if options.as_json:
         commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
         parent = session.session_id if child else None
-        data = WithFields(start, {"parent_session_id": parent, "commands": commands})
+        data = ValueWithFields(start, {"parent_session_id": parent, "commands": commands})
         options.emit(data, str, child.warnings if child else ())
         return
     if child is not None:

@@ -12,8 +12,8 @@ import orjson
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, work_progress
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.search.index.connect import IndexStatus, index_status, opened_index
@@ -77,7 +77,7 @@ def _maintain_index(options: DoctorOptions) -> None:
         "findings": [],
         "report": None,
         "file": "",
-        "index": WithFields(status, {"bytes_read": bytes_read}),
+        "index": ValueWithFields(status, {"bytes_read": bytes_read}),
     }
     options.emit(data, lambda: _index_text(status, bytes_read), notes)
 

@@ -11,8 +11,8 @@ from resume_hooks.cli.child import (
     refuse_start_in_other_folder,
 )
 from resume_hooks.cli.options import current_folder, locate_parent, parse_time_option
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.children import ForkOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import (
@@ -45,7 +45,7 @@ def fork(options: ForkOptions) -> None:
     cut_data = None
     if fork_plan.cut:
         reference = f"{session.session_id}:{fork_plan.cut.last.number}"
-        cut_data = WithFields(fork_plan.cut, {"reference": reference})
+        cut_data = ValueWithFields(fork_plan.cut, {"reference": reference})
     print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
 
 

@@ -6,8 +6,8 @@ import functools
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import OutlineOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.reading.outline import Outline, OutlineTurn, format_outline, make_outline
 from resume_hooks.sessions.agents.registry import row_of_agent
 from resume_hooks.sessions.locate import resolve_transcript
@@ -54,20 +54,20 @@ def show_outline(options: OutlineOptions) -> None:
 
 def _outline_data(
     session: SessionFile, session_outline: Outline, turns: list[OutlineTurn], names: TranscriptNames
-) -> WithFields:
+) -> ValueWithFields:
     shown_turns = {turn.number for turn in turns}
 
     def reference(line: int) -> str:
         return f"{names.full}:{line}"
 
-    return WithFields(
+    return ValueWithFields(
         session_outline,
         {
             "session_id": session.session_id,
             "session_file": session.original,
-            "turns": [WithFields(turn, {"reference": reference(turn.line)}) for turn in turns],
+            "turns": [ValueWithFields(turn, {"reference": reference(turn.line)}) for turn in turns],
             "compactions": [
-                WithFields(
+                ValueWithFields(
                     compaction,
                     {
                         "reference": reference(compaction.line),
@@ -80,7 +80,7 @@ def _outline_data(
                 if compaction.turn in shown_turns
             ],
             "subagents": [
-                WithFields(agent, {"locator": f"{names.full}/{agent.name}"})
+                ValueWithFields(agent, {"locator": f"{names.full}/{agent.name}"})
                 for agent in session_outline.subagents
                 if agent.turn is None or agent.turn in shown_turns
             ],

@@ -10,8 +10,8 @@ from typing import Any
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.read_text import commands_text, errors_gap, passages_text, records_gap
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
@@ -163,7 +163,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
         for numbers in call_lines:
             call_references.append([f"{names.full}:{number}" for number in numbers])
         rows = [
-            WithFields(row, {"calls": references})
+            ValueWithFields(row, {"calls": references})
             for row, references in zip(rows, call_references, strict=True)
         ]
     gap = errors_gap if options.errors else records_gap
@@ -187,7 +187,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     rows = []
     for command in commands:
         rows.append(
-            WithFields(
+            ValueWithFields(
                 command,
                 {
                     "reference": f"{names.full}:{command.number}",
@@ -222,7 +222,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     page = read_page(entries, names, start_line, options.limit or DEFAULT_PAGE_RECORDS)
     rows = passage_rows(page.passages, names, options.max_chars)
     data = {
-        "events": [WithFields(row, {"id": row.fields["reference"]}) for row in rows],
+        "events": [ValueWithFields(row, {"id": row.fields["reference"]}) for row in rows],
         "firstId": rows[0].fields["reference"] if rows else None,
         "hasMore": page.more,
         "size": entries.size,
@@ -328,7 +328,7 @@ def _make_heading(session: SessionFile, names: TranscriptNames, shown_part: str)
 
 def passage_rows(
     passages: Sequence[Passage], names: TranscriptNames, max_characters: int
-) -> list[WithFields]:
+) -> list[ValueWithFields]:
     """Return passages in their documented schema.
 
     Together, their texts have at most ``max_characters`` characters (0 for no limit).
@@ -340,7 +340,7 @@ def passage_rows(
     rows = []
     for passage, max_length in zip(passages, max_lengths, strict=True):
         rows.append(
-            WithFields(
+            ValueWithFields(
                 passage,
                 {
                     "reference": f"{names.full}:{passage.record_name}",

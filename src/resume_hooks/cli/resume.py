@@ -17,8 +17,8 @@ from resume_hooks.cli.continue_ import (
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import find_client_start
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.resume import ResumeOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import compare
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
@@ -181,7 +181,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     notes = [*([loss.reason] if loss else []), *notes_on_session(session.session_id, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.emit(
-        WithFields(comparison, {"commands": commands}),
+        ValueWithFields(comparison, {"commands": commands}),
         lambda: f"{comparison_text(comparison, with_table=options.whole)}\n\n{command}",
         notes,
     )

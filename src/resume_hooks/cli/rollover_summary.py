@@ -17,8 +17,8 @@ from resume_hooks.cli.child import (
     refuse_start_in_other_folder,
 )
 from resume_hooks.cli.output import print_text
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.children import RolloverOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import ModelCalls
@@ -93,7 +93,9 @@ def _print_dry_run(
         f"{model_name} would be asked {format_count(material.calls, 'time')} to read {len(material.numbers):,} of "
         f"{format_count(material.records, 'record')}, about {format_count(tokens, 'token')}"
     )
-    report = _make_summary_report(model_name, material=WithFields(material, {"tokens": tokens}))
+    report = _make_summary_report(
+        model_name, material=ValueWithFields(material, {"tokens": tokens})
+    )
     rows = [("summary", summary_fact)]
     return print_child(options, receipt, {"summary": report}, lambda: receipt_text(receipt, rows))
 

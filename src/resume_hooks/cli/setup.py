@@ -12,8 +12,8 @@ import click
 from resume_hooks import settings
 from resume_hooks.archive.vault import permission
 from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, trigger_named
 from resume_hooks.maintenance.uninstall import (
@@ -85,7 +85,7 @@ def config(options: ConfigOptions) -> None:
         for name, (row, about) in rows_by_name.items()
     ]
     rows = [
-        WithFields(row, {"key": name, "about": about})
+        ValueWithFields(row, {"key": name, "about": about})
         for name, (row, about) in rows_by_name.items()
     ]
     data = {"file": settings.settings_file(), "settings": rows}

@@ -20,8 +20,8 @@ from resume_hooks.archive.vault.lookup import list_earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.show_archived import archived_text
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
-from resume_hooks.cli.with_fields import WithFields
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
@@ -262,7 +262,7 @@ def restore_session(options: RestoreOptions) -> None:
         ("file", restore_plan.path),
     ]
     if is_deleted:
-        session = archived if options.dry_run else WithFields(archived, {"kept_in": ""})
+        session = archived if options.dry_run else ValueWithFields(archived, {"kept_in": ""})
         data = EMPTY_RESTORE_DATA | {"session": session}
         facts.append(("holds", describe_size(archived)))
     else:

@@ -11,8 +11,8 @@ import re
 from functools import cache, cached_property
 from typing import Any
 
+from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.redaction.own_rules import TOKEN_RULES
 
 REVISION = 33
 """The revision of our own rules.

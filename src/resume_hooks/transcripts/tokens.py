@@ -171,9 +171,10 @@ Estimated: without a count, or uncertain in part. Unknown: no information.
 class ContextSize(NamedTuple):
     """A session's context size: the tokens in use and their window.
 
-    ``kind`` is one of the kinds above; ``reason`` explains why it is not measured. ``added`` are
-    estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
-    smallest possible window, for decisions, and no percentage can be displayed.
+    ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``; ``reason`` explains why the
+    size is not measured. ``added`` are estimated tokens after the last answer's count. If
+    ``window_known`` is false, ``window`` is the smallest possible window, for decisions, and no
+    percentage can be displayed.
     """
 
     tokens: int

@@ -7,14 +7,14 @@ from pydantic import Field
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
 from resume_hooks.archive.vault import packs, policy, trash
 from resume_hooks.archive.vault.restore import RestorePlan
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
 
-deletion_field = CommonFields[ArchivedSession]()
+deletion_field = FieldDeclarer[ArchivedSession]()
 
 
 class DeletedSession(StrictModel):
@@ -43,7 +43,7 @@ class DeletedSession(StrictModel):
     )
 
 
-stray_field = CommonFields[trash.StrayFolder]()
+stray_field = FieldDeclarer[trash.StrayFolder]()
 
 
 class StrayFolder(StrictModel):
@@ -61,7 +61,7 @@ class StrayFolder(StrictModel):
     )
 
 
-child_field = CommonFields[Ancestor]()
+child_field = FieldDeclarer[Ancestor]()
 
 
 class DerivedSession(StrictModel):
@@ -89,7 +89,7 @@ class DeleteSchema(StrictModel):
     written: bool
 
 
-outcome_field = CommonFields[ArchiveOutcome]()
+outcome_field = FieldDeclarer[ArchiveOutcome]()
 
 
 class ArchivedNow(StrictModel):
@@ -109,7 +109,7 @@ class ArchivedNow(StrictModel):
     kept: KeptSession | None = outcome_field(lambda outcome: outcome.archived)
 
 
-defect_field = CommonFields[packs.ArchiveDefect]()
+defect_field = FieldDeclarer[packs.ArchiveDefect]()
 
 
 class ArchiveDefect(StrictModel):
@@ -126,7 +126,7 @@ class ArchiveDefect(StrictModel):
     message: str = defect_field(lambda defect: defect.message)
 
 
-dropped_session_field = CommonFields[policy.DroppedSession]()
+dropped_session_field = FieldDeclarer[policy.DroppedSession]()
 
 
 class DroppedSession(StrictModel):
@@ -162,7 +162,7 @@ class ArchiveSchema(StrictModel):
     written: bool
 
 
-restore_field = CommonFields[RestorePlan]()
+restore_field = FieldDeclarer[RestorePlan]()
 
 
 class RetrievedSession(StrictModel):

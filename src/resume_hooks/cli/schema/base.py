@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from resume_hooks.cli.with_fields import WithFields
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model import port
 from resume_hooks.sessions.agents.claude import ResumeCommands
@@ -22,7 +22,7 @@ class StrictModel(BaseModel):
     """A schema that allows only the documented fields.
 
     It is filled from a dictionary, or from one of our values, from which each field reads its source
-    (``CommonFields``).
+    (``FieldDeclarer``).
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -39,7 +39,7 @@ class StrictModel(BaseModel):
 def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]:
     if isinstance(value, dict):
         return value
-    if isinstance(value, WithFields):
+    if isinstance(value, ValueWithFields):
         return {**_read_fields(schema_class, value.value), **value.fields}
     fields = {}
     for name, field in schema_class.model_fields.items():
@@ -49,8 +49,8 @@ def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]
     return fields
 
 
-class CommonFields(Generic[T]):
-    """Declares fields that are read from a value of type T, each with a function that returns its content."""
+class FieldDeclarer(Generic[T]):
+    """Declares the fields of a schema, each with a function that reads its value from a T."""
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
         """Return a field, with a description unless its type already has a description."""
@@ -84,7 +84,7 @@ def _replace_surrogates(value: Any) -> Any:
     return value
 
 
-commands_field = CommonFields[ResumeCommands]()
+commands_field = FieldDeclarer[ResumeCommands]()
 
 
 class Commands(StrictModel):
@@ -94,7 +94,7 @@ class Commands(StrictModel):
     shell: str = commands_field(lambda commands: commands.shell)
 
 
-check_field = CommonFields[invariants.Check]()
+check_field = FieldDeclarer[invariants.Check]()
 
 
 class Check(StrictModel):
@@ -104,7 +104,7 @@ class Check(StrictModel):
     ok: bool = check_field(lambda check: check.ok)
 
 
-receipt_field = CommonFields[Receipt]()
+receipt_field = FieldDeclarer[Receipt]()
 
 
 class ReceiptSchema(StrictModel):
@@ -128,7 +128,7 @@ class ReceiptSchema(StrictModel):
     commands: Commands = receipt_field(lambda receipt: receipt.commands)
 
 
-costs_field = CommonFields[port.CallCosts]()
+costs_field = FieldDeclarer[port.CallCosts]()
 
 
 class CallCosts(StrictModel):
@@ -148,14 +148,14 @@ class CallCosts(StrictModel):
     seconds: float = costs_field(lambda costs: costs.seconds)
 
 
-size_field = CommonFields[tokens.ContextSize]()
+size_field = FieldDeclarer[tokens.ContextSize]()
 
 
 class ContextSize(StrictModel):
     """A session's context size: the tokens in use and their window.
 
-    ``kind`` is one of the kinds above; ``reason`` explains why it is not measured. ``added`` are
-    estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
+    ``kind`` is the precision of ``tokens``; ``reason`` explains why they are not measured. ``added``
+    are estimated tokens after the last answer's count. If ``window_known`` is false, ``window`` is the
     smallest possible window, for decisions, and no percentage can be displayed.
     """
 

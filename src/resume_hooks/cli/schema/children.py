@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import CallCosts, CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import CallCosts, FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.derive import untrim
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.summary import SummaryMaterial
@@ -21,7 +21,7 @@ class HandoffReceipt(ReceiptSchema):
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
 
 
-entry_field = CommonFields[entries.DigestEntry]()
+entry_field = FieldDeclarer[entries.DigestEntry]()
 
 
 class DigestEntry(StrictModel):
@@ -34,7 +34,7 @@ class DigestEntry(StrictModel):
     note: str = entry_field(lambda entry: entry.note)
 
 
-message_field = CommonFields[entries.TalkMessage]()
+message_field = FieldDeclarer[entries.TalkMessage]()
 
 
 class TalkMessage(StrictModel):
@@ -52,7 +52,7 @@ class TalkMessage(StrictModel):
     superseded: tuple[tuple[str, str], ...] = message_field(lambda message: message.superseded)
 
 
-digest_field = CommonFields[entries.Digest]()
+digest_field = FieldDeclarer[entries.Digest]()
 
 
 class DigestSchema(StrictModel):
@@ -83,7 +83,7 @@ class HandoffSchema(RootModel[HandoffReceipt | HandoffOpening]):
     """The receipt of `handoff`; with --print, the child's opening."""
 
 
-material_field = CommonFields[SummaryMaterial]()
+material_field = FieldDeclarer[SummaryMaterial]()
 
 
 class MaterialSchema(StrictModel):
@@ -101,7 +101,7 @@ class MaterialSchema(StrictModel):
     calls: int = material_field(lambda material: material.calls)
 
 
-checked_field = CommonFields[CheckedSummary]()
+checked_field = FieldDeclarer[CheckedSummary]()
 
 
 class CheckedSchema(StrictModel):
@@ -136,7 +136,7 @@ class RolloverSchema(ReceiptSchema):
     summary: SummarySchema | None = None
 
 
-row_field = CommonFields[selection.SavingsRow]()
+row_field = FieldDeclarer[selection.SavingsRow]()
 
 
 class SavingsRow(StrictModel):
@@ -148,7 +148,7 @@ class SavingsRow(StrictModel):
     tokens_after: int = row_field(lambda row: row.tokens_after)
 
 
-piece_field = CommonFields[selection.LargestPiece]()
+piece_field = FieldDeclarer[selection.LargestPiece]()
 
 
 class LargestPiece(StrictModel):
@@ -161,7 +161,7 @@ class LargestPiece(StrictModel):
     tokens: int = piece_field(lambda piece: piece.tokens)
 
 
-trim_field = CommonFields[TrimPlan]()
+trim_field = FieldDeclarer[TrimPlan]()
 
 
 class SavingsSchema(StrictModel):
@@ -232,7 +232,7 @@ class TrimSchema(ReceiptSchema):
     )
 
 
-missing_field = CommonFields[untrim.MissingOriginal]()
+missing_field = FieldDeclarer[untrim.MissingOriginal]()
 
 
 class MissingOriginal(StrictModel):
@@ -242,7 +242,7 @@ class MissingOriginal(StrictModel):
     why: str = missing_field(lambda missing: missing.why)
 
 
-untrim_field = CommonFields[untrim.UntrimPlan]()
+untrim_field = FieldDeclarer[untrim.UntrimPlan]()
 
 
 class RestoredRecords(StrictModel):
@@ -264,7 +264,7 @@ class UntrimSchema(ReceiptSchema):
     restoration: RestoredRecords
 
 
-cut_field = CommonFields[Cut]()
+cut_field = FieldDeclarer[Cut]()
 
 
 class CutSchema(StrictModel):

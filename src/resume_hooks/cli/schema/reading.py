@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import ByteCount, CommonFields, LineNumbers, StrictModel
+from resume_hooks.cli.schema.base import ByteCount, FieldDeclarer, LineNumbers, StrictModel
 from resume_hooks.reading import outline
 from resume_hooks.reading.passages import Passage, ShellCall
 
@@ -33,7 +33,7 @@ class RecordText(StrictModel):
     )
 
 
-passage_field = CommonFields[Passage]()
+passage_field = FieldDeclarer[Passage]()
 
 
 class PassageRow(StrictModel):
@@ -81,7 +81,7 @@ class Passages(StrictModel):
     records: list[PassageRow]
 
 
-command_field = CommonFields[ShellCall]()
+command_field = FieldDeclarer[ShellCall]()
 
 
 class CommandRow(StrictModel):
@@ -137,7 +137,7 @@ class ReadSchema(RootModel[RecordText | Passages | ShellCommands | EventPage]):
     """
 
 
-compaction_field = CommonFields[outline.Compaction]()
+compaction_field = FieldDeclarer[outline.Compaction]()
 
 
 class OutlineCompaction(StrictModel):
@@ -154,7 +154,7 @@ class OutlineCompaction(StrictModel):
     )
 
 
-turn_field = CommonFields[outline.OutlineTurn]()
+turn_field = FieldDeclarer[outline.OutlineTurn]()
 
 
 class OutlineTurn(StrictModel):
@@ -190,7 +190,7 @@ class OutlineTurn(StrictModel):
     reference: str = Field(description="reference of the prompt")
 
 
-agent_field = CommonFields[outline.OutlineAgent]()
+agent_field = FieldDeclarer[outline.OutlineAgent]()
 
 
 class OutlineAgent(StrictModel):
@@ -207,7 +207,7 @@ class OutlineAgent(StrictModel):
     locator: str = Field(description="the locator for outline and read")
 
 
-outline_field = CommonFields[outline.Outline]()
+outline_field = FieldDeclarer[outline.Outline]()
 
 
 class OutlineSchema(StrictModel):

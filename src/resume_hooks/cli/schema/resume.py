@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Commands, CommonFields, ContextSize, StrictModel
+from resume_hooks.cli.schema.base import Commands, ContextSize, FieldDeclarer, StrictModel
 from resume_hooks.cli.start_client import ClientStart
 from resume_hooks.derive import compare
 from resume_hooks.paths import Where
@@ -14,7 +14,7 @@ from resume_hooks.sessions.agents.registry import original_path
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import RecentRequests
 
-comparison_field = CommonFields[compare.Comparison]()
+comparison_field = FieldDeclarer[compare.Comparison]()
 
 
 class Cache(StrictModel):
@@ -34,7 +34,7 @@ class Cache(StrictModel):
     )
 
 
-requests_field = CommonFields[RecentRequests]()
+requests_field = FieldDeclarer[RecentRequests]()
 
 
 class TypicalTurn(StrictModel):
@@ -47,7 +47,7 @@ class TypicalTurn(StrictModel):
     )
 
 
-rates_field = CommonFields[compare.Rates]()
+rates_field = FieldDeclarer[compare.Rates]()
 
 
 class RateTable(StrictModel):
@@ -62,7 +62,7 @@ class RateTable(StrictModel):
     output: float = rates_field(lambda _: compare.OUTPUT_RATE)
 
 
-size_field = CommonFields[compare.SizeEstimate]()
+size_field = FieldDeclarer[compare.SizeEstimate]()
 
 
 class SizeRow(StrictModel):
@@ -88,7 +88,7 @@ class SizeRow(StrictModel):
     cold: int = size_field(lambda estimate: estimate.cold, "once it is cold")
 
 
-base_field = CommonFields[tokens.FirstRequest]()
+base_field = FieldDeclarer[tokens.FirstRequest]()
 
 
 class FirstRequest(StrictModel):
@@ -104,17 +104,14 @@ class FirstRequest(StrictModel):
     )
 
 
-estimate_field = CommonFields[compare.Estimate]()
+estimate_field = FieldDeclarer[compare.Estimate]()
 
 
 class Estimate(StrictModel):
-    """A strategy's context tokens, and the uncached tokens of its next turn.
+    """The estimated size and costs of a way to continue a session.
 
-    ``next_turn`` is that turn's cost in input tokens, without the answers. ``pays_after`` is the
-    number of turns after which the strategy pays off. It is None if the strategy never pays off,
-    and for continuing the session. ``warm`` and ``cold`` are the costs of the strategy's first
-    request, in input tokens, with a warm and with a cold cache. They include the cost of a model's
-    request before it.
+    Costs are in input tokens. ``warm`` and ``cold`` are the costs of the first request, including a
+    model's request before it, with a warm and with a cold cache.
     """
 
     name: Literal["go on", "trim", "handoff", "rollover", "compact"] = estimate_field(
@@ -140,7 +137,7 @@ class Estimate(StrictModel):
     cold: int = estimate_field(lambda estimate: estimate.cold, "the same once the cache is cold")
 
 
-advice_field = CommonFields[compare.Advice]()
+advice_field = FieldDeclarer[compare.Advice]()
 
 
 class Advice(StrictModel):
@@ -192,7 +189,7 @@ class ResumeSchema(StrictModel):
     commands: Commands
 
 
-start_field = CommonFields[ClientStart]()
+start_field = FieldDeclarer[ClientStart]()
 
 
 class ContinueSchema(StrictModel):

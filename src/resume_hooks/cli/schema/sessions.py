@@ -11,8 +11,8 @@ from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_
 from resume_hooks.cli.schema.base import (
     ByteCount,
     Commands,
-    CommonFields,
     ContextSize,
+    FieldDeclarer,
     LineNumbers,
     StrictModel,
 )
@@ -31,7 +31,7 @@ AGENT_DESCRIPTION = (
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 
-archived_field = CommonFields[ArchivedSession]()
+archived_field = FieldDeclarer[ArchivedSession]()
 
 
 class KeptSession(StrictModel):
@@ -65,10 +65,10 @@ class KeptSession(StrictModel):
     )
 
 
-listed_field = CommonFields[ListedSession]()
+listed_field = FieldDeclarer[ListedSession]()
 
 
-class EndContext(StrictModel):
+class SessionContext(StrictModel):
     """The context in use."""
 
     tokens: int | None = listed_field(lambda row: row.tokens, "null if the end has no count")
@@ -109,7 +109,7 @@ class SessionRow(StrictModel):
         "counted by prompts; null if neither the ends nor the index have them all",
     )
     turns_at_least: int = listed_field(lambda row: row.turns_at_least)
-    context: EndContext = listed_field(lambda row: row)
+    context: SessionContext = listed_field(lambda row: row)
     kind: str = listed_field(lambda row: row.kind, KIND_DESCRIPTION)
     derivation_type: Literal["original", "trimmed", "continued"] = listed_field(
         lambda row: row.derivation_type
@@ -160,7 +160,7 @@ class SessionsSchema(StrictModel):
     subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")
 
 
-ancestor_field = CommonFields[lineage.Ancestor]()
+ancestor_field = FieldDeclarer[lineage.Ancestor]()
 
 
 class Ancestor(StrictModel):

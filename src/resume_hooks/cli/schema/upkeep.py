@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.maintenance import doctor
 from resume_hooks.maintenance.fsck import findings
 from resume_hooks.maintenance.fsck.findings import Severity
@@ -15,7 +15,7 @@ from resume_hooks.settings import Setting
 
 Level = Literal["ok", "note", "problem"]
 
-defect_field = CommonFields[findings.Defect]()
+defect_field = FieldDeclarer[findings.Defect]()
 
 
 class Defect(StrictModel):
@@ -26,7 +26,7 @@ class Defect(StrictModel):
     uuid: str = defect_field(lambda defect: defect.uuid)
 
 
-group_field = CommonFields[findings.DefectGroup]()
+group_field = FieldDeclarer[findings.DefectGroup]()
 
 
 class DefectKind(StrictModel):
@@ -45,7 +45,7 @@ class DefectKind(StrictModel):
     )
 
 
-report_field = CommonFields[findings.DefectReport]()
+report_field = FieldDeclarer[findings.DefectReport]()
 
 
 class FsckSession(StrictModel):
@@ -71,7 +71,7 @@ class FsckSchema(StrictModel):
     lost: list[str] = Field(description="the contents that the repaired child could not keep")
 
 
-setting_field = CommonFields[Setting]()
+setting_field = FieldDeclarer[Setting]()
 
 
 class SettingRow(StrictModel):
@@ -155,7 +155,7 @@ class BugReport(StrictModel):
     log: list[str] = Field(description="the last bugs: only their places in the code")
 
 
-finding_field = CommonFields[doctor.Finding]()
+finding_field = FieldDeclarer[doctor.Finding]()
 
 
 class Finding(StrictModel):
@@ -174,7 +174,7 @@ class Finding(StrictModel):
     )
 
 
-index_field = CommonFields[connect.IndexStatus]()
+index_field = FieldDeclarer[connect.IndexStatus]()
 
 
 class IndexStatus(StrictModel):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.state import Mark
 
-mark_field = CommonFields[Mark]()
-back_field = CommonFields[BackPlan]()
+mark_field = FieldDeclarer[Mark]()
+back_field = FieldDeclarer[BackPlan]()
 
 
 class MarkRow(StrictModel):

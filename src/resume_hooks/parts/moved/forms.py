@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.moved.rehome import NotCopied
 
-left_out_field = CommonFields[NotCopied]()
+left_out_field = FieldDeclarer[NotCopied]()
 
 
 class LeftOutRow(StrictModel):

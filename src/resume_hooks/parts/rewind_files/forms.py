@@ -7,12 +7,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, StrictModel
 from resume_hooks.parts.rewind_files.files_at_prompt import PromptState
 from resume_hooks.parts.rewind_files.plan import FileChange
 
-prompt_field = CommonFields[PromptState]()
-change_field = CommonFields[FileChange]()
+prompt_field = FieldDeclarer[PromptState]()
+change_field = FieldDeclarer[FileChange]()
 
 
 class RewindTo(StrictModel):

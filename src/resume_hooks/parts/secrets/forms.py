@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.secrets import audit
 from resume_hooks.parts.secrets.findings import PlaceWithSecrets
 
-leak_field = CommonFields[audit.Leak]()
+leak_field = FieldDeclarer[audit.Leak]()
 
 
 class Leak(StrictModel):
@@ -43,7 +43,7 @@ class Leak(StrictModel):
     time: str = leak_field(lambda leak: leak.time, "of the record or else of the file")
 
 
-audit_field = CommonFields[audit.Audit]()
+audit_field = FieldDeclarer[audit.Audit]()
 
 
 class SecretList(StrictModel):
@@ -61,7 +61,7 @@ class SecretList(StrictModel):
     bytes_read: int = audit_field(lambda audit: audit.bytes_read, "read this time")
 
 
-place_field = CommonFields[PlaceWithSecrets]()
+place_field = FieldDeclarer[PlaceWithSecrets]()
 
 
 class ScrubPlace(StrictModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.derive.imports.bring_in import ImportedSession
 from resume_hooks.derive.imports.plan import ImportPlan
 
@@ -37,8 +37,8 @@ class ShareSchema(ExportSchema):
     packed: int = Field(description="bytes of the bundle, packed")
 
 
-import_field = CommonFields[ImportPlan]()
-session_field = CommonFields[ImportedSession]()
+import_field = FieldDeclarer[ImportPlan]()
+session_field = FieldDeclarer[ImportedSession]()
 
 
 class ImportFacts(StrictModel):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import CommonFields, StrictModel
+from resume_hooks.cli.schema.base import FieldDeclarer, StrictModel
 from resume_hooks.parts.stats import threshold, totals
 
-month_field = CommonFields[totals.MonthSummary]()
+month_field = FieldDeclarer[totals.MonthSummary]()
 
 
 class MonthSummary(StrictModel):
@@ -26,7 +26,7 @@ class MonthSummary(StrictModel):
     answered: int = month_field(lambda month: month.answered)
 
 
-saving_field = CommonFields[totals.SavingSummary]()
+saving_field = FieldDeclarer[totals.SavingSummary]()
 
 
 class SavingSummary(StrictModel):
@@ -52,7 +52,7 @@ class SavingSummary(StrictModel):
     saved: int = saving_field(lambda saving: saving.saved)
 
 
-stretch_field = CommonFields[totals.StretchSummary]()
+stretch_field = FieldDeclarer[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
@@ -72,7 +72,7 @@ class StretchSummary(StrictModel):
     p75: int = stretch_field(lambda stretch: stretch.p75)
 
 
-hook_field = CommonFields[totals.HookSummary]()
+hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
@@ -88,7 +88,7 @@ class HookSummary(StrictModel):
     p95_ms: int = hook_field(lambda hook: hook.high)
 
 
-entry_field = CommonFields[totals.FolderSize]()
+entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
@@ -99,7 +99,7 @@ class FolderSize(StrictModel):
     size: int = entry_field(lambda entry: entry.size, "bytes")
 
 
-price_field = CommonFields[threshold.Price]()
+price_field = FieldDeclarer[threshold.Price]()
 
 
 class Price(StrictModel):

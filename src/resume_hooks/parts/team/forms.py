@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ByteCount, CommonFields, ReceiptSchema, StrictModel
+from resume_hooks.cli.schema.base import ByteCount, FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.team import pushing, sessions, turn_reading
 
-session_field = CommonFields[sessions.TeamSession]()
+session_field = FieldDeclarer[sessions.TeamSession]()
 
 
 class TeamSession(StrictModel):
@@ -49,7 +49,7 @@ class TeamSession(StrictModel):
     )
 
 
-push_field = CommonFields[pushing.PushResult]()
+push_field = FieldDeclarer[pushing.PushResult]()
 
 
 class PushResult(StrictModel):
@@ -74,7 +74,7 @@ class PushResult(StrictModel):
     secrets: dict[str, int] = push_field(lambda push: push.secrets, "left out, by kind")
 
 
-hit_field = CommonFields[turn_reading.TeamHit]()
+hit_field = FieldDeclarer[turn_reading.TeamHit]()
 
 
 class TeamHit(StrictModel):

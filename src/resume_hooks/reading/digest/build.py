@@ -223,7 +223,9 @@ def _make_sections(
         "next": list_next_steps(facts),
         "pending": list_pending_work(facts, session_id),
         "marks": changed_files.list_marks(facts, touched_files, paths),
-        "todos": chain(todo_entries.open_todos, changed_files.list_steps(facts, paths)),
+        "todos": chain(
+            todo_entries.open_todos, changed_files.list_unchecked_plan_steps(facts, paths)
+        ),
         "questions": statements.list_questions(facts),
         "constraints": statements.list_constraints(facts, known_pull_requests),
         "answers": statements.list_answers(facts),

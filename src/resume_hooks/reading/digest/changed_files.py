@@ -437,7 +437,7 @@ def list_marks(
         yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.place)
 
 
-def list_steps(facts: LineageFacts, paths: SessionPaths) -> Iterator[DigestEntry]:
+def list_unchecked_plan_steps(facts: LineageFacts, paths: SessionPaths) -> Iterator[DigestEntry]:
     """Yield the unchecked boxes of the plan that the session wrote last."""
     for step in facts.marks.list_open_steps():
         path = _shorten_path(paths.relative_path(step.path, step.folder))

@@ -51,18 +51,18 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
 )
 def test_home_folders(text: str, shown: str) -> None:
     """This user's, those that the sessions lie in, and everybody else's."""
-    assert hiding().export_text(text) == shown
-    assert hiding(redact=False).export_text(text) == text
+    assert hiding().redact_and_cut_text(text) == shown
+    assert hiding(redact=False).redact_and_cut_text(text) == text
 
 
 def test_secrets_are_counted_where_they_are_told() -> None:
     """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
     found = hiding()
-    assert GITHUB not in found.export_text(f"token {GITHUB} here")
+    assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
-    assert GITHUB not in found.export_line(f"token {GITHUB} here")
+    assert GITHUB not in found.redact_line(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
-    assert GITHUB in hiding(redact=False).export_text(f"token {GITHUB} here")
+    assert GITHUB in hiding(redact=False).redact_and_cut_text(f"token {GITHUB} here")
 
 
 def test_every_text_in_a_block() -> None:
@@ -71,7 +71,7 @@ def test_every_text_in_a_block() -> None:
     deep: object = f"token {GITHUB}"
     for _ in range(MAX_NESTING_DEPTH * 10):
         deep = {"x": [deep]}
-    shown = found.export_block(
+    shown = found.redact_block(
         {"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}}
     )
     assert GITHUB not in repr(shown)
@@ -81,14 +81,14 @@ def test_every_text_in_a_block() -> None:
 def test_an_image_stays_as_it_is() -> None:
     """Base64 is no text."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
-    assert hiding(10).export_block({"source": source}) == {"source": source}
+    assert hiding(10).redact_block({"source": source}) == {"source": source}
 
 
 def test_a_long_text_is_cut_with_a_notice() -> None:
     """What is shown and what is told of the rest are the whole."""
     found = hiding(10)
-    assert found.export_text("0123456789") == "0123456789"
-    assert found.export_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
+    assert found.redact_and_cut_text("0123456789") == "0123456789"
+    assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
     assert found.cut_text_count == 1
 
 
@@ -98,7 +98,7 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
     """Wherever it lies, the cut or the end of what is looked at among them."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
-    shown = hiding(50).export_text(text)
+    shown = hiding(50).redact_and_cut_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 
 
@@ -109,13 +109,13 @@ def test_many_secrets_before_a_cut() -> None:
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
     text = key * 20 + f" {GITHUB} " * 3_000
     for limit in (1_000, 20_000, 30_000):
-        shown = hiding(limit).export_text(text)
+        shown = hiding(limit).redact_and_cut_text(text)
         assert GITHUB[:12] not in shown
         assert "MIIE" not in shown
 
 
 def test_half_a_secret_at_the_end_of_a_title() -> None:
     """A title, or the words of a turn, may be cut within one: its last word goes."""
-    assert hiding().export_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
-    assert hiding().export_line("Use the token …") == "Use the token …"
-    assert hiding(redact=False).export_line("Use the tok…") == "Use the tok…"
+    assert hiding().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
+    assert hiding().redact_line("Use the token …") == "Use the token …"
+    assert hiding(redact=False).redact_line("Use the tok…") == "Use the tok…"

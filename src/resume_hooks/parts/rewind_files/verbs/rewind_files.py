@@ -9,7 +9,7 @@ import click
 
 from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.with_fields import WithFields
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
 from resume_hooks.parts.rewind_files.files_at_prompt import (
@@ -144,12 +144,14 @@ def _build_data(request: _RequestedRewind, copies_folder: str) -> dict[str, Any]
         "project": files_plan.root.folder,
         "undo": request.prompt_state is None,
         "to": request.prompt_state
-        and WithFields(
+        and ValueWithFields(
             request.prompt_state,
             {"reference": f"{session.session_id}:{request.prompt_state.prompt.line}"},
         ),
         "files": [
-            WithFields(change, {"status": _find_change_status(change, written=bool(copies_folder))})
+            ValueWithFields(
+                change, {"status": _find_change_status(change, written=bool(copies_folder))}
+            )
             for change in files_plan.changes
         ],
         "complete": not files_plan.refused_changes,

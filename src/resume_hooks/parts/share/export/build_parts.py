@@ -81,7 +81,7 @@ class PartBuilder:
         return TurnPart(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
-            words=self.redactor.export_line(turn.first_words),
+            words=self.redactor.redact_line(turn.first_words),
             place=conversation.places_by_line[line_number],
             tokens=turn.tokens,
             tools={
@@ -94,7 +94,7 @@ class PartBuilder:
     def shorten_name(self, text: str) -> str:
         """Return a name as one short line without secrets."""
         return collapse_line(
-            plain_line(self.redactor.export_line(text[: 4 * MAX_NAME_CHARACTERS])),
+            plain_line(self.redactor.redact_line(text[: 4 * MAX_NAME_CHARACTERS])),
             MAX_NAME_CHARACTERS,
         )
 
@@ -199,7 +199,7 @@ class _ConversationBuilder:
             elif kind in records.THINKING_TYPES:
                 thinking = get_string(block, "thinking").strip()
                 if thinking and self._builder.thoughts:
-                    yield ThinkingPart(self._redactor.export_text(thinking))
+                    yield ThinkingPart(self._redactor.redact_and_cut_text(thinking))
             else:
                 yield from self._build_note_parts(kind or "block", block_text(block))
 
@@ -237,11 +237,11 @@ class _ConversationBuilder:
         return CallPart(
             tool=self._builder.shorten_name(get_string(block, "name")),
             description=collapse_line(
-                plain_line(self._redactor.export_line(target[: 4 * MAX_DESCRIPTION_CHARACTERS])),
+                plain_line(self._redactor.redact_line(target[: 4 * MAX_DESCRIPTION_CHARACTERS])),
                 MAX_DESCRIPTION_CHARACTERS,
             ),
             arguments=records.get_mapping(
-                self._redactor.export_block({"input": block.get("input")}), "input"
+                self._redactor.redact_block({"input": block.get("input")}), "input"
             ),
             result=answer,
             agent=agent,
@@ -271,7 +271,7 @@ class _ConversationBuilder:
             if get_string(inner_block, "type") in records.MEDIA_TYPES:
                 parts.append(self._build_picture_part(inner_block))
             elif text := remove_reminders(block_text(inner_block)):
-                parts.append(self._redactor.export_text(text))
+                parts.append(self._redactor.redact_and_cut_text(text))
         return ResultPart(tuple(parts), is_failure=records.is_error(block))
 
     def _build_picture_part(self, block: Record) -> MediaPart:
@@ -286,7 +286,7 @@ class _ConversationBuilder:
         if len(data) > MAX_IMAGE_CHARACTERS:
             description, data = f"{description}, left out: {format_bytes(len(data))}", ""
         self._builder.pictures += bool(data)
-        description = self._redactor.export_line(plain_line(description))
+        description = self._redactor.redact_line(plain_line(description))
         return MediaPart(
             get_string(block, "type"), get_string(source, "media_type"), data, description
         )
@@ -294,13 +294,15 @@ class _ConversationBuilder:
     def _build_text_part(self, speaker: str, text: str, record: Record) -> TextPart:
         return TextPart(
             speaker,
-            self._redactor.export_text(text),
+            self._redactor.redact_and_cut_text(text),
             clock.normalize_timestamp(record.get("timestamp")),
         )
 
     def _build_note_parts(self, name: str, text: str) -> Iterator[Part]:
         if note := _CLIENT_TAG.sub("", remove_reminders(text)).strip():
-            yield NotePart(self._builder.shorten_name(name), self._redactor.export_text(note))
+            yield NotePart(
+                self._builder.shorten_name(name), self._redactor.redact_and_cut_text(note)
+            )
 
     def _read_record(self, node: Node) -> Record:
         if self._last[0] != node.number:

@@ -88,7 +88,7 @@ class Document:
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
-        plain_letters = self._redactor.export_line(
+        plain_letters = self._redactor.redact_line(
             unicodedata.normalize("NFKC", title)
         )  # also in the form in which it appears in a file name
         self.name = format_file_name(plain_letters, sessions[-1].session_id, options.format)
@@ -106,7 +106,7 @@ class Document:
         return SessionPart(
             session_id=session.session_id,
             title=self._clean_title(ends),
-            project=self._redactor.export_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
+            project=self._redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
             branch=shorten_name(ends.branch),
             created=ends.created,
             ended=ends.ended,
@@ -126,7 +126,7 @@ class Document:
 
     def _clean_title(self, ends: HeadTail) -> str:
         """Return a session's title, redacted before and after it is shortened."""
-        return self._redactor.export_line(plain_line(ends.make_title(self._redactor.export_line)))
+        return self._redactor.redact_line(plain_line(ends.make_title(self._redactor.redact_line)))
 
     @property
     def removed_secrets(self) -> dict[str, int] | None:

@@ -45,8 +45,8 @@ class ExportRedactor:
         self._max_characters = max_characters
         self._homes = HomeFolders(where, folders) if redactor else None
 
-    def export_text(self, text: str) -> str:
-        """Return a redacted text, cut to the character limit."""
+    def redact_and_cut_text(self, text: str) -> str:
+        """Return a text without its secrets, cut to the character limit."""
         text_length = len(text)
         if not 0 < self._max_characters < text_length:
             return self._clean_text(text, self.removed_secrets)
@@ -64,8 +64,8 @@ class ExportRedactor:
         self.cut_text_count += 1
         return f"{clean_text[: max(end_position, 0)]}\n[cut: {text_length - max(end_position, 0):,} characters more]"
 
-    def export_line(self, text: str) -> str:
-        """Return a short text, such as a title, redacted but not cut. The text also appears elsewhere.
+    def redact_line(self, text: str) -> str:
+        """Return a short text, such as a title, without its secrets. It is not cut.
 
         The removed secrets are not counted.
 
@@ -86,30 +86,30 @@ class ExportRedactor:
             return self._homes.hide_homes(clean_text)[0]
         return clean_text
 
-    def export_block(self, block: Record) -> Record:
-        """Return a message block, or a whole message, for the export: with all its texts redacted."""
-        redacted_block = self._export_value(block, 0)
+    def redact_block(self, block: Record) -> Record:
+        """Return a message block, or a whole message, with every text redacted."""
+        redacted_block = self._redact_value(block, 0)
         if isinstance(redacted_block, dict):
             return redacted_block
         return {}
 
-    def _export_value(self, value: object, depth: int) -> object:
+    def _redact_value(self, value: object, depth: int) -> object:
         if isinstance(value, str):
-            return self.export_text(value)
+            return self.redact_and_cut_text(value)
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
-            return self.export_text(fields_text({"": value}))
+            return self.redact_and_cut_text(fields_text({"": value}))
         if isinstance(value, dict):
             if value.get("type") == "base64":  # image data; the renderer checks that it is not text
                 return value
             return {
-                self.export_line(key): self._export_field(key, inner_value, depth + 1)
+                self.redact_line(key): self._redact_field(key, inner_value, depth + 1)
                 for key, inner_value in value.items()
             }
         if isinstance(value, list):
-            return [self._export_value(inner_value, depth + 1) for inner_value in value]
+            return [self._redact_value(inner_value, depth + 1) for inner_value in value]
         return value
 
-    def _export_field(self, key: str, value: object, depth: int) -> object:
+    def _redact_field(self, key: str, value: object, depth: int) -> object:
         """Redact a value together with its key, because a key such as ``password`` may mark the value as a secret."""
         if (
             isinstance(value, str)
@@ -122,4 +122,4 @@ class ExportRedactor:
                 return self._clean_text(field_prefix + value, self.removed_secrets).removeprefix(
                     field_prefix
                 )
-        return self._export_value(value, depth)
+        return self._redact_value(value, depth)

@@ -15,7 +15,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
-from resume_hooks.cli.with_fields import WithFields
+from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write_unless_idle
 from resume_hooks.derive.imports import plan
@@ -73,7 +73,10 @@ def import_transcript(options: ImportOptions) -> None:
         existing_id = None
     else:
         existing_id = import_plan.existing.session_id
-    extra_fields = {"imported": WithFields(import_plan, {"existing": existing_id}), "bundle": []}
+    extra_fields = {
+        "imported": ValueWithFields(import_plan, {"existing": existing_id}),
+        "bundle": [],
+    }
     print_child(
         options,
         receipt,

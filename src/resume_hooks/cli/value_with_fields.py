@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class WithFields(NamedTuple):
+class ValueWithFields(NamedTuple):
     """One of our values, with documented fields that the value itself does not have."""
 
     value: object
