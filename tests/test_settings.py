@@ -244,11 +244,12 @@ def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -
 
 
 def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
-    """A state folder that can't be made is a failure with the path in it."""
+    """A state folder that can't be made is a failure with the path in it; the disk may be full."""
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    with pytest.raises(WriteFailed, match=r"settings\.json"):
+    with pytest.raises(WriteFailed, match=r"settings\.json") as failure:
         store_setting("clipboard", "none", Where(environ))
+    assert "Check free space and the permissions" in failure.value.remedy
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])

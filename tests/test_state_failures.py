@@ -45,7 +45,7 @@ def refusing(number: int) -> Trouble:
 
     @contextlib.contextmanager
     def trouble(state: Path) -> Iterator[None]:
-        state.mkdir(mode=0o700)
+        state.mkdir(mode=0o700, exist_ok=True)
         with pytest.MonkeyPatch.context() as patch:
             _refuse(patch, state, lambda: OSError(number, os.strerror(number)))
             yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class ResumeHooksError(Exception):
     """Base class of all failures that a user may meet and that are not bugs.
@@ -166,3 +168,21 @@ class IndexDamaged(ResumeHooksError, code="index-damaged"):
 
 class IndexUnusable(ResumeHooksError, code="index-unusable"):
     """The index can't be written (a read-only or full disk), or a newer version wrote it."""
+
+
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""The errors of a full disk, a used-up quota and a read-only disk."""
+
+DISK_REMEDY = (
+    "No session was changed. Check free space and whether the disk can be written, then try again."
+)
+
+
+def disk_failure(error: Exception) -> WriteFailed | None:
+    """Return the failure to report if the user's disk caused an error. Return None for a bug."""
+    if not isinstance(error, OSError) or error.errno not in _DISK_ERRORS:
+        return None
+    return WriteFailed(
+        f"Could not write {error.filename or 'a file'}: {error.strerror}",
+        DISK_REMEDY,
+    )

@@ -18,6 +18,7 @@ import pytest
 
 from resume_hooks.__main__ import start
 from resume_hooks.cli.verb_table import FORMER_VERBS, VERBS
+from resume_hooks.errors import DISK_REMEDY
 from tests.builders import (
     CWD,
     SESSION,
@@ -181,6 +182,39 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
     assert log.stat().st_mode & 0o777 == 0o600
     told = cli("lineage", "--json", environ=environ)
     assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "bug")
+
+
+def test_a_bug_whose_trace_can_t_be_written(config_home: ConfigHome, cli: Cli) -> None:
+    """The message names the log, and what to check."""
+    (config_home.root / "file").touch()
+    state = config_home.root / "file" / "state"
+    (config_home.root / "sitecustomize.py").write_text(
+        "import resume_hooks.sessions.locate as s\ns.resolve_locator = lambda *_, **__: 1 / 0\n"
+    )
+    environ = {
+        "PYTHONPATH": f"{config_home.root}:{REPO / 'src'}",
+        "RESUME_HOOKS_HOME": str(state),
+    }
+    error = cli("lineage", environ=environ).stderr.decode()
+    assert "A bug: ZeroDivisionError" in error
+    assert "It changed no existing session." in error
+    assert f"could not be written to {state}/log/errors.log: check free space" in error
+
+
+def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
+    """An error that no verb expected names the file, the reason and what to do, and is not logged as a bug."""
+    (config_home.root / "sitecustomize.py").write_text(
+        "import errno, os\nimport resume_hooks.sessions.locate as s\n"
+        "def fail(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), '/a/file')\n"
+        "s.resolve_locator = fail\n"
+    )
+    done = cli("lineage", environ={"PYTHONPATH": f"{config_home.root}:{REPO / 'src'}"})
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().splitlines() == [
+        "resume-hooks: Could not write /a/file: No space left on device",
+        f"  {DISK_REMEDY}",
+    ]
+    assert not (config_home.config / "resume-hooks" / "log").exists()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -184,6 +184,22 @@ def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path)
     assert done.stderr.endswith(install)
 
 
+def test_a_failed_installation_is_named(plugin: PluginCopy) -> None:
+    """A verb in the shell gives its reason, the log and the command, as the hooks do."""
+    plugin.data.mkdir(parents=True, exist_ok=True)
+    error = "No space left on device: 'x'"
+    note = {"state": "failed", "started": 1, "error": error, "tool": ""}
+    (plugin.data / "install.json").write_text(json.dumps(note) + "\n")
+    done = plugin.engine("doctor", RESUME_HOOKS_PYTHON="")
+    assert (done.returncode, done.stdout) == (1, "")
+    reason, remedy = done.stderr.splitlines()
+    assert reason == f"resume-hooks: the engine is not installed: the last attempt failed: {error}"
+    install = f"sh '{plugin.root}/hooks/engine' --install"
+    assert remedy == f"  Fix the cause, then run: {install} (log: {plugin.data}/install.log)"
+    (plugin.data / "install.json").write_text(json.dumps({**note, "state": "ready"}) + "\n")
+    assert "not installed yet" in plugin.engine("doctor", RESUME_HOOKS_PYTHON="").stderr
+
+
 @pytest.fixture
 def installed(plugin: PluginCopy) -> Path:
     """What stands in for the installer leaves here where it was to install to."""

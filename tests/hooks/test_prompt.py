@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -351,3 +352,19 @@ def test_beside_a_working_model_no_card_says_ctrl_c(
         assert ("Ctrl+C" in text) is not is_busy
         assert ("once the answer ends" in text.lower()) is is_busy
     assert "Ctrl+C" not in say("/resume-hooks:handoff go on")
+
+
+def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane that did not expect it: the file, the reason, what to do, and the user's words."""
+    a_session(config_home)
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
+
+    monkeypatch.setattr("resume_hooks.hooks.handoff.answer", fail)
+    card = typed(">handoff fix the tests")
+    assert card.startswith("resume-hooks: Could not write /a/file: No space left on device.\n")
+    assert "Check free space" in card
+    assert "Your text: fix the tests" in card
+    assert "doctor" not in card
+    assert not (config_home.config / "resume-hooks" / "log").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ from tests.builders import (
 from tests.fuzz.targets.hooks import answered
 from tests.hooks.conftest import Run
 from tests.needs import REPO, python39
+from tests.test_state_failures import refusing
 
 OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
@@ -258,11 +260,32 @@ def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid:
 
 
 @BOTH
-def test_an_unwritable_state_folder_is_silent(config_home: ConfigHome, send: Send) -> None:
-    """A link is never worth a client's start."""
+def test_a_link_that_can_t_be_written_is_named_after_clear(
+    config_home: ConfigHome, say: Say
+) -> None:
+    """The start goes on; one line names the folder, the reason, what is missing and what to do."""
     (config_home.root / "file").touch()
-    send(end(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
-    send(start(), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
+    state = str(config_home.root / "file" / "x")
+    assert say(end(), RESUME_HOOKS_HOME=state) == {}
+    assert say(start(source="startup"), RESUME_HOOKS_HOME=state) == {}
+    assert say(start(), RESUME_HOOKS_HOME=state) == {
+        "systemMessage": "resume-hooks: the session before this one could not be recorded in "
+        f"{state} (Not a directory), so /resume-hooks:lineage will not show it. Check free space "
+        "and the permissions of the folder."
+    }
+    assert pairs(config_home) == []
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_a_full_disk_is_named_after_clear(
+    config_home: ConfigHome, say: Say, has_mark: bool
+) -> None:
+    """Whether it was full at the session's end, when the mark is written, or only at the start."""
+    if has_mark:
+        say(end())
+    with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
+        line = say(start())["systemMessage"]
+    assert "(No space left on device)" in line
     assert pairs(config_home) == []
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -193,6 +194,17 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be created: {cwd} can't be written")
     assert "RESUME_HOOKS_HOME" in finding.remedy
+
+
+def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named with the free space and what can't be written, even if the state folder is not there yet."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
+    for _ in range(2):
+        finding = found(cwd, "state")
+        assert (finding.level, finding.code) == ("problem", "state-full")
+        assert "resume-hooks has 12.0 KB free: sessions, marks, settings" in finding.detail
+        assert "Make room" in finding.remedy
+        (config / "resume-hooks").mkdir(mode=0o700, exist_ok=True)
 
 
 def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

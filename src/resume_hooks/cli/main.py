@@ -27,6 +27,7 @@ from resume_hooks.errors import (
     OutputFailed,
     ResumeHooksError,
     UsageError,
+    disk_failure,
 )
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import format_remedy
@@ -143,7 +144,7 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return Interrupted.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost rim: a bug is logged, told, and has its own exit code
-        return _report_bug(verb, error, as_json)
+        return _report_unexpected_error(verb, error, as_json)
     return result if isinstance(result, int) else 0
 
 
@@ -202,13 +203,19 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
     return error.exit_code
 
 
-def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
+def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
+    """Report an error of the user's disk as a failure, and any other one as a bug, which is logged."""
+    if failure := disk_failure(error):
+        return _report_failure(verb, failure, as_json)
     log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     if log_path:
         remedy = f"It changed no existing session. The trace is in {log_path}."
     else:
-        remedy = "The trace could not be written."
+        remedy = (
+            f"It changed no existing session. The trace could not be written to {bug_log.log_file()}: "
+            "check free space and the permissions of the folder."
+        )
     if as_json:
         print_document(failure_document(verb, "bug", message, remedy))
     else:

@@ -12,7 +12,7 @@ import time
 from typing import Any, NamedTuple
 
 from resume_hooks.hooks import hook_state
-from resume_hooks.paths import is_session_id
+from resume_hooks.paths import Where, is_session_id
 
 QUESTION_SECONDS = 600  # the number of seconds in which a question can be answered
 # the number of seconds that a clock may go back before a question is rejected because its time
@@ -54,6 +54,14 @@ def store_question(question: StoredQuestion) -> None:
     hook_state.sweep_notes(f"{question.kind}-")
     hook_state.write_note(
         _question_note_name(question.session_id, question.kind), question._asdict()
+    )
+
+
+def describe_storage_error(error: OSError) -> str:
+    """Return why a question cannot be answered: it could not be stored. Include a remedy."""
+    return (
+        f"The question could not be stored in {Where().state} ({error.strerror or error}), so it "
+        "can't be answered. Check free space and the permissions of the folder, then repeat it."
     )
 
 

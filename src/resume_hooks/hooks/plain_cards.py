@@ -60,7 +60,7 @@ def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
     """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type."""
     blocks = (
         f"resume-hooks: {reason.removesuffix('.')}.",
-        *paragraphs,
+        *(paragraph.removeprefix(f"{NOTHING_CHANGED_TEXT} ") for paragraph in paragraphs),
         NOTHING_CHANGED_TEXT,
         last_line,
     )

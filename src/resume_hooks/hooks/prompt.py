@@ -12,7 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resume_hooks import settings
-from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
+from resume_hooks.errors import (
+    NothingToHandOff,
+    ResumeHooksError,
+    SessionNotFound,
+    disk_failure,
+)
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import (
     help_card,
@@ -75,6 +80,7 @@ def run_with_error_reply(
 
 def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     """Return the text that reports an error, with a remedy."""
+    error = disk_failure(error) or error
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import format_remedy
 

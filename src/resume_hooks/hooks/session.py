@@ -61,9 +61,14 @@ def main() -> None:
     event = reply.read_stdin(MAX_INPUT_BYTES)
     if event is None:
         return
-    # a full or read-only state folder loses this link, but not the session
+    try:
+        answer = handle_session_event(event, sys.argv[1:])
+    except (
+        OSError
+    ) as error:  # a full or read-only state folder loses this link, but not the session
+        answer = _describe_lost_link(event, error)
     with contextlib.suppress(OSError):
-        reply.write_reply(handle_session_event(event, sys.argv[1:]))
+        reply.write_reply(answer)
 
 
 def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ()) -> bytes:
@@ -105,6 +110,18 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
     return reply.start_reply("", f"resume-hooks: {line}" if line else "")
 
 
+def _describe_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
+    """Return a line for the user after ``/clear`` if the session before it could not be recorded."""
+    if reply.text_field(event, "source") != "clear":
+        return b""
+    return reply.start_reply(
+        "",
+        f"resume-hooks: the session before this one could not be recorded in {Where().state} "
+        f"({error.strerror or error}), so {SLASH}lineage will not show it. Check free space and the "
+        "permissions of the folder.",
+    )
+
+
 def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[str]:
     """Return the lines about a cold cache and a giant file, each ``""`` if it does not apply."""
     pending_handoff.consume_handoff_to_child(session_id)
@@ -129,7 +146,9 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
     else:
         handoff = None
     if handoff is None:
-        if parent_id is not None and parent_id != session_id:
+        if parent_id is None:
+            _check_marks_can_be_written()
+        elif parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _current_timestamp(), pid), Where())
         return b""
     with contextlib.suppress(OSError):  # the opening also names the parent
@@ -369,6 +388,13 @@ def _mark_session_cleared(session_id: str) -> None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         # the old session is now an ancestor, and the next start archives it in the background
         pending.record_pending_session(session_id, Where())
+
+
+def _check_marks_can_be_written() -> None:
+    """Raise OSError if no mark can be written now. Then the mark before ``/clear`` is missing, too."""
+    name = _clear_mark_name(os.getpid())
+    hook_state.write_note(name, {})
+    hook_state.consume_note(name)
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:

@@ -136,7 +136,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
     except OSError as error:
         store_error = (
-            f"The question could not be stored ({error.strerror}). In a shell: {request.command}"
+            f"{confirmations.describe_storage_error(error)} Or in a shell: {request.command}"
         )
     card = question_card(format_card(trim_plan), request.text, store_error, request.typed_name)
     in_place = _decide_in_place(trim_plan, request)

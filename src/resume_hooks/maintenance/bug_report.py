@@ -30,8 +30,8 @@ REPORTABLE_CODES = frozenset(
     {
         "client-ok", "client-missing", "client-silent", "client-old", "hooks-ok", "hooks-off", "engine-ok",
         "engine-install-failed", "engine-installing", "transcripts-ok", "transcripts-none", "state-ok",
-        "state-no-folder", "state-foreign", "state-open", "state-read-only", "log-ok", "log-bugs", "index-ok",
-        "index-missing", "index-damaged", "index-newer", "trash-ok", "trash-odd", "vault-ok", "vault-full",
+        "state-no-folder", "state-foreign", "state-full", "state-open", "state-read-only", "log-ok", "log-bugs",
+        "index-ok", "index-missing", "index-damaged", "index-newer", "trash-ok", "trash-odd", "vault-ok", "vault-full",
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shlex
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -45,6 +46,9 @@ MAX_FOLDER_ENTRIES = 10_000
 
 RIVAL_TOOL_WORDS = ("aichat", "claude-code-tools", "resume_hook.py", "session-resume")
 """Words in the hooks of other tools that use the same triggers."""
+
+MIN_FREE_BYTES = 1_000_000
+"""The number of free bytes on a disk below which it counts as full."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
 """The maximum number of bytes to search for giant lines, beginning with the largest file. This takes two seconds."""
@@ -372,6 +376,8 @@ def _check_expiry(cwd: str) -> Finding:
 
 def _check_state(_: str) -> Finding:
     folder = Where().state
+    if full_disk := _find_full_disk(folder) or _find_full_disk(Where().projects):
+        return full_disk
     if not os.path.lexists(folder):
         return _check_missing_state(folder)
     status = os.lstat(folder)
@@ -462,11 +468,33 @@ def _problem_of_path(path: str) -> StateProblem | None:
     return None
 
 
+def _find_full_disk(folder: str) -> Finding | None:
+    """Return a problem if the disk of a folder is full. The folder need not exist."""
+    place = _nearest_existing(folder)
+    try:
+        free_bytes = shutil.disk_usage(place).free
+    except OSError:
+        return None  # other checks report a folder that cannot be read
+    if free_bytes >= MIN_FREE_BYTES:
+        return None
+    return problem_finding(
+        f"the disk of {folder} has {format_bytes(free_bytes)} free: sessions, marks, settings and "
+        "the index can't be written",
+        f"Make room on it, then see: df -h {shlex.quote(place)}",
+        "full",
+    )
+
+
+def _nearest_existing(path: str) -> str:
+    """Return a path, or its nearest ancestor that exists."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
+
+
 def _check_missing_state(folder: str) -> Finding:
     """Check whether a missing state folder can be created in its nearest existing ancestor."""
-    parent = os.path.dirname(folder)
-    while not os.path.lexists(parent):
-        parent = os.path.dirname(parent)
+    parent = _nearest_existing(folder)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok_finding(f"{folder} is created when it is first needed")
     if os.path.isdir(parent):

@@ -49,6 +49,6 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
             f"{path} was written by a newer resume-hooks", "Update this one, or use the newer one."
         )
     values = stored | {"version": VERSION, name: value}
-    with state_file.convert_os_error(f"Could not write {path}", "Check the folder's permissions."):
+    with state_file.convert_os_error(f"Could not write {path}"):
         state_file.replace_state_file(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     return value

@@ -89,8 +89,19 @@ def assemble_plugin(target: str) -> None:
         os.replace(new_folder, target)
     except OSError as error:
         raise WriteFailed(
-            f"The plugin could not be assembled at {target}: {error}", "Check the folder."
+            f"The plugin could not be assembled at {target}: {_first_reason(error)}",
+            "Check free space and the permissions of the folder.",
         ) from error
     finally:
         shutil.rmtree(new_folder, ignore_errors=True)
         shutil.rmtree(old_folder, ignore_errors=True)
+
+
+def _first_reason(error: OSError) -> str:
+    """Return the reason for an error. That of ``copytree`` lists (source, target, reason) for each file."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        message = str(
+            error.args[0][0][2]
+        )  # "[Errno 28] No space left on device: 'source' -> 'target'"
+        return message.rpartition("] ")[2].partition(": ")[0]
+    return error.strerror or str(error)

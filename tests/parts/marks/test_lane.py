@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import time
@@ -35,6 +36,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, Say, children, reason
 from tests.hooks.test_child_cards import receipt
+from tests.test_state_failures import refusing
 
 LATER = "2999-01-01T00:00:00.000Z"
 
@@ -354,8 +356,23 @@ def test_a_state_folder_that_can_t_be_written(
 ) -> None:
     """A sentence, and what to do."""
     (config_home.root / "file").touch()
-    text = say(">mark x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
-    assert "The mark could not be saved" in text
+    folder = str(config_home.root / "file" / "x")
+    text = say(">mark x", RESUME_HOOKS_HOME=folder)
+    assert f"The mark could not be saved in {folder}: Not a directory." in text
+    assert "Check free space" in text
+    assert text.count("Nothing was changed.") == 1
+
+
+def test_a_second_mark_on_a_full_disk(say: Say, parent: Path, config_home: ConfigHome) -> None:
+    """What was not stored, where, why, and what to do; the first mark stays."""
+    say(">mark one")
+    with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
+        text = say(">mark two")
+    assert f"could not be stored in {config_home.config}/resume-hooks (No space left" in text
+    assert "Check free space" in text
+    mark = state.find_mark(SESSION)
+    assert mark is not None
+    assert mark.goal == "one"
 
 
 def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,9 +61,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
                 )
             )
         except OSError as error:
-            storage_error = (
-                f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
-            )
+            storage_error = confirmations.describe_storage_error(error)
         return report_on_text(
             cards.format_question_card(
                 active_mark, placed_mark.mark.goal, storage_error, request.trigger

@@ -16,6 +16,7 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
+from resume_hooks.storage.state_file import UNCHANGED_REMEDY
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
@@ -129,8 +130,8 @@ def save_mark(mark: Mark) -> None:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
-            f"The mark could not be saved: {error.strerror or error}",
-            "Check free space and the state folder.",
+            f"The mark could not be saved in {Where().state}: {error.strerror or error}",
+            UNCHANGED_REMEDY,
         ) from error
 
 

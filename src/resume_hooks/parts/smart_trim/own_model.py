@@ -180,7 +180,7 @@ def _store_question(request: Request, words: str, kind: str) -> None:
             StoredQuestion(request.session_id, words, time.time(), kind=kind)
         )
     except OSError as error:
-        message = f"The question can't be stored ({error.strerror})"
+        message = confirmations.describe_storage_error(error)
         raise HeadlessFailed(message, _format_shell_remedy(request)) from error
 
 

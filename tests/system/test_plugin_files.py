@@ -1,0 +1,32 @@
+"""The plugin's folder that ``install`` assembles."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.errors import WriteFailed
+from resume_hooks.system.plugin_files import assemble_plugin
+
+
+def test_a_full_disk_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with a row for each file; what was copied is removed."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "from", None, "to")
+
+    monkeypatch.setattr(shutil, "copy2", fail)
+    # the default of a parameter holds the real function
+    monkeypatch.setattr(shutil.copytree, "__defaults__", (False, None, fail, False, False))
+    target = tmp_path / "state" / "plugin"
+    with pytest.raises(WriteFailed) as failure:
+        assemble_plugin(str(target))
+    assert failure.value.message == (
+        f"The plugin could not be assembled at {target}: No space left on device"
+    )
+    assert "Check free space" in failure.value.remedy
+    assert list(target.parent.iterdir()) == []
