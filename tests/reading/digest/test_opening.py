@@ -550,6 +550,26 @@ def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> Non
     assert second.endswith("wrote:\nx = the second text")
 
 
+def test_several_edits_of_one_call_are_separated(config_home: ConfigHome) -> None:
+    """They are not neighbors in the file. If all of them only remove, the removed texts are shown."""
+    path = "/home/user/proj/pool.py"
+    changed = [
+        {"old_string": "size = 4", "new_string": "size = 8"},
+        {"old_string": "import os", "new_string": ""},
+        {"old_string": "limit = 1", "new_string": "limit = 2"},
+    ]
+    removed = [{"old_string": f"old_{number}()", "new_string": ""} for number in range(2)]
+    imports = [{"old_string": "import re", "new_string": f"import re{n}"} for n in range(2)]
+    talk = Talk().prompt("write pool.py")
+    for edits in (changed, removed, imports):
+        talk.calls("MultiEdit", {"file_path": path, "edits": edits})
+    head = f"MultiEdit: {path}\n"
+    assert _latest_texts(talk.says("Done."), config_home) == [
+        f"{head}wrote:\nsize = 8\n[...]\nlimit = 2",
+        f"{head}removed:\nold_0()\n[...]\nold_1()",
+    ]
+
+
 def test_a_short_file_is_shown_instead_of_its_edits(config_home: ConfigHome) -> None:
     """The file contains them."""
     path = "/home/user/proj/pool.py"

@@ -54,6 +54,26 @@ def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "todos") == {"1.3 paint it": "no check in tasks.md"}
 
 
+def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
+    """Each counts, in a plan and in code."""
+    plan = "# Tasks\n\n- [ ] cut it\n- [ ] glue it\n- [ ] paint it\n"
+    talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
+    edits = [
+        {"old_string": "- [ ] cut", "new_string": "- [x] cut"},
+        {"old_string": "- [ ] glue", "new_string": "- [x] glue"},
+    ]
+    talk.calls("MultiEdit", {"file_path": f"{CWD}/tasks.md", "edits": edits})
+    comments = [
+        {"old_string": "x", "new_string": "# TODO: close it"},
+        {"old_string": "y", "new_string": "# TODO: open it"},
+    ]
+    digest = talk.calls("MultiEdit", {"file_path": f"{CWD}/a.py", "edits": comments}).digest(
+        config_home
+    )
+    assert texts(digest, "todos") == ["paint it"]
+    assert texts(digest, "marks") == ["TODO: close it (a.py)", "TODO: open it (a.py)"]
+
+
 def test_a_plan_that_is_not_known_whole(config_home: ConfigHome) -> None:
     """A change of what the session did not write tells nothing of the rest."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")

@@ -18,7 +18,12 @@ from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.call_choice import CallValue, CandidateCall, choose_calls
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
-from resume_hooks.reading.digest.later_edits import LaterEdits, find_written_text
+from resume_hooks.reading.digest.later_edits import (
+    LaterEdits,
+    find_removed_text,
+    find_written_text,
+    list_edits,
+)
 from resume_hooks.reading.digest.open_calls import PLAN_TOOL
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
 from resume_hooks.reading.digest.session_commands import has_check_word
@@ -358,12 +363,12 @@ class _LaterCalls:
             return None
         was_edited_later = path in self._edit_counts
         self._edit_counts[path] += 1
-        edit_length = len(get_string(inputs, "new_string"))
+        edit_length = sum(len(get_string(edit, "new_string")) for edit in list_edits(inputs))
         self._longest_edits[path] = max(self._longest_edits.get(path, 0), edit_length)
         if tool == "Write":
             self._whole_files.add(path)
         is_superseded = not present_text and find_written_text(inputs) != ""
-        if is_superseded or not _changes_more_than_imports(inputs):
+        if is_superseded or not any(map(_changes_more_than_imports, list_edits(inputs))):
             return None
         is_recent = number >= self._subject.request_number
         value = self._rate_edit(path, is_recent=is_recent)
@@ -527,9 +532,9 @@ def _make_repetition_key(tool: str, inputs: Record) -> str:
     return ""
 
 
-def _changes_more_than_imports(inputs: Record) -> bool:
+def _changes_more_than_imports(edit: Record) -> bool:
     """Check whether an edit changes more than the imports of a file."""
-    old_text, new_text = get_string(inputs, "old_string"), get_string(inputs, "new_string")
+    old_text, new_text = get_string(edit, "old_string"), get_string(edit, "new_string")
     if not old_text or not new_text:
         return True
     rows = set(new_text.split("\n")) ^ set(old_text.split("\n"))
@@ -574,7 +579,7 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
     if note:
         rows.append(note)
     if not present_text:
-        rows += ["removed:", _shorten_output(get_string(inputs, "old_string"), max_characters)]
+        rows += ["removed:", _shorten_output(find_removed_text(inputs), max_characters)]
     elif not is_placeholder(present_text):
         is_unchanged = present_text == find_written_text(inputs)
         rows.append("wrote:" if is_unchanged else "wrote, with later edits:")

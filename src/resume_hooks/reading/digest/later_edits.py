@@ -38,7 +38,7 @@ class LaterEdits:
     def add_edit(self, inputs: Record) -> None:
         """Add an edit that was made before all edits that were added earlier."""
         replacements = self._replacements.setdefault(records.file_from_input(inputs), [])
-        for edit in reversed(_list_edits(inputs)):
+        for edit in reversed(list_edits(inputs)):
             old_text = get_string(edit, "old_string")
             if old_text and len(replacements) < MAX_REPLACEMENTS:
                 replacements.append(
@@ -51,7 +51,7 @@ class LaterEdits:
         """Return the text that a call wrote after the later edits, or ``""`` if little of it remains."""
         replacements = self._replacements.get(records.file_from_input(inputs), [])
         parts: list[str] = []
-        for edit in _list_edits(inputs):
+        for edit in list_edits(inputs):
             text = _find_edit_text(edit)
             for replacement in reversed(replacements):
                 text = _apply_replacement(text, replacement)
@@ -61,7 +61,7 @@ class LaterEdits:
 
 def find_written_text(inputs: Record) -> str:
     """Return the text that a call wrote into a file, or ``""``."""
-    return _join_parts([_find_edit_text(edit) for edit in _list_edits(inputs)])
+    return _join_parts([_find_edit_text(edit) for edit in list_edits(inputs)])
 
 
 def _join_parts(parts: list[str]) -> str:
@@ -69,7 +69,12 @@ def _join_parts(parts: list[str]) -> str:
     return f"\n{OMITTED_ROW}\n".join(filter(None, parts))
 
 
-def _list_edits(inputs: Record) -> list[Record]:
+def find_removed_text(inputs: Record) -> str:
+    """Return the text that a call replaced or removed, or ``""``."""
+    return _join_parts([get_string(edit, "old_string") for edit in list_edits(inputs)])
+
+
+def list_edits(inputs: Record) -> list[Record]:
     """Return the edits of a call: several, or the call's own inputs."""
     return records.list_objects(inputs.get("edits")) or [inputs]
 

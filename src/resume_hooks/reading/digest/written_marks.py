@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
+from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
+from resume_hooks.transcripts.records import get_string
 
 MAX_PLAN_CHARACTERS = 200_000  # the maximum number of characters in a plan that are searched
 PLAN_SUFFIXES = (".md", ".markdown")
@@ -37,20 +39,29 @@ class WrittenMarks:
 
     def process_call(self, call: PendingCall, *, is_new: bool) -> None:
         """Process a call that wrote a file. ``is_new`` means that the file did not exist before."""
-        path = call.first_text("file_path")
-        content, new_text = call.first_text("content"), call.first_text("new_string")
-        old_text = call.first_text("old_string")
-        if path.endswith(PLAN_SUFFIXES):
-            self._process_plan(call, path, content, old_text, new_text)
-            return
-        if content:
-            removed_comments = [
-                comment for comment in self._comments_in_file(path) if comment not in content
-            ]
-            self._drop_comments(path, removed_comments)
-            if is_new:
-                self._add_comments(call, path, content, "")
-            return
+        path, content = call.first_text("file_path"), call.first_text("content")
+        for edit in list_edits({**call.inputs}):
+            old_text, new_text = get_string(edit, "old_string"), get_string(edit, "new_string")
+            if path.endswith(PLAN_SUFFIXES):
+                self._process_plan(call, path, content, old_text, new_text)
+            elif content:
+                self._process_new_content(call, path, content, is_new=is_new)
+            else:
+                self._process_edit(call, path, old_text, new_text)
+
+    def _process_new_content(
+        self, call: PendingCall, path: str, content: str, *, is_new: bool
+    ) -> None:
+        """Process a whole file that a call wrote."""
+        removed_comments = [
+            comment for comment in self._comments_in_file(path) if comment not in content
+        ]
+        self._drop_comments(path, removed_comments)
+        if is_new:
+            self._add_comments(call, path, content, "")
+
+    def _process_edit(self, call: PendingCall, path: str, old_text: str, new_text: str) -> None:
+        """Process the replacement of a text in a file."""
         touched_comments = [
             comment for comment in self._comments_in_file(path) if comment in old_text
         ]

@@ -646,3 +646,28 @@ def test_what_an_item_says() -> None:
     assert items.request_text(asked) == "fix it"
     assert items.is_prompt(asked)
     assert not items.is_prompt(said("user", f"{items.SUMMARY_PREFIX} and so on")["payload"])
+
+
+def test_each_part_of_a_patched_file_is_an_edit_of_its_own(tmp_path: Path) -> None:
+    """Else their texts would run together as if they were neighbors in the file."""
+    patch = (
+        "*** Begin Patch\n*** Update File: /p/a.py\n*** Move to: /p/b.py\n@@ def f():\n one\n-two\n"
+        "+three\n@@\n+ten\n eleven\n*** End of File\n*** End Patch"
+    )
+    lines = [
+        meta(),
+        said("user", "go"),
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+    ]
+    (edit,) = (call for record in made(tmp_path, lines) for call in records.list_calls(record))
+    assert (edit["name"], edit["input"]) == (
+        "MultiEdit",
+        {
+            "file_path": "/p/a.py",
+            "destination": "/p/b.py",
+            "edits": [
+                {"old_string": "one\ntwo", "new_string": "one\nthree"},
+                {"old_string": "eleven", "new_string": "ten\neleven"},
+            ],
+        },
+    )

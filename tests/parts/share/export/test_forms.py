@@ -42,6 +42,22 @@ def test_what_a_script_called(tmp_path: Path, exported: Exported) -> None:
     assert secret not in text
 
 
+def test_several_edits_of_one_call(tmp_path: Path, exported: Exported) -> None:
+    """As the differences of one file, with a mark between them."""
+    edits = [
+        {"old_string": "a", "new_string": "b"},
+        {"old_string": "", "new_string": "c"},
+        {"old_string": "d", "new_string": ""},
+    ]
+    inputs = {"file_path": "/home/user/proj/pool.py", "edits": edits}
+    rows = [
+        user("go", uuid="r0"),
+        *script([("MultiEdit", inputs, {})], uuid="s", parent="r0"),
+    ]
+    text = exported(Path(write_session(tmp_path, SESSION, rows)), MARKDOWN)
+    assert "```diff\n-a\n+b\n@@\n+c\n@@\n-d\n```" in text
+
+
 def test_what_stands_in_it(session: Path, exported: Exported) -> None:
     """The facts, each turn, who speaks, calls with their answers, the sub-agent within its call, what was left out."""
     text = exported(session, MARKDOWN)

@@ -1,7 +1,7 @@
 """Convert Codex's tool calls to those of Claude Code: commands, file edits, plans, pictures.
 
-A command becomes ``Bash``, a patch becomes one ``Edit`` or ``Write`` per file, and a plan becomes
-``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In code
+A command becomes ``Bash``, a patch becomes one ``Edit``, ``MultiEdit`` or ``Write`` per file, and a
+plan becomes ``TodoWrite``. A poll of a running command names its task. Other tools keep their names. In code
 mode, a script whose commands, polls, patches and plans are literals becomes these calls. Any other
 script becomes ``exec`` with its ``code``.
 """
@@ -12,7 +12,7 @@ import posixpath
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -255,7 +255,28 @@ def _convert_patch_uses(patch: str) -> Iterator[ToolUse]:
             )
             continue
         move_match = _MOVE_HEADER.search(body)
-        old_text = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})
-        new_text = "\n".join(line[1:] for line in lines if line[:1] in {"+", " "})
-        edit = {"file_path": path, "old_string": old_text, "new_string": new_text}
-        yield ToolUse("Edit", edit | ({"destination": move_match[1].strip()} if move_match else {}))
+        target = {"file_path": path}
+        if move_match is not None:
+            target["destination"] = move_match[1].strip()
+        edits = _convert_hunks(lines)
+        if len(edits) == 1:
+            yield ToolUse("Edit", target | edits[0])
+        else:
+            yield ToolUse("MultiEdit", {**target, "edits": edits})
+
+
+def _convert_hunks(lines: Sequence[str]) -> list[dict[str, str]]:
+    """Return the old and the new text of each part of a file that a patch changes, at least one."""
+    hunks: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith("@@"):
+            hunks.append([])
+        else:
+            hunks[-1].append(line)
+    edits: list[dict[str, str]] = []
+    for hunk in hunks:
+        old_text = "\n".join(line[1:] for line in hunk if line[:1] in {"-", " "})
+        new_text = "\n".join(line[1:] for line in hunk if line[:1] in {"+", " "})
+        if old_text or new_text:
+            edits.append({"old_string": old_text, "new_string": new_text})
+    return edits or [{"old_string": "", "new_string": ""}]

@@ -24,6 +24,7 @@ from resume_hooks.parts.share.export.parts import (
 )
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
+from resume_hooks.transcripts.records import list_objects
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -121,20 +122,25 @@ def _format_call(call: CallPart) -> Iterator[str]:
 
 
 def _format_input(call: CallPart) -> str:
-    """Return a call's input, or the changed lines if the call is an edit."""
-    old_text, new_text, command = (
-        call.arguments.get(key) for key in ("old_string", "new_string", "command")
-    )
-    if isinstance(old_text, str) and isinstance(new_text, str):
-        if old_text:
-            removed_lines = [f"-{line}" for line in old_text.split("\n")]
-        else:
-            removed_lines = []
-        added_lines = [f"+{line}" for line in new_text.split("\n")] if new_text else []
-        return fence_text("\n".join([*removed_lines, *added_lines]), "diff")
+    """Return a call's input, or the changed lines if the call is an edit or several."""
+    differences = []
+    for edit in list_objects(call.arguments.get("edits")) or [call.arguments]:
+        old_text, new_text = edit.get("old_string"), edit.get("new_string")
+        if isinstance(old_text, str) and isinstance(new_text, str):
+            differences.append(_format_difference(old_text, new_text))
+    if differences:
+        return fence_text("\n@@\n".join(differences), "diff")
+    command = call.arguments.get("command")
     if isinstance(command, str):
         return fence_text(command, "sh")
     return fence_text(fields_text(call.arguments))
+
+
+def _format_difference(old_text: str, new_text: str) -> str:
+    """Return the removed lines, then the added lines."""
+    removed_lines = [f"-{line}" for line in old_text.split("\n")] if old_text else []
+    added_lines = [f"+{line}" for line in new_text.split("\n")] if new_text else []
+    return "\n".join([*removed_lines, *added_lines])
 
 
 def _format_agent(agent: AgentPart) -> Iterator[str]:
