@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest.opening import format_whole_digest
-from tests.builders import SESSION, ConfigHome
+from tests.builders import CWD, SESSION, ConfigHome
 from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, texts
 
 
@@ -77,6 +77,34 @@ def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> Non
     )
     assert notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
+
+
+def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> None:
+    """A later file counts once; documents, temporary files and the client's own do not count."""
+    talk = Talk().prompt("go").runs("pytest -q").runs("npm start").edits(f"{CWD}/README.md")
+    talk.edits("/tmp/x.py").edits("/home/me/.claude/plans/x.py")
+    checked = {"pytest -q": "", "npm start": ""}
+    assert notes(talk.digest(config_home), "commands") == checked
+    talk.edits(f"{CWD}/a.py").edits(f"{CWD}/a.py").runs("sed -i s/a/b/ b.py")
+    checked["pytest -q"] = "2 files edited since"
+    assert notes(talk.digest(config_home), "commands") == checked
+    checked["pytest -q"] = "2 runs"
+    assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
+
+
+def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
+    """It may be fixed; a linter may also read a document."""
+    talk = Talk().prompt("go").fails("npm run lint", "error: no x")
+    row = "`npm run lint` exit 1: error: no x"
+    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    talk.edits(f"{CWD}/README.md")
+    note = "1 file edited since, not rerun"
+    assert notes(talk.digest(config_home), "errors") == {row: note}
+    talk.fails("npm run lint", "error: no x")
+    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    talk.runs("npm run lint").fails("npm run lint", "error: no x").edits(f"{CWD}/README.md")
+    last = f"4 runs, its last run, :{talk.at - 3}, failed, exit 1, {note}"
+    assert notes(talk.digest(config_home), "commands") == {"npm run lint": last}
 
 
 def test_plain_lines_are_one_line(config_home: ConfigHome) -> None:

@@ -29,6 +29,7 @@ from resume_hooks.reading.digest import (
 )
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import find_final_commits
+from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
@@ -197,8 +198,12 @@ def _make_sections(
     touched_files = changed_files.collect_touched_files(facts.changes, runs, paths)
     commits = find_final_commits(parsed_runs)
     last_commit_order = max((commit.place.order for commit in commits.commits), default=0)
+    edits = changed_files.list_edits(touched_files)
+    checkouts = [checkout.folder for checkout in session_git.checkouts]
+    lasting_edits = [edit for edit in edits if not changed_files.is_temporary(edit.path, checkouts)]
+    edited_files = EditedFiles(lasting_edits)
     states = derive_file_states(
-        changed_files.list_edits(touched_files),
+        edits,
         changed_files.find_listed_only(touched_files),
         parsed_runs,
         folder,
@@ -206,7 +211,9 @@ def _make_sections(
     )
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
-    commands = session_commands.list_working_commands(runs, paths.folder, removals, request_words)
+    commands = session_commands.list_working_commands(
+        runs, paths.folder, removals, request_words, edited_files
+    )
     todo_entries = collect_todos(
         facts,
         known_pull_requests,
@@ -237,13 +244,16 @@ def _make_sections(
             states,
             repository.branch or session_git.branch,
             removals,
-            [checkout.folder for checkout in session_git.checkouts],
+            checkouts,
         ),
         "commands": commands.checks,
         "errors": failed_commands.list_open_errors(
-            facts, runs, statements.find_turn_order(facts, failed_commands.MAX_ERROR_TURNS)
+            facts,
+            runs,
+            statements.find_turn_order(facts, failed_commands.MAX_ERROR_TURNS),
+            edited_files,
         ),
-        "failures": failed_commands.list_replaced_commands(runs),
+        "failures": failed_commands.list_replaced_commands(runs, edited_files),
         "refusals": chain(
             statements.list_refusals(facts, with_words=True),
             statements.list_refusals(facts, with_words=False),

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
 from resume_hooks.reading.digest.prose import cut_line
@@ -22,6 +23,7 @@ from resume_hooks.reading.digest.session_commands import (
     has_check_word,
     is_check,
     is_check_part,
+    is_verification,
     is_worth_repeating,
     moves_to_temporary_folder,
 )
@@ -68,7 +70,9 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
     return ""
 
 
-def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
+def list_replaced_commands(
+    commands: Sequence[ShellCommand], edited_files: EditedFiles
+) -> Iterator[DigestEntry]:
     """Yield commands that never succeeded, each with the next successful command of the same program.
 
     The latest come first, and each command is listed once.
@@ -99,7 +103,15 @@ def list_replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestE
             )
             verb = "worked" if replacement.has_worked else "ran"
             text = f"{text}; then `{shown_key}` {verb}"
-        yield make_entry(text, failed.run.place, max_characters=MAX_COMMAND_CHARACTERS)
+        note = _describe_edits_since(failed, edited_files)
+        yield make_entry(text, failed.run.place, note, MAX_COMMAND_CHARACTERS)
+
+
+def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
+    """Return a note if files were edited after a check failed, or ``""``."""
+    if is_verification(failed):
+        return edited_files.describe_failed_check(failed.run.result_place)
+    return ""
 
 
 def _find_replacement(
@@ -142,7 +154,10 @@ def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
 
 
 def list_open_errors(
-    facts: LineageFacts, commands: Sequence[ShellCommand], first_order: int
+    facts: LineageFacts,
+    commands: Sequence[ShellCommand],
+    first_order: int,
+    edited_files: EditedFiles,
 ) -> Iterator[DigestEntry]:
     """Yield failures after ``first_order`` that may remain, because no success of their kind followed.
 
@@ -169,6 +184,7 @@ def list_open_errors(
             yield make_entry(
                 f"{_quote_failed_command(command)} {failure}",
                 command.run.place,
+                _describe_edits_since(command, edited_files),
             )
     for tool, error in facts.tool_errors.items():
         if error.place.order > first_order:

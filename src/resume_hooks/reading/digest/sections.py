@@ -55,7 +55,9 @@ QUESTIONS = Section(
 )
 TODOS = Section("todos", "to do", _OPEN, 0.08, 1_200, 160, 2_500, is_current=True)
 MARKS = Section("marks", "left in the code", _OPEN, 0.04, 900, 200, 1_500, is_current=True)
-ERRORS = Section("errors", "still fails", _OPEN, 0.06, 1_600, 420, 2_500, is_current=True)
+ERRORS = Section(
+    "errors", "failed at its last run", _OPEN, 0.06, 1_600, 420, 2_500, is_current=True
+)
 CONSTRAINTS = Section(
     "constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
 )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import find_run_folder
@@ -122,7 +123,8 @@ def list_working_commands(
     commands: Sequence[ShellCommand],
     folder: str,
     removals: Sequence[tuple[str, int]],
-    request_words: Collection[str] = (),
+    request_words: Collection[str],
+    edited_files: EditedFiles,
 ) -> CommandList:
     """Return commands that are worth running again, as they were typed in the last successful run.
 
@@ -130,6 +132,7 @@ def list_working_commands(
     how often and how recently they ran, and only a few commands of one program come before the
     rest. Commands are left out if they only inspect or show help, contain a document or a message,
     or failed. ``removals`` are removed folders, each with the order of the command that removed it.
+    ``edited_files`` may make the result of a check obsolete.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in _with_checks_of_probes(commands):
@@ -156,7 +159,9 @@ def list_working_commands(
                     -score,
                     -good_run.run.place.order,
                     good_run,
-                    _format_runs_note(runs, good_run, _find_other_folder(good_run, folder)),
+                    _format_runs_note(
+                        runs, good_run, _find_other_folder(good_run, folder), edited_files
+                    ),
                 )
             )
     program_counts: Counter[str] = Counter()
@@ -310,6 +315,15 @@ def is_check_part(part: SimpleCommand) -> bool:
     return bool(program and not program.startswith(_REMOTE_PROGRAMS) and has_check_word(part.words))
 
 
+def is_verification(command: ShellCommand) -> bool:
+    """Check whether a command tests, lints or builds the files, so that an edit may change its result."""
+    for part in command.parts:
+        words = part.words[:MAX_CHECK_WORDS]
+        if is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words):
+            return True
+    return False
+
+
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
     """Return the result of the last command that checks something and that may have succeeded."""
     for command in reversed(commands):
@@ -353,6 +367,12 @@ _CHECK_WORD = compile_lazily(
 )
 """Words of commands that check, build, start or publish something."""
 
+_VERIFICATION_WORD = compile_lazily(
+    r"\b(?:tests?|bats|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|"
+    r"flake8|clippy|vet|golangci-lint|tsc|typecheck|check|build|compile|ci)\b"
+)
+"""Words of commands whose result depends on the files of the project."""
+
 ONE_TIME_COMMAND = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
@@ -388,7 +408,9 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     return not any(TEMPORARY_PATH.search(path) for path in written_paths)
 
 
-def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, folder: str) -> str:
+def _format_runs_note(
+    runs: Sequence[ShellCommand], good_run: ShellCommand, folder: str, edited_files: EditedFiles
+) -> str:
     notes = [f"in {folder}"] if folder else []
     notes += [f"{len(runs)} runs"] if len(runs) > 1 else []
     if good_run.run.is_background:
@@ -405,7 +427,15 @@ def _format_runs_note(runs: Sequence[ShellCommand], good_run: ShellCommand, fold
         )
     elif last_run.complaint and last_run is not good_run:
         notes.append(f"{label} printed: {cut_line(last_run.complaint, MAX_LINE_CHARACTERS // 2)}")
-    return ", ".join(notes)
+    if is_verification(last_run):
+        has_passed = last_run.may_have_worked
+        result_place = last_run.run.result_place
+        notes.append(
+            edited_files.describe_passed_check(result_place)
+            if has_passed
+            else edited_files.describe_failed_check(result_place)
+        )
+    return ", ".join(filter(None, notes))
 
 
 MIN_DISTINCT_NAME_CHARACTERS = 8  # characters of a folder's name that is not a common word
