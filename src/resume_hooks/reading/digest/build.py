@@ -183,7 +183,7 @@ def _drop_demands_revoked_in_talk(
 
 
 def _make_sections(
-    facts: LineageFacts, folder: str, repository: RepositoryState, session_id: str, branch: str
+    facts: LineageFacts, folder: str, repository: RepositoryState, session_id: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
     """Return the sections for the facts.
 
@@ -192,7 +192,7 @@ def _make_sections(
     runs = session_commands.list_commands(facts)
     parsed_runs = [(command.run, command.parts) for command in runs]
     removals = list(find_removed_folders(parsed_runs))
-    session_git = collect_session_git(parsed_runs, branch, dict(removals), folder)
+    session_git = collect_session_git(parsed_runs, facts.client_checkout, dict(removals), folder)
     known_pull_requests = collect_pull_requests(parsed_runs)
     paths = changed_files.SessionPaths(folder, repository)
     touched_files = changed_files.collect_touched_files(facts.changes, runs, paths)
@@ -349,7 +349,7 @@ def build_digest(
         facts.changes += subagent_changes.changes
         if facts.has_unseen_agents:
             facts.add_reported_changes()
-        own_sections = _make_sections(facts, folder, git, files[-1].session_id, head_tail.branch)
+        own_sections = _make_sections(facts, folder, git, files[-1].session_id)
         merged_sections, omitted_counts = _join_sections(
             own_sections, ancestor_digest, facts, changed_files.SessionPaths(folder, git)
         )

@@ -25,6 +25,7 @@ from resume_hooks.reading.digest.facts import (
     ShellRun,
     TodoList,
 )
+from resume_hooks.reading.digest.git_seen import SessionCheckout
 from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -87,6 +88,8 @@ class LineageFacts:
     agents_may_write = False
     """Whether a sub-agent was started that may write files."""
 
+    client_checkout: SessionCheckout | None = None
+    """The folder and the branch that the client recorded when the branch last changed."""
     instructions: Quote | None = None
     """The project's instructions, as the client gave them last."""
     instructions_of = ""
@@ -202,9 +205,18 @@ class LineageFacts:
         is_repeated = self._copy_detector.is_copy(record)
         if self._branches.is_copy(record, self._order) or is_repeated:
             return
+        place = RecordPlace(session_id, number, self._order)
+        self._process_branch(record, place)
         handler = _HANDLERS.get(get_string(record, "type"))
         if handler is not None:
-            handler(self, record, RecordPlace(session_id, number, self._order))
+            handler(self, record, place)
+
+    def _process_branch(self, record: Record, place: RecordPlace) -> None:
+        """Process the branch that the client recorded, which may have changed outside the session."""
+        branch = get_string(record, "gitBranch")
+        former = self.client_checkout
+        if branch and (former is None or branch != former.branch):
+            self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, place)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
         """Process the prescan of a record. Return False if the whole record is needed."""

@@ -28,7 +28,7 @@ MAX_CHECKOUTS = 3  # the maximum number of folders whose branches are listed
 
 
 class SessionCheckout(NamedTuple):
-    """A folder with a checkout, and the branch that git's output last showed for it."""
+    """A folder with a checkout, and the branch that git's output or the client last named for it."""
 
     folder: str
     branch: str
@@ -55,23 +55,25 @@ ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 
 def collect_session_git(
     commands: Sequence[ParsedRun],
-    client_branch: str,
+    client_checkout: SessionCheckout | None,
     removal_orders: Mapping[str, int],
     home: str = "",
 ) -> SessionGit:
     """Return the state of git after a session's commands, oldest first.
 
-    ``client_branch`` is the branch according to the client. ``removal_orders`` has, for each removed folder,
-    the order of the command that removed it. ``home`` is the session's folder, whose checkout comes
-    first.
+    ``client_checkout`` is the client's last change of the branch, also outside the session's commands.
+    ``removal_orders`` has, for each removed folder, the order of the command that removed it. ``home`` is
+    the session's folder, whose checkout comes first.
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
-    switch_order = 0
+    switch_order = last_order = 0
+    last_branch = ""
     for run, parts in commands:
         branch = read_branch(run)
         if not branch:
             continue
+        last_order, last_branch = run.place.order, branch
         folder = find_run_folder(run, parts)
         if branches.get(folder, branch) != branch or "Switched to" in run.output:
             switch_order = run.place.order
@@ -79,11 +81,20 @@ def collect_session_git(
         if removal_orders.get(folder, 0) <= run.place.order:
             checkouts.pop(folder, None)  # the latest one must be the last one
             checkouts[folder] = SessionCheckout(folder, branch, run.result_place)
+    if (
+        client_checkout is not None
+        and client_checkout.place.order > last_order
+        and client_checkout.branch != last_branch
+    ):
+        if last_branch:
+            switch_order = client_checkout.place.order
+        checkouts.pop(client_checkout.folder, None)
+        checkouts[client_checkout.folder] = client_checkout
     latest_first = list(reversed(checkouts.values()))
     known_checkouts = [checkout for checkout in latest_first if checkout.folder]
     known_checkouts.sort(key=lambda checkout: checkout.folder != home)
     return SessionGit(
-        latest_first[0].branch if latest_first else client_branch,
+        latest_first[0].branch if latest_first else "",
         tuple(known_checkouts[:MAX_CHECKOUTS]),
         _find_last_run(commands, "commit"),
         _find_last_run(commands, "push"),
