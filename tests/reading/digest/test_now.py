@@ -37,7 +37,7 @@ def test_the_repository_as_it_is() -> None:
         untracked_paths=frozenset({"other"}),
         conflicting_paths=frozenset({"proj/d.py"}),
     )
-    seen = collect_session_git([], "main", {})
+    seen = collect_session_git([], None, {})
     rows = [
         row.text
         for row in now_of(
@@ -137,6 +137,13 @@ def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHom
         ("The fix is complete. You will see:\n```\nok\n```", True),
         ("Done. I'll run it again once CI is free.", True),
         ("Done. Want me to push it?", False),
+        ("The merge is ready. It needs your approval: I don't merge by myself.", False),
+        ("All green. Nothing else is left but one word from you.", False),
+        (
+            "Done.\n\nNext steps (pick one):\n1. Run the tests\n2. Ship it\n3. Write docs\n4. Rest",
+            False,
+        ),
+        ("Done. The headers say so, and the tests agree.", True),
     ],
 )
 def test_last_words_that_announce_a_step_answer_nothing(
@@ -155,6 +162,20 @@ def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
     assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
     talk.runs("git status -sb", "## main...origin/main\n M a.py")
     assert "branch main, as last seen in the session" in now(talk.digest(config_home))
+
+
+def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> None:
+    """The client records it: a later change counts, the same branch as git's output does not."""
+    talk = Talk().prompt("go", gitBranch="main")
+    talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")
+    talk.says("Pushed.", gitBranch="fix").prompt("thanks", gitBranch="fix")
+    shown = now(talk.digest(config_home))
+    assert "branch fix, as last seen in the session" in shown
+    assert "the session pushed" in shown
+    talk.prompt("next", gitBranch="other")
+    shown = now(talk.digest(config_home))
+    assert "branch other, as last seen in the session" in shown
+    assert "the session pushed" not in shown
 
 
 def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:

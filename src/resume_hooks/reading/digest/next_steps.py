@@ -89,6 +89,13 @@ def ends_with_announcement(quote: Quote) -> bool:
     return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
 
 
+def names_next_step(quote: Quote) -> bool:
+    """Check whether an answer ends with a question, an offer, an announcement or the steps that are left."""
+    if ends_with_announcement(quote):
+        return True
+    return next(_list_steps_of_last_answer(quote), None) is not None
+
+
 def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     """Yield the announcement, the question or the offer at the end of the last words, and the steps that they name."""
     text = redact_and_collect(quote.text)

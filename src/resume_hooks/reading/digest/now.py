@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.file_states import (
     FileStates,
 )
 from resume_hooks.reading.digest.git_seen import SessionGit
-from resume_hooks.reading.digest.next_steps import ends_with_announcement
+from resume_hooks.reading.digest.next_steps import names_next_step
 from resume_hooks.reading.digest.open_calls import find_newest_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -424,7 +424,7 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
 def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield whether the last request was answered, or whether the work on it continued after the last words.
 
-    The request counts as answered if the last words neither ask nor announce anything, and if no
+    The request counts as answered if the last words neither ask nor announce a step, and if no
     call or report follows them. A request in the middle of a turn is also reported.
     """
     last_words = facts.words_since_prompt
@@ -445,12 +445,10 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
     if (
         not is_at_work
-        and not ends_with_announcement(last_words)
+        and not names_next_step(last_words)
         and not prose.ends_with_question_or_offer(last_words.text)
     ):
-        yield make_entry(
-            "the last request was answered, and the answer asks nothing", last_words.place
-        )
+        yield make_entry("the last request was answered", last_words.place)
 
 
 def _find_last_interruption(facts: LineageFacts) -> Quote | None:
