@@ -74,6 +74,14 @@ def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
     assert texts(digest, "marks") == ["TODO: close it (a.py)", "TODO: open it (a.py)"]
 
 
+def test_a_plan_that_a_script_changed(config_home: ConfigHome) -> None:
+    """What the script left of its boxes is not known."""
+    talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", "# Tasks\n\n- [ ] 1.2 glue it\n")
+    script = "p = 'tasks.md'\ns = open(p).read()\nopen(p, 'w').write(s.replace('glue', 'nail'))"
+    talk.runs(f"python3 - <<'PY'\n{script}\nPY", "", cwd=CWD)
+    assert texts(talk.digest(config_home), "todos") == []
+
+
 def test_a_plan_that_is_not_known_whole(config_home: ConfigHome) -> None:
     """A change of what the session did not write tells nothing of the rest."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")

@@ -231,7 +231,8 @@ def _make_sections(
         "pending": list_pending_work(facts, session_id),
         "marks": changed_files.list_marks(facts, touched_files, paths),
         "todos": chain(
-            todo_entries.open_todos, changed_files.list_unchecked_plan_steps(facts, paths)
+            todo_entries.open_todos,
+            changed_files.list_unchecked_plan_steps(facts, touched_files, paths),
         ),
         "questions": statements.list_questions(facts),
         "constraints": statements.list_constraints(facts, known_pull_requests),

@@ -437,12 +437,19 @@ def list_marks(
         yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.place)
 
 
-def list_unchecked_plan_steps(facts: LineageFacts, paths: SessionPaths) -> Iterator[DigestEntry]:
-    """Yield the unchecked boxes of the plan that the session wrote last."""
+def list_unchecked_plan_steps(
+    facts: LineageFacts, touches_by_path: Mapping[str, list[FileTouch]], paths: SessionPaths
+) -> Iterator[DigestEntry]:
+    """Yield the unchecked boxes of the plan that the session wrote last.
+
+    Nothing is known of a plan that a command changed or removed later.
+    """
     for step in facts.marks.list_open_steps():
-        path = _shorten_path(paths.relative_path(step.path, step.folder))
-        if TEMPORARY_PATH.search(path) is None:
-            yield make_entry(step.text, step.place, f"no check in {path}")
+        path = paths.relative_path(step.path, step.folder)
+        touches = touches_by_path.get(path, ())
+        is_changed = any(touch.place.order > step.place.order for touch in touches)
+        if TEMPORARY_PATH.search(path) is None and not is_changed:
+            yield make_entry(step.text, step.place, f"no check in {_shorten_path(path)}")
 
 
 def list_read_files(
