@@ -608,6 +608,24 @@ def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None
     }
 
 
+def test_the_constraints_that_a_summary_lists_are_no_words_of_the_user(
+    config_home: ConfigHome,
+) -> None:
+    """Those of the latest summary that has any, each with a note on where it is from."""
+    listed = "\n   Constraints in effect (from CLAUDE.md):\n   - Always sign tags\n   - Clone by SSH\n\n7. "
+    talk = Talk().prompt("go").says("ok")
+    for text in (SUMMARY.replace("\n7. ", listed), SUMMARY):
+        talk.prompt(text, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
+    rows = notes(talk.says("Done.").digest(config_home), "constraints")
+    assert rows == {
+        "Move the parser into a package. Never rename a public function.": "",
+        "always ask me before you push to the remote of the team": "",
+        "use tabs instead of spaces in every new file": "",
+        "Always sign tags": "from the client's summary",
+        "Clone by SSH": "from the client's summary",
+    }
+
+
 def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> None:
     """The newest of two that contradict each other holds; the talk has both."""
     old, new = (

@@ -100,9 +100,17 @@ MAX_SUMMARY_CHARACTERS = 60_000
 COMPARED_CHARACTERS = 50
 SAME_DEMAND = 80  # the number of characters at the start that two versions of one demand share
 _USER_MESSAGES_SECTION = compile_lazily(
-    r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)(?=^(?:\d+\.[ \t]|#|</)|\Z)",
+    r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
+    r"(?=^(?:\d+\.[ \t]|#|</)|^[^\n]*\bconstraints\b[^\n]*:\**$|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
+_SUMMARIZED_RULES = compile_lazily(
+    r"^[ \t]*(?![-*][ \t])[^\n]*\bconstraints\b[^\n]*:\**[ \t]*\n((?:[ \t]*[-*][ \t][^\n]+(?:\n|\Z))+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The list of the constraints in effect in a summary: the user's, and those of instructions and memory."""
+
+SUMMARIZED_NOTE = "from the client's summary"
 _QUOTED_MESSAGE = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 # the maximum number of characters in the last request that are searched for words
@@ -217,7 +225,8 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
     A short demand includes the sentence before it. Revoked demands are left out, and so are demands
     that wait for a pull request that was merged or closed. If a demand is quoted only by a summary
-    because the file no longer has the message, it comes last.
+    because the file no longer has the message, it comes after the others. The constraints that the
+    latest summary lists come last.
     """
     demands: list[tuple[str, RecordPlace]] = []
     templates = _find_templates(facts.prompts.quotes)
@@ -243,6 +252,11 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
         if beginning not in beginnings and not pull_requests.has_wait_ended(text, place):
             beginnings.add(beginning)
             yield make_entry(text, place)
+    for quote in _find_summarized_rules(facts):
+        beginning = quote.text[:SAME_DEMAND].lower()
+        if beginning not in beginnings:
+            beginnings.add(beginning)
+            yield make_entry(quote.text, quote.place, SUMMARIZED_NOTE)
 
 
 def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
@@ -269,6 +283,16 @@ def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
                 beginning = " ".join(message_text.lower().split())[:COMPARED_CHARACTERS]
                 if beginning not in known_text:
                     yield Quote(message_text, summary.place, summary.uuid)
+
+
+def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
+    """Yield the constraints that the client's latest summary lists."""
+    for summary in reversed(facts.summaries):
+        rules = _SUMMARIZED_RULES.search(summary.text[:MAX_SUMMARY_CHARACTERS])
+        if rules is not None:
+            for row in rules[1].splitlines():
+                yield Quote(prose.MARKUP.sub("", row), summary.place, summary.uuid)
+            return
 
 
 def _is_binding(sentence: str) -> bool:
