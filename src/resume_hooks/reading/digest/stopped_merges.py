@@ -54,16 +54,19 @@ def update_stopped_merge(
     """Return the stopped merge of a checkout after a git command, given as its ``words`` from the subcommand on."""
     if was_aborted(words):
         return None
+    is_merging = words[0] in _MERGING_COMMANDS
+    if is_merging and _has_stopped(words, run):
+        return _make_stopped_merge(stopped, words, run)
+    if stopped is None:
+        return None
     has_failed = run.failed or _FAILURE_ROW.search(run.output) is not None
-    if words[0] in _MERGING_COMMANDS:
-        if _has_stopped(words, run):
-            return _make_stopped_merge(stopped, words, run)
+    if is_merging:
         is_ended = not has_failed
     elif words[0] == "commit":
         is_ended = not has_failed and _COMMIT_IN_REBASE not in run.output
     else:
         is_ended = words[0] == "status" and _shows_no_merge(run.output)
-    if stopped is None or is_ended:
+    if is_ended:
         return None
     if "--diff-filter=U" in words and not (stopped.paths or has_failed):
         return stopped._replace(paths=tuple(filter(None, run.output.split("\n"))))
