@@ -14,7 +14,6 @@ from resume_hooks.reading.digest.facts import INTERRUPTED_STATUS
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
 from resume_hooks.reading.digest.session_commands import (
-    INSPECTION,
     MAX_CHECK_WORDS,
     MAX_COMMAND_CHARACTERS,
     MAX_LINE_CHARACTERS,
@@ -23,6 +22,7 @@ from resume_hooks.reading.digest.session_commands import (
     has_check_word,
     is_check,
     is_check_part,
+    is_inspection,
     is_verification,
     is_worth_repeating,
     moves_to_temporary_folder,
@@ -86,7 +86,7 @@ def list_replaced_commands(
         if not failure:
             continue
         known_keys.add(failed.key)
-        if INSPECTION.search(failed.run.command) is not None or moves_to_temporary_folder(failed):
+        if is_inspection(failed.run.command) or moves_to_temporary_folder(failed):
             continue
         if not is_check(failed) and not failed.program.startswith(_CHANGING_PROGRAMS):
             continue  # a failed inspection is useless
@@ -212,8 +212,10 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     later_commands = [
         command for command in good_commands if command.run.place.order >= failed.run.place.order
     ]
-    if any(_runs_same_check(failed.parts, command.run.command) for command in later_commands):
-        return True
+    own_checks = _list_own_checks(failed.parts)
+    for command in later_commands:
+        if any(check in command.run.command for check in own_checks):
+            return True
     later_programs: set[str] = set()
     for command in later_commands:
         later_programs |= _list_programs(command.parts)
@@ -264,13 +266,13 @@ def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collec
     return not programs.isdisjoint(later_programs) or not tools.isdisjoint(later_tools)
 
 
-def _runs_same_check(parts: Sequence[SimpleCommand], command: str) -> bool:
-    """Check whether a command runs one of the checks in ``parts``, for example in a script for ``sh -c``."""
+def _list_own_checks(parts: Sequence[SimpleCommand]) -> list[str]:
+    """Return the checks that a file of the project runs, as other commands, such as ``sh -c``, contain them."""
+    checks = []
     for words, _ in parts:
-        is_own_check = len(words) > 1 and "/" in words[0] and has_check_word(words[:2])
-        if is_own_check and " ".join(words[:2]) in command:
-            return True
-    return False
+        if len(words) > 1 and "/" in words[0] and has_check_word(words[:2]):
+            checks.append(" ".join(words[:2]))
+    return checks
 
 
 _SHARED_TOOLS = frozenset({

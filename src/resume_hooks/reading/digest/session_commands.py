@@ -11,6 +11,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
@@ -202,11 +203,12 @@ def _with_checks_of_probes(commands: Sequence[ShellCommand]) -> Iterator[ShellCo
     for command in commands:
         yield command
         typed = command.run.command
-        folder = find_run_folder(command.run, command.parts)
-        is_probe = INSPECTION.search(typed) is not None and _LOOP.search(typed) is None
-        if not is_probe or not command.may_have_worked or not folder:
+        is_probe = command.may_have_worked and is_inspection(typed) and _LOOP.search(typed) is None
+        if not is_probe:
             continue
-        if TEMPORARY_PATH.search(f"{folder}/") or _has_complaint(command.run.output):
+        folder = find_run_folder(command.run, command.parts)
+        is_temporary = TEMPORARY_PATH.search(f"{folder}/") is not None
+        if not folder or is_temporary or _has_complaint(command.run.output):
             continue
         for part in command.parts:
             program = shell.find_program((part,))
@@ -387,12 +389,16 @@ ONE_TIME_COMMAND = compile_lazily(
 """Commands that are not worth repeating: documents, messages, help, file moves, trials, finished
 actions."""
 
-INSPECTION = compile_lazily(
+_INSPECTION = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
     r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
 )
-"""Commands that inspect several things at once: with headings between them, in a loop, or on
-several lines."""
+
+
+@lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
+def is_inspection(command: str) -> bool:
+    """Check whether a command inspects several things at once: with headings, in a loop, or on several lines."""
+    return _INSPECTION.search(command) is not None
 
 
 def is_worth_repeating(command: ShellCommand) -> bool:
@@ -401,7 +407,7 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     if (
         len(command_text) > MAX_COMMAND_CHARACTERS
         or ONE_TIME_COMMAND.search(command_text)
-        or INSPECTION.search(command_text)
+        or is_inspection(command_text)
     ):
         return False
     written_paths = [path for path, _ in shell.find_changed_paths(command.parts)]
