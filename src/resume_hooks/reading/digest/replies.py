@@ -50,11 +50,21 @@ def strip_answered_words(text: str) -> str:
     return text.partition(f"\n{ANSWERED_MARK}")[0]
 
 
+def may_refer_to_answer(text: str) -> bool:
+    """Check whether a text is a short reply that may refer to words of the previous answer."""
+    if len(text) > MAX_REPLY_CHARACTERS:
+        return False
+    words = _WORD.findall(text.lower())
+    if not words or len(words) > MAX_REPLY_WORDS:
+        return False
+    return words[0] in _ASSENT_WORDS or bool(_find_named_labels(words))
+
+
 def find_answered_words(reply: str, answer: str) -> str:
     """Return the options of a text that a short reply names, or the question that it answers, or ``""``."""
-    words = _WORD.findall(reply.lower())
-    if not words or len(reply) > MAX_REPLY_CHARACTERS or len(words) > MAX_REPLY_WORDS:
+    if not may_refer_to_answer(reply):
         return ""
+    words = _WORD.findall(reply.lower())
     if options := _find_named_options(words, answer):
         return " / ".join(options)
     if words[0] in _ASSENT_WORDS or all(_LABEL.fullmatch(word) for word in words):
@@ -89,13 +99,21 @@ def is_assent(reply: str) -> bool:
     return words <= labels | _FILLER_WORDS | _ASSENT_WORDS
 
 
+def _find_named_labels(words: Sequence[str]) -> list[str]:
+    """Return the labels and ordinals in a reply, if it contains nothing else that has a meaning."""
+    named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
+    if set(words) <= {*named, *_FILLER_WORDS}:
+        return named
+    return []
+
+
 def _find_named_options(words: Sequence[str], answer: str) -> list[str]:
     """Return the options that a reply names, if the reply contains nothing else.
 
     If several labels are equal, the last one counts.
     """
-    named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
-    if not named or not {*words} <= {*named, *_FILLER_WORDS}:
+    named = _find_named_labels(words)
+    if not named:
         return []
     items: dict[str, str] = {}
     for row in answer.split("\n"):

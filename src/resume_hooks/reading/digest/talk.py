@@ -161,7 +161,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         prompt_places = choices.get(quote.place)
         if prompt_places:
             return format_prompt("\n".join(prompt_places))
-        if len(quote.full_text) <= replies.MAX_REPLY_CHARACTERS:
+        if replies.may_refer_to_answer(quote.full_text):
             return format_prompt(
                 replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
             )
