@@ -385,7 +385,7 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
 def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
     """General rules, rules for changed files, and the part about the request; of the rest the headings."""
     registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]
-    patch = "*** Begin Patch\n*** Add File: docs/a.md\n+x\n*** End Patch"
+    patch = "*** Begin Patch\n*** Add File: /p/docs/a.md\n+x\n*** End Patch"
     lines = [
         instructions(
             "# Guide\n\n## Registry: READ FIRST\n\nPull requests must name the plugin.",
@@ -398,7 +398,7 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
         ),
         said("user", "deprecate the old option"),
         item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
-        output("1", "Success. Updated the following files:\nA docs/a.md"),
+        output("1", "Success. Updated the following files:\nA /p/docs/a.md"),
     ]
     headings = [
         "Guide",
@@ -418,6 +418,29 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
         "**First**: mark it as deprecated in the docs",
         "Always link a page of `docs/` in the index.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed_file", "is_elsewhere"),
+    [("/q/a.py", True), ("/tmp/a.py", False), ("/w/tree/p/a.py", False)],
+)
+def test_the_rules_of_a_project_without_work(
+    where: Where, changed_file: str, *, is_elsewhere: bool
+) -> None:
+    """Of another project's instructions only the user's own preferences count."""
+    patch = f"*** Begin Patch\n*** Add File: {changed_file}\n+x\n*** End Patch"
+    body = "# Global preferences\n\nNever open a draft request.\n\n# Guide\n\nAlways run the tests.\n\n- `make test`"
+    lines = [
+        instructions(body),
+        said("user", "do it over there"),
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
+        output("1", f"Success. Updated the following files:\nA {changed_file}"),
+    ]
+    made = digest(where, lines)
+    note = notes(made, "instructions")["AGENTS.md of /p"]
+    assert note.startswith("the session changed no file of this project") is is_elsewhere
+    project_rules = [] if is_elsewhere else ["Always run the tests.", "`make test`"]
+    assert texts(made, "instructions")[1:] == ["Never open a draft request.", *project_rules]
 
 
 @pytest.mark.parametrize("is_told", [True, False])

@@ -3,7 +3,8 @@
 Only other agents write these instructions into their transcripts, as Codex does with AGENTS.md. A
 rule is for the work if its heading is about commits, tests or the like, if its heading has words of
 the user's requests, or if it names a file or folder that the session changed. If the instructions
-have few rules, all of them are quoted.
+have few rules, all of them are quoted. If the session worked in another project than the one that it
+was started in, only the user's own preferences are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.failed_commands import describe_last_failure
-from resume_hooks.reading.digest.session_commands import ShellCommand, has_check_word
+from resume_hooks.reading.digest.session_commands import (
+    TEMPORARY_PATH,
+    ShellCommand,
+    has_check_word,
+)
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
@@ -32,6 +37,7 @@ MIN_RULE_WORDS = 4  # the minimum number of words in a rule
 STEM_CHARACTERS = 6  # words with the same first characters count as equal
 _BLOCK_MARK = "["  # the start of the row that replaces a code block
 RELOAD_NOTE = "the client loads the file again"
+WORK_ELSEWHERE_NOTE = "the session changed no file of this project"
 
 _INSTRUCTIONS_BODY = compile_lazily(r"<INSTRUCTIONS>(.*)</INSTRUCTIONS>", re.DOTALL)
 _SKILL_LIST = "\n## Skills\nA skill is a set of local instructions"
@@ -61,6 +67,9 @@ _GENERAL_HEADING = compile_lazily(
     re.IGNORECASE,
 )
 """A heading of rules for any work in the project."""
+
+_PERSONAL_HEADING = compile_lazily(r"\b(?:global|personal|preferences)\b", re.IGNORECASE)
+"""A heading of the user's own instructions, which the client puts before the project's."""
 
 _COMMON_HEADING_WORDS = frozenset({
     "active", "agent", "agents", "architecture", "available", "build", "changes", "commands", "component", "components",
@@ -108,13 +117,19 @@ def list_instructions(
     instructions = facts.instructions
     if instructions is None:
         return
-    yield make_entry(facts.instructions_of, instructions.place, RELOAD_NOTE)
+    is_elsewhere = _is_work_elsewhere(facts)
+    note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
+    yield make_entry(facts.instructions_of, instructions.place, note)
     body_match = _INSTRUCTIONS_BODY.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
     parts = _split_parts(body)
+    if is_elsewhere:
+        parts = [part for part in parts if any(map(_PERSONAL_HEADING.search, part.headings))]
+        command_rows = []
+    else:
+        command_rows = _find_commands(body)
     rules, rule_count = _select_rules(parts, facts)
-    command_rows = _find_commands(body)
     if rule_count > len(rules):
         headings = [prose.MARKUP.sub("", part.headings[-1]) for part in parts if part.headings]
         row = f"its headings: {'; '.join(headings)}"
@@ -126,6 +141,21 @@ def list_instructions(
     for text in command_rows:
         note = describe_last_failure(_typed_command(text), commands)
         yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
+
+
+def _is_work_elsewhere(facts: LineageFacts) -> bool:
+    """Check whether the session changed files, but none of the instructions' project.
+
+    A checkout in another folder of the same name, such as a worktree, is the same project.
+    """
+    folder = facts.instructions_of.rpartition(" of ")[2]
+    name = posixpath.basename(folder.rstrip("/"))
+    if not posixpath.isabs(folder) or not name:
+        return False
+    paths = [posixpath.join(change.folder, change.path) for change in facts.changes]
+    if any(name in path.split("/") for path in paths):
+        return False
+    return any(TEMPORARY_PATH.search(path) is None for path in paths)
 
 
 def _split_parts(body: str) -> list[_Part]:
