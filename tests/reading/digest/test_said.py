@@ -261,6 +261,49 @@ def test_what_the_user_said_on_refusing_is_told_with_the_refusal(config_home: Co
     assert texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
 
 
+@pytest.mark.parametrize(
+    ("refused", "later", "is_kept"),
+    [
+        ("git add a.py && git commit -m 'one'", "git commit -m 'two words'", False),
+        ("git commit -m one", "git -C sub commit --message=x", True),
+        ("git push --force origin main", "git push origin main", True),
+        ("git push origin main", "cd sub && git push origin main", False),
+        ("git push origin main", "git push origin topic", True),
+        ("git add .", "git commit -am x", True),
+        ("gh pr create --title x --body y", "gh pr create --title z --body y", False),
+        ("rm -rf build", "rm -rf dist", True),
+        ("cat .env", "cat README.md", True),
+        ("cat .env", "cat .env", False),
+    ],
+)
+def test_a_refused_command_that_ran_later_is_no_refusal(
+    config_home: ConfigHome, refused: str, later: str, is_kept: bool
+) -> None:
+    """Another message makes no other command, while another option or operand does."""
+    talk = Talk().prompt("go").runs(later).runs(refused, f"{REJECTED}", error=True)
+    assert len(texts(talk.digest(config_home), "refusals")) == 1
+    assert bool(texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
+
+
+def test_a_refused_edit_of_a_file_that_was_changed_later_is_no_refusal(
+    config_home: ConfigHome,
+) -> None:
+    """A change of another file allows nothing."""
+    talk = Talk().prompt("go").edits("/a.py", answer=REJECTED, error=True).edits("/b.py")
+    row = "refused by the user: Edit /a.py"
+    assert texts(talk.digest(config_home), "refusals") == [row]
+    assert texts(talk.edits("/a.py").digest(config_home), "refusals") == []
+
+
+def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: ConfigHome) -> None:
+    """The prompt says what the user wants."""
+    asked = {"questions": [{"question": "Which one?"}]}
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTED, error=True)
+    row = "refused by the user: AskUserQuestion Which one?"
+    assert texts(talk.digest(config_home), "refusals") == [row]
+    assert texts(talk.prompt("the red one").digest(config_home), "refusals") == []
+
+
 def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
     """In a list of their own, and as what the user said; and nothing is unanswered then."""
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}

@@ -51,6 +51,7 @@ from resume_hooks.reading.digest.next_steps import list_next_steps
 from resume_hooks.reading.digest.now import list_pending_work, list_present_state
 from resume_hooks.reading.digest.prescan import prescan_line
 from resume_hooks.reading.digest.pull_requests import collect_pull_requests
+from resume_hooks.reading.digest.refusals import list_refusals
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
@@ -256,8 +257,8 @@ def _make_sections(
         ),
         "failures": failed_commands.list_replaced_commands(runs, edited_files),
         "refusals": chain(
-            statements.list_refusals(facts, with_words=True),
-            statements.list_refusals(facts, with_words=False),
+            list_refusals(facts, runs, with_words=True),
+            list_refusals(facts, runs, with_words=False),
         ),
         "artefacts": changed_files.list_artefacts(facts, commits.commits),
         "others": commands.others,

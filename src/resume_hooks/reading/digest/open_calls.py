@@ -53,7 +53,7 @@ def _open_refusal(facts: LineageFacts) -> Refusal | None:
         if not refusal.by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
         since = sum(said.place.order > refusal.quote.place.order for said in facts.prompts.quotes)
-        if since > MAX_PROMPTS_AFTER_REFUSAL or _is_replaced(call, facts):
+        if since > MAX_PROMPTS_AFTER_REFUSAL or was_replaced(call, facts):
             return None
         return refusal
     return None
@@ -70,7 +70,7 @@ def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
     return None
 
 
-def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
+def was_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Check whether a later change of the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)

@@ -1,4 +1,4 @@
-"""Entries from the talk: the user's demands and choices, refusals, and open ends.
+"""Entries from the talk: the user's demands and choices, and open ends.
 
 Demands are recognized by typical words. Precision comes before recall: a model treats a listed
 demand as a fact, and the talk contains the other demands anyway. A question, a joke, a doubt, a
@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import PendingCall, Quote, RecordPlace
-from resume_hooks.reading.digest.prose import cut_line, is_question
+from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.prose import is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import find_binding_statements
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.transcripts.records import get_string, list_objects
 
 _FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -91,7 +90,6 @@ MAX_CHOICE_CHARACTERS = 160  # the maximum number of characters in an answer tha
 MAX_ANSWER_CHARACTERS = 400  # the maximum number of characters in a question with the user's choice
 # a demand with fewer words is quoted with the sentence before it, which names its subject
 MIN_DEMAND_WORDS = 8
-MAX_SUBJECT_CHARACTERS = 120  # the maximum number of characters in a refused call's subject
 
 # the maximum number of characters in a client's summary that are searched for the user's messages
 MAX_SUMMARY_CHARACTERS = 60_000
@@ -450,31 +448,6 @@ def _is_counter_question(answer: str) -> bool:
     """Check whether the user asked a question instead of choosing."""
     sentences = prose.split_sentences(answer)
     return any(is_question(sentence) or _QUESTION_START.match(sentence) for sentence in sentences)
-
-
-def list_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
-    """Yield the calls that the user refused with a reason.
-
-    If ``with_words`` is false, yield the calls that were refused without words or by a rule.
-
-    A plan that the user returned with words is not a refusal, because the talk has these words.
-    """
-    for call, quote, by_user in reversed(facts.refusals):
-        if call.tool == "ExitPlanMode" and quote.text:
-            continue
-        if (by_user and bool(quote.text)) == with_words:
-            subject = cut_line(_call_subject(call), MAX_SUBJECT_CHARACTERS)
-            label = (
-                f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {subject}".rstrip()
-            )
-            yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.place)
-
-
-def _call_subject(call: PendingCall) -> str:
-    """Return the subject of a refused call, or the first of several questions."""
-    for row in list_objects(call.inputs.get("questions")):
-        return get_string(row, "question")
-    return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
 
 
 def find_turn_order(facts: LineageFacts, count: int) -> int:

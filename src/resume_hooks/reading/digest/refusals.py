@@ -1,0 +1,109 @@
+"""The calls that the user or a rule refused, and that nobody allowed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry
+from resume_hooks.reading.digest.facts import PendingCall, Refusal
+from resume_hooks.reading.digest.open_calls import PLAN_TOOL, was_replaced
+from resume_hooks.reading.digest.prose import cut_line
+from resume_hooks.reading.digest.session_commands import ShellCommand
+from resume_hooks.reading.digest.shell import (
+    SimpleCommand,
+    find_program,
+    list_git_words,
+    make_command_key,
+    parse_simple_commands,
+)
+from resume_hooks.transcripts.records import WRITING_TOOLS, get_string, list_objects
+
+MAX_SUBJECT_CHARACTERS = 120  # the maximum number of characters in a refused call's subject
+_MESSAGE_OPTIONS = frozenset(
+    {"-m", "-am", "-F", "--message", "--file", "-b", "--body", "--body-file", "-t", "--title"}
+)
+"""Options of git and gh whose value is a text. Another text does not make another command."""
+_STAGING = ("git", "add")
+
+
+def list_refusals(
+    facts: LineageFacts, commands: Sequence[ShellCommand], *, with_words: bool
+) -> Iterator[DigestEntry]:
+    """Yield the calls that the user refused with a reason, and that were not allowed later.
+
+    If ``with_words`` is false, yield the calls that were refused without words or by a rule.
+
+    A plan that the user returned with words is not a refusal, because the talk has these words.
+    """
+    for refusal in reversed(facts.refusals):
+        call, quote, by_user = refusal
+        if call.tool == PLAN_TOOL and quote.text:
+            continue
+        has_user_words = by_user and bool(quote.text)
+        if has_user_words == with_words and not _was_allowed_later(refusal, facts, commands):
+            subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
+            label = (
+                f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {subject}".rstrip()
+            )
+            yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.place)
+
+
+def _find_subject(call: PendingCall) -> str:
+    """Return the subject of a refused call, or the first of several questions."""
+    for row in list_objects(call.inputs.get("questions")):
+        return get_string(row, "question")
+    return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
+
+
+def _was_allowed_later(
+    refusal: Refusal, facts: LineageFacts, commands: Sequence[ShellCommand]
+) -> bool:
+    """Check whether the same was done after a refusal, or whether a prompt answered a refused question.
+
+    The same is a change of the same file, or the same commands.
+    """
+    call, order = refusal.call, refusal.quote.place.order
+    if call.tool in WRITING_TOOLS:
+        return was_replaced(call, facts)
+    if call.tool == "AskUserQuestion" and not refusal.quote.text:
+        return any(quote.place.order > order for quote in facts.prompts.quotes)
+    if call.tool == "Bash":
+        later_commands = [command for command in commands if command.run.place.order > order]
+        return _ran_later(call.first_text("command"), later_commands)
+    return False
+
+
+def _ran_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> bool:
+    """Check whether a refused command ran later, or all of its simple commands that change something."""
+    refused_key = make_command_key(refused_command)
+    if any(command.key == refused_key for command in later_commands):
+        return True
+    refused_calls = _list_changing_calls(parse_simple_commands(refused_command))
+    if any(words[:2] != _STAGING for words in refused_calls):
+        refused_calls = [words for words in refused_calls if words[:2] != _STAGING]
+    later_calls: set[tuple[str, ...]] = set()
+    for command in later_commands:
+        later_calls.update(_list_changing_calls(command.parts))
+    return bool(refused_calls) and later_calls.issuperset(refused_calls)
+
+
+def _list_changing_calls(parts: Sequence[SimpleCommand]) -> list[tuple[str, ...]]:
+    """Return the words of the simple commands that do more than read, without texts and folders."""
+    calls: list[tuple[str, ...]] = []
+    for part in parts:
+        if find_program((part,)):
+            words = ["git", *list_git_words(part.words)] if part.words[0] == "git" else part.words
+            calls.append(_without_texts(words))
+    return calls
+
+
+def _without_texts(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command without its options for texts, such as the message of a commit."""
+    kept_words = []
+    previous = ""
+    for word in words:
+        if previous not in _MESSAGE_OPTIONS and word not in _MESSAGE_OPTIONS:
+            kept_words.append(word)
+        previous = word
+    return tuple(kept_words)
