@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from resume_hooks.parts.team import team_file
-from tests.builders import SESSION, ConfigHome, conversation
+from resume_hooks.parts.team.membership import record_team
+from resume_hooks.parts.team.team_file import Team
+from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_install import attempts, install, state
@@ -128,6 +131,30 @@ def test_a_team_that_is_sent_nothing_is_told_once(
     assert say("startup") == ""
     team_file.record_push(where)
     assert team_file.read_failure(where) is None
+
+
+def test_a_start_and_a_prompt_never_ask_the_server(
+    config_home: ConfigHome, run_hook: Run, tmp_path: Path
+) -> None:
+    """So a silent server delays none of them."""
+    team = Team("silent", "alice", "11111111-2222-4333-8444-555555555555", ("local/proj",))
+    record_team(team, config_home.where)
+    write_session(config_home.project(), SESSION, conversation(2))
+    services = tmp_path / "services.conf"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        port = silent.getsockname()[1]
+        services.write_text(f"[silent]\nhost=127.0.0.1\nport={port}\ndbname=d\nuser=alice\n")
+        environ = {"PGSERVICEFILE": str(services), "CLAUDE_CODE_ENTRYPOINT": "cli"}
+        event = {"session_id": SESSION, "cwd": CWD}
+        for source in ("startup", "resume", "clear", "compact"):
+            begun = {**event, "hook_event_name": "SessionStart", "source": source}
+            assert run_hook("session", begun, environ=environ).returncode == 0
+        for prompt in (">lineage", ">sessions", ">handoff go on"):
+            typed = {**event, "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+            assert run_hook("prompt", typed, environ=environ).returncode == 0
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_the_help_of_a_group(config_home: ConfigHome) -> None:

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,15 +26,15 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.bring_in import BundleOptions
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.team import ancestry, connect, fetching, finding, sharing
+from resume_hooks.parts.team import ancestry, background, connect, fetching, finding, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.cursor import Cursor, write_cursor
-from resume_hooks.parts.team.membership import join_team, record_team
+from resume_hooks.parts.team.membership import join_team, read_project_name, record_team
 from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_file import Team, team_folder_path
+from resume_hooks.parts.team.team_file import Team, read_failure, team_folder_path
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -448,6 +449,60 @@ def test_a_program_waits_for_no_answer_without_end(
         over.set()
         server.close()
     assert asked.is_set()
+
+
+def test_a_late_answer_ends_the_connection(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't be taken for the answer to the next query, and the message names the reason."""
+    over = threading.Event()
+
+    def silent(query: str) -> list[list[Value]]:
+        row = good(query)
+        if row is None or "about" not in query:
+            over.wait(20)
+        return [row] if row else []
+
+    with served(home, silent) as db:
+        monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.2)
+        queue = Path(team_folder_path(home.where)) / "forget"
+        queue.mkdir(parents=True)
+        for number in (3, 4):
+            (queue / session_id(number)).touch()
+        with pytest.raises(TeamFailed, match="does not answer"):
+            sharing.remove_lost_sessions(db, home.where)
+        over.set()
+        assert db.is_closed
+    assert len(list(queue.iterdir())) == 2
+
+
+def test_a_push_in_the_background_has_a_limit(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many answers there are, each in time; the reason is recorded, and the session waits."""
+    names: list[str] = []
+
+    def slow(query: str) -> list[list[Value]]:
+        names.append(query)
+        time.sleep(0.2)
+        if query.startswith("select c.first::text, c.records"):  # always another state
+            return [[b"0", b"1", bytes(32), bytes(32)]]
+        row = good(query)
+        return [row] if row else []
+
+    server = StandInServer(slow)
+    server.service(Path(os.environ["PGSERVICEFILE"]))
+    project = read_project_name(conversation(1)[0]["cwd"])
+    record_team(_team(home)._replace(projects=(project,)), home.where)
+    monkeypatch.setattr(background, "MAX_PUSH_SECONDS", 0.5)
+    try:
+        background.push_unsent(home.where, lambda: False)
+    finally:
+        server.close()
+    failure = read_failure(home.where)
+    assert failure is not None
+    assert (failure.why, failure.sessions) == ("The team's database does not answer", 1)
+    assert len(names) < 8
 
 
 LOGGED = """

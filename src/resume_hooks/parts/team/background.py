@@ -54,7 +54,10 @@ RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds until the next attempt if the server is unreachable."""
 
 MAX_PUSH_SECONDS = 240.0
-"""The number of seconds after which no other session is pushed."""
+"""The number of seconds after which no other session is pushed.
+
+It is also the maximum for all answers to one session's push. The next push continues it.
+"""
 
 END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
 """The number of seconds to wait before each push attempt after a session's end.
@@ -147,6 +150,7 @@ def push_unsent(
 
         try:
             with connect_to_team(team.service) as db:
+                db.set_deadline(MAX_PUSH_SECONDS)
                 remove_lost_sessions(db, where)
                 remove_unreadable_copies(db, where)
                 _push_sessions(sessions, team, db, where, is_over)
@@ -174,6 +178,7 @@ def _push_sessions(
     for session in sessions:
         if is_over():
             break
+        db.set_deadline(MAX_PUSH_SECONDS)
         try:
             push_session(session, team, db, where)
         except SessionNotFound:

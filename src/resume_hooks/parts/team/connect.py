@@ -192,8 +192,14 @@ def _build_bounded_connection_class(driver: Any) -> Any:
             deadline = time.monotonic() + _MAX_ANSWER_SECONDS
             if self.asked_by is not None:
                 deadline = min(deadline, self.asked_by.end)
-            with limit_memory():
-                return super().wait(_run_until_deadline(steps, deadline), *arguments, **keywords)
+            try:
+                with limit_memory():
+                    return super().wait(
+                        _run_until_deadline(steps, deadline), *arguments, **keywords
+                    )
+            except TeamFailed:
+                self.close()  # its late answer must not count as the next one's
+                raise
 
     return BoundedConnection
 

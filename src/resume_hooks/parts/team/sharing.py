@@ -141,13 +141,20 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     removed_ids: list[str] = []
     for session_id in session_ids:
         queue_entry = os.path.join(queue, session_id)
-        with contextlib.suppress(TeamFailed), translate_errors():
-            if read_regular(queue_entry, len(_ONLY_THIS_MACHINE_MARK)) == _ONLY_THIS_MACHINE_MARK:
-                removed_ids += _remove_from_server([session_id], 0, db, where)
-            elif find_session(session_id, where) is None:  # otherwise the session was restored
-                forget_on_server(session_id, db, where)
-                removed_ids.append(session_id)
-            removal.remove_if_possible(queue_entry, where.state)
+        try:
+            with translate_errors():
+                if (
+                    read_regular(queue_entry, len(_ONLY_THIS_MACHINE_MARK))
+                    == _ONLY_THIS_MACHINE_MARK
+                ):
+                    removed_ids += _remove_from_server([session_id], 0, db, where)
+                elif find_session(session_id, where) is None:  # otherwise the session was restored
+                    forget_on_server(session_id, db, where)
+                    removed_ids.append(session_id)
+                removal.remove_if_possible(queue_entry, where.state)
+        except TeamFailed:
+            if db.is_closed:
+                raise
     return removed_ids
 
 
