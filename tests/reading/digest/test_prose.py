@@ -9,6 +9,7 @@ from resume_hooks.reading.digest.prose import (
     cut_line,
     is_announcement,
     is_question,
+    join_wrapped_rows,
     keep_typed_text,
     split_sentences,
 )
@@ -30,6 +31,26 @@ SENTENCES = [
     ("\n \n-\n3.\n", []),
     ("", []),
 ]
+
+
+LONG_ROW = "A row that was wrapped at the margin of a document and"
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        (f"{LONG_ROW}\n  goes on", f"{LONG_ROW} goes on"),
+        (f"- {LONG_ROW}\ngoes on\n- next", f"- {LONG_ROW} goes on\n- next"),
+        ("A short row\nand another", "A short row\nand another"),
+        (f"{LONG_ROW}.\nNext", f"{LONG_ROW}.\nNext"),
+        (f"{LONG_ROW}\n\nNext", f"{LONG_ROW}\n\nNext"),
+        (f"## {LONG_ROW}\nNext", f"## {LONG_ROW}\nNext"),
+        (f"| {LONG_ROW} |\nNext", f"| {LONG_ROW} |\nNext"),
+    ],
+)
+def test_wrapped_rows(text: str, joined: str) -> None:
+    """A row goes on with a long one that ends inside of a sentence, unless it is of its own kind."""
+    assert join_wrapped_rows(text) == joined
 
 
 @pytest.mark.parametrize(("text", "found"), SENTENCES)

@@ -71,6 +71,43 @@ def test_all_steps_of_a_skill_that_did_nothing_yet(config_home: ConfigHome) -> N
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 
+def test_rules_are_quoted_whole_or_not_at_all(config_home: ConfigHome) -> None:
+    """A wrapped one is joined; one that is too long or introduces a list is left out."""
+    rules = """Base directory for this skill: /skills/x
+
+## Rules
+
+- Never push to a branch whose pull request was merged, because
+  nobody looks at it any more
+- Always mention these in the description of the change:
+- Keep the title of every pull request below seventy characters
+
+You MUST never edit a generated file by hand, since the
+next build overwrites it without a question. More words.
+"""
+    long_rule = f"- Always write {'very ' * 100}short sentences\n"
+    text = rules.replace("## Rules\n\n", f"## Rules\n\n{long_rule}")
+    digest = Talk().prompt("go").prompt(text, isMeta=True).digest(config_home)
+    assert texts(digest, "skills")[1:] == [
+        "Never push to a branch whose pull request was merged, because nobody looks at it any more",
+        "Keep the title of every pull request below seventy characters",
+        "You MUST never edit a generated file by hand, since the next build overwrites it without a question.",
+    ]
+
+
+def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
+    """A mark replaces the rows that do not fit."""
+    rows = "".join(
+        f"{number}. Look at file {number} {'again ' * 20}now\n" for number in range(1, 6)
+    )
+    text = SHIP.replace("## Step 4", f"{rows}\n## Step 4")
+    talk = Talk().prompt("ship it").calls("Skill", {"skill": "ship"}, "Launching skill: ship")
+    step = texts(talk.prompt(text, isMeta=True).digest(config_home), "skills")[3]
+    assert step.startswith("Step 3: Push 1. If not tracking")
+    assert step.endswith("again now …")
+    assert len(step) <= 400
+
+
 def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigHome) -> None:
     """No command belongs to a step, and the request of the skill was answered."""
     talk = _shipping()

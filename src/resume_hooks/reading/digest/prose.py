@@ -108,6 +108,30 @@ def without_code(text: str) -> str:
     return _CODE_BLOCK.sub("", text)
 
 
+def join_wrapped_rows(text: str) -> str:
+    """Return a text in which a sentence or list item that was wrapped at a margin is one row.
+
+    A row goes on with the row before it if that is long and ends inside a sentence.
+    """
+    rows: list[str] = []
+    previous = ""
+    for row in text.split("\n"):
+        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _CLOSED_ROW.search(previous)
+        if is_wrapped and row.strip() and _OWN_ROW.match(row) is None:
+            rows[-1] = f"{rows[-1].rstrip()} {row.strip()}"
+        else:
+            rows.append(row)
+        previous = row
+    return "\n".join(rows)
+
+
+MIN_WRAPPED_CHARACTERS = 50  # the minimum number of characters in a row that a margin may have cut
+_OWN_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
+"""The start of a row that does not continue the row before it."""
+_CLOSED_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
+"""A row that the next row does not continue: a finished sentence, a heading, a row of a table."""
+
+
 def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text, each on one line, without their markup.
 

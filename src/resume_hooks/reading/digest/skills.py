@@ -45,6 +45,7 @@ _RULE = compile_lazily(
 
 ACTIVE_SKILL_NOTE = "at work: its steps"
 STEP_REACHED_NOTE = "at work: it reached the first of these steps"
+OMITTED_ROWS = " …"  # the mark for the rows of a step that are left out
 MAX_STEPS = 12  # the maximum number of a skill's steps that are listed
 # the maximum number of characters in a skill that are searched for its steps
 MAX_STEPS_CHARACTERS = 40_000
@@ -63,12 +64,25 @@ _FORGE_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
-    """A step of a skill: its number, its heading and text on one line, and the programs in its code."""
+    """A step of a skill: its number, its rows, the heading first, and the programs in its code."""
 
     number: int
-    heading: str
-    text: str
+    rows: tuple[str, ...]
     programs: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """Return the step on one line."""
+        return " ".join(self.rows)
+
+    def shorten_text(self) -> str:
+        """Return the step on one line, with as many whole rows as fit. A mark replaces the others."""
+        count = len(self.rows)
+        while count > 1 and len(" ".join(self.rows[:count])) > MAX_RULE_CHARACTERS - len(
+            OMITTED_ROWS
+        ):
+            count -= 1
+        return " ".join(self.rows[:count]) + (OMITTED_ROWS if count < len(self.rows) else "")
 
 
 def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -96,7 +110,9 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
                 name, quote.place, ACTIVE_SKILL_NOTE if step_index is None else STEP_REACHED_NOTE
             )
             for step in steps[step_index or 0 :]:
-                yield make_entry(step.text, quote.place, f"of {name}", MAX_RULE_CHARACTERS)
+                yield make_entry(
+                    step.shorten_text(), quote.place, f"of {name}", MAX_RULE_CHARACTERS
+                )
         else:
             yield make_entry(name, quote.place, READ_SKILL_NOTE)
         yield from _list_rules(name, quote, passed_text)
@@ -107,6 +123,8 @@ def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEnt
     body = _TAG.sub(
         "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
     )
+    if len(quote.text) > MAX_SKILL_CHARACTERS:
+        body = body.rpartition("\n")[0]
     rules: set[str] = set()
     for rule in _find_rules(body):
         if rule in rules or " ".join(rule.split()) in passed_text:
@@ -158,15 +176,9 @@ def find_steps(text: str) -> list[SkillStep]:
         steps = []
         for match, end in list(zip(matches, ends, strict=True))[:MAX_STEPS]:
             body = searched_text[match.end() : end]
-            heading = match[1].strip()
-            steps.append(
-                SkillStep(
-                    int(match[2]),
-                    heading,
-                    " ".join(redact_and_collect(f"{heading} {body}").split()),
-                    _find_programs(body),
-                )
-            )
+            text = redact_and_collect(f"{match[1].strip()}\n{prose.join_wrapped_rows(body)}")
+            rows = [" ".join(row.split()) for row in text.split("\n") if row.strip()]
+            steps.append(SkillStep(int(match[2]), tuple(rows), _find_programs(body)))
         return steps
     return []
 
@@ -228,21 +240,24 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 
 def _find_rules(body: str) -> Iterator[str]:
     """Yield the rules in a document: first the items of its lists of rules, then sentences with a demand."""
-    for part in _RULES_SECTION.findall(body):
+    whole_rows = prose.join_wrapped_rows(prose.without_code(body))
+    for part in _RULES_SECTION.findall(whole_rows):
         yield from _list_rule_items(part)
-    yield from filter(_is_rule_sentence, prose.split_sentences(HEADING.sub("", body)))
+    yield from filter(_is_rule_sentence, prose.split_sentences(HEADING.sub("", whole_rows)))
 
 
 def _list_rule_items(part: str) -> Iterator[str]:
-    """Yield the items of the lists in a part of a document."""
+    """Yield the items of the lists in a part of a document that are short enough to be quoted whole."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
-            sentences = list(prose.split_sentences(row))
-            whole = " ".join(sentences)
-            if len(whole) <= MAX_RULE_CHARACTERS:
-                yield whole
-            else:
-                yield from sentences[:1]
+            item = " ".join(prose.split_sentences(row))
+            if len(item) <= MAX_RULE_CHARACTERS and _is_whole(item):
+                yield item
+
+
+def _is_whole(rule: str) -> bool:
+    """Check whether a rule was not shortened, and does not introduce a list that is missing."""
+    return "…" not in rule and not rule.rstrip("*_` ").endswith(":")
 
 
 def _is_rule_sentence(sentence: str) -> bool:
@@ -254,4 +269,5 @@ def _is_rule_sentence(sentence: str) -> bool:
     is_long_enough = (
         len(sentence.split()) >= MIN_RULE_WORDS and len(significant_words) >= MIN_SIGNIFICANT_WORDS
     )
-    return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
+    is_rule = _RULE.search(sentence) is not None and not is_aside(sentence)
+    return is_long_enough and is_rule and _is_whole(sentence)
