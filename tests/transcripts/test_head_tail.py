@@ -165,6 +165,13 @@ def test_an_answer_behind_what_the_client_writes_after_it(tmp_path: Path) -> Non
     assert end.model == "claude-opus-4-5"
 
 
+@pytest.mark.parametrize(("recorded", "shown"), [("HEAD", ""), ("", ""), ("main", "main")])
+def test_no_branch_is_shown_where_there_is_none(tmp_path: Path, recorded: str, shown: str) -> None:
+    """The client records HEAD outside a repository. A new session keeps it, no list shows it."""
+    found = glance(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
+    assert (found.branch, found.recorded_branch) == (shown, recorded)
+
+
 def test_values_of_both_ends(tmp_path: Path) -> None:
     """Folder and start from the head, branch, version, tag and end from the tail."""
     first = user(

@@ -41,6 +41,7 @@ from resume_hooks.transcripts.metadata_records import (
 END_BYTES = 65_536  # bytes to read at each end, as in the client's own listing
 # bytes to read at an end whose 64 KB contain no prompt or no answer
 WIDE_END_BYTES = 1024 * 1024
+NO_BRANCH = "HEAD"  # the client's gitBranch outside any repository and without a branch
 MAX_TITLE_CHARACTERS = 80
 # the number of seconds by which a file's time may be earlier than the timestamps in the file
 _TIME_RESOLUTION_SECONDS = 2
@@ -302,7 +303,12 @@ class HeadTail:
 
     @property
     def branch(self) -> str:
-        """The last git branch seen, or ``""``."""
+        """The last git branch seen, or ``""``, also outside any repository and without a branch."""
+        return "" if self.recorded_branch == NO_BRANCH else self.recorded_branch
+
+    @property
+    def recorded_branch(self) -> str:
+        """The last git branch as recorded. If there is none, clients wrote ``NO_BRANCH``, older ones ``""``."""
         return self._last_field("gitBranch")
 
     @property

@@ -202,7 +202,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
-        branch=secrets.redact(ends.branch),
+        branch=secrets.redact(ends.recorded_branch),
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
         at=clock.now(),
     )

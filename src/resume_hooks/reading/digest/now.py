@@ -37,6 +37,7 @@ from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
+from resume_hooks.transcripts.head_tail import NO_BRANCH
 
 PULL_REQUEST_LABEL = "pull request of this branch"
 ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
@@ -46,7 +47,6 @@ CONFLICTS_LABEL = "in conflict, to be resolved"
 MAX_FOREIGN_COMMITS = 5  # the maximum number of commits of others that are named
 MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
 MAX_NAMES_CHARACTERS = 270  # the maximum number of characters in these names
-_DETACHED_BRANCH = "HEAD"  # the text that the client records if there is no branch
 MAX_RUNNING_TASKS = 3  # the maximum number of running sub-agents and commands that are named
 MAX_PLAN_CHARACTERS = 4_000  # the number of characters of a plan that are searched for its title
 # the maximum number of characters in an unanswered call, or of a line of files
@@ -131,7 +131,7 @@ def _list_repository_state(
                 f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
                 checkout.place,
             )
-    elif session_git.branch and session_git.branch != _DETACHED_BRANCH:
+    elif session_git.branch and session_git.branch != NO_BRANCH:
         yield make_entry(
             f"branch {quote_name(session_git.branch)}, as last seen in the session", ""
         )
