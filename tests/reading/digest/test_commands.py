@@ -341,6 +341,13 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         "gh api graphql -f query='mutation { x }'", "perl -pi -e 's/a/b/' check.sh", "brew install gnu-tar",
         "read -r KEY; cargo publish --token $KEY", "number=$(gh pr view --json number -q .number) && echo $number",
         "make lint > /tmp/lint-1; diff /tmp/lint-1 /tmp/lint-2",
+        "mise which ruff || true", "docker info --format '{{.Version}}'", "docker run --rm image tar --version",
+        "mise task info test", "rustc --version && cargo --version", "man tar | col -b",
+        "git status --short && git push -u origin fix", "gh pr view 7 --json url && git log -3",
+        "gh --version | head -1; gh auth status; git status -sb", "cargo info tar && gh release view v1 && git pull",
+        "gh run view 29452673919 --log-failed", "gh api graphql -f query='query { viewer { login } }'",
+        "gh api repos/o/r/git/tags/1a0c5beec2fe4e91727549b5d2d0715ed28684bb",
+        "python3 /home/user/.codex/plugins/cache/github/inspect_checks.py --pr 7",
     ],
 )  # fmt: skip
 def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: str) -> None:
@@ -435,9 +442,7 @@ def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "git push origin fix", "make test && git push",
-        "mise which ruff || true", "docker info --format '{{.Version}}'", "docker run --rm image tar --version",
-        "mise task info test", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
+        "git push origin fix", "make test && git push", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
     ],
 )  # fmt: skip
 def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, command: str) -> None:

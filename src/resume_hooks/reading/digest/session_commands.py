@@ -135,6 +135,39 @@ def list_working_commands(
     or failed. ``removals`` are removed folders, each with the order of the command that removed it.
     ``edited_files`` may make the result of a check obsolete.
     """
+    checks: list[DigestEntry] = []
+    others: list[DigestEntry] = []
+    known_parts: set[tuple[str, ...]] = set()
+    for command, note in _choose_commands(commands, folder, removals, request_words, edited_files):
+        parts = {part.words for part in command.parts if shell.find_program((part,))}
+        if parts <= known_parts:
+            continue  # a combination of commands that are already listed
+        known_parts |= parts
+        command_text = command.run.command
+        shown_command = (
+            redact_and_collect(command_text) if "\n" in command_text else command_text
+        )  # an escape sequence before a secret would hide the secret
+        entry = make_entry(
+            shell.make_runnable_command(shown_command, folder),
+            command.run.place,
+            note,
+            MAX_COMMAND_CHARACTERS,
+        )
+        if is_check(command) and not _is_push(command):
+            checks.append(entry)
+        elif not _only_looks_up(command):
+            others.append(entry)
+    return CommandList(tuple(checks), tuple(others))
+
+
+def _choose_commands(
+    commands: Sequence[ShellCommand],
+    folder: str,
+    removals: Sequence[tuple[str, int]],
+    request_words: Collection[str],
+    edited_files: EditedFiles,
+) -> list[tuple[ShellCommand, str]]:
+    """Return the last successful run of each command that is worth repeating, most useful first, with a note."""
     groups: dict[str, list[ShellCommand]] = {}
     for command in _with_checks_of_probes(commands):
         if command.program:
@@ -173,29 +206,7 @@ def list_working_commands(
         (
             first_rows if program_counts[command.program] <= MAX_COMMANDS_OF_PROGRAM else other_rows
         ).append((command, note))
-    checks: list[DigestEntry] = []
-    others: list[DigestEntry] = []
-    known_parts: set[tuple[str, ...]] = set()
-    for command, note in (*first_rows, *other_rows):
-        parts = {part.words for part in command.parts if shell.find_program((part,))}
-        if parts <= known_parts:
-            continue  # a combination of commands that are already listed
-        known_parts |= parts
-        command_text = command.run.command
-        shown_command = (
-            redact_and_collect(command_text) if "\n" in command_text else command_text
-        )  # an escape sequence before a secret would hide the secret
-        entry = make_entry(
-            shell.make_runnable_command(shown_command, folder),
-            command.run.place,
-            note,
-            MAX_COMMAND_CHARACTERS,
-        )
-        if is_check(command) and not _is_push(command):
-            checks.append(entry)
-        else:
-            others.append(entry)
-    return CommandList(tuple(checks), tuple(others))
+    return [*first_rows, *other_rows]
 
 
 def _with_checks_of_probes(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
@@ -334,6 +345,38 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | No
     return None
 
 
+def _only_looks_up(command: ShellCommand) -> bool:
+    """Check whether a command only looks up the state of one moment, or publishes one change.
+
+    That is a chain of git and a forge, or queries for versions, for lists, or for one run of a forge.
+    """
+    working_parts = [part for part in command.parts if shell.find_program((part,))]
+    queries = [part for part in working_parts if _is_query(part.words)]
+    if queries == working_parts:
+        return True
+    others = [part for part in working_parts if part not in queries]
+    if not all(shell.find_program((part,)).startswith(_REMOTE_PROGRAMS) for part in others):
+        return False
+    forge_parts = [part for part in command.parts if part.words[:1] in _FORGE_PROGRAMS]
+    return len(queries) + len(forge_parts) > 1
+
+
+_FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
+
+
+def _is_query(words: tuple[str, ...]) -> bool:
+    """Check whether a simple command shows a version or a list, or asks a forge for one thing by its id."""
+    if words[-1] in _VERSION_OPTIONS:
+        return True
+    if words[0] in {"gh", "glab"}:
+        return "graphql" in words or any(_LONG_ID.search(word) for word in words)
+    return not _QUERY_WORDS.isdisjoint(words[1:MAX_QUERY_WORDS])
+
+
+_LONG_ID = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
+"""The id of a run or a commit, which nobody types twice."""
+
+
 def _is_push(command: ShellCommand) -> bool:
     """Check whether a command pushes. A push makes the command obsolete, whatever else the command checked."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
@@ -359,7 +402,7 @@ MAX_CHECK_WORDS = 4  # the number of words at the start of a simple command that
 # something
 MAX_QUERY_WORDS = 3
 _QUERY_WORDS = frozenset(
-    {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
+    {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why", "env"}
 )
 _VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
 _CHECK_WORD = compile_lazily(
@@ -379,7 +422,7 @@ ONE_TIME_COMMAND = compile_lazily(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
-    r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|\.specify/scripts/|"
+    r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|\.specify/scripts/|/plugins/cache/|"
     r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
     r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
     r"\s--(?:fix|write|unsafe)\b|\bgofmt\s+-\w*w|\b(?:npx|bunx|npm|pnpm|yarn|bun)\s+(?:--?\S+\s+)*(?:init|create)\b|\bcreate-[\w-]+@|"

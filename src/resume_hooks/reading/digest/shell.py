@@ -54,8 +54,8 @@ _READING_PROGRAMS = frozenset({
     "tr", "jq", "less", "more", "true", "false", "test", "[", "[[", "((", "sleep", "date", "printenv", "whoami",
     "hostname", "ps", "basename", "dirname", "realpath", "readlink", "export", "set", "unset", "source", ".", "fi",
     "for", "done", "case", "esac", "in", "wait", "read", "local", "xxd", "od", "strings", "column", "nl", "tac",
-    "rev", "tput", "clear", "history", "alias", "id", "uname", "exit", "return", "break", "continue", "pushd",
-    "popd", "}",
+    "rev", "man", "col", "tput", "clear", "history", "alias", "id", "uname", "exit", "return", "break", "continue",
+    "pushd", "popd", "}",
 })  # fmt: skip
 
 _READING_GIT_COMMANDS = frozenset({
