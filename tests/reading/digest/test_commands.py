@@ -542,3 +542,24 @@ def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go")
     talk.runs("cargo fmt --check; cargo test one", "Diff in /p/a.rs:88:\n     let a;\nok")
     assert texts(talk.digest(config_home), "commands") == []
+
+
+@pytest.mark.parametrize(
+    ("later_command", "is_running"),
+    [
+        ("make test", False),
+        ("make fmt && make test", False),
+        ("make test-all", True),
+        ("", True),
+    ],
+)
+def test_a_background_command_that_ran_again_is_not_pending(
+    config_home: ConfigHome, later_command: str, is_running: bool
+) -> None:
+    """The later run shows the result. It may be a part of a chain."""
+    talk = Talk().prompt("go")
+    talk.runs("make test", "started", toolUseResult={"backgroundTaskId": "b7"})
+    if later_command:
+        talk.runs(later_command, "5 passed")
+    digest = talk.says("Done.").digest(config_home)
+    assert any("still running" in text for text in texts(digest, "pending")) is is_running

@@ -284,14 +284,34 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
         yield make_entry(f"a sub-agent was still at work: {quote.text}", quote.place)
     background = []
     for run in facts.runs:
-        is_running = run.is_background and run.status is None and not run.failed
-        if is_running and run.place.order > prompt_order and not _was_only_watched(facts, run):
+        if (
+            _is_still_running(run)
+            and run.place.order > prompt_order
+            and not _was_only_watched(facts, run)
+            and not _ran_again(facts, run)
+        ):
             background.append(run)
     for run in background[-MAX_RUNNING_TASKS:]:
         yield make_entry(
             f"a command was still running in the background: {shell.make_command_key(run.command)}",
             run.place,
         )
+
+
+def _is_still_running(run: ShellRun) -> bool:
+    """Check whether a background command has not ended, as far as the session shows."""
+    return run.is_background and run.status is None and not run.failed
+
+
+def _ran_again(facts: LineageFacts, run: ShellRun) -> bool:
+    """Check whether a later command that ended ran all simple commands of a background command."""
+    words = {part.words for part in shell.parse_simple_commands(run.command)}
+    for later_run in facts.runs:
+        if later_run.place.order > run.place.order and not _is_still_running(later_run):
+            later_parts = shell.parse_simple_commands(later_run.command)
+            if words <= {part.words for part in later_parts}:
+                return True
+    return False
 
 
 def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
