@@ -139,6 +139,30 @@ def test_a_skill_whose_last_step_was_answered(
     assert (texts(talk.digest(config_home), "skills") == []) is is_over
 
 
+REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. ' * 12}\n\nShall I fix it?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "has_steps"),
+    [
+        (REPORT, False),
+        (f"Step 2 is done.\n{REPORT}", True),
+        ("## Findings\n**High**\nOne. Shall I fix it?", True),
+    ],
+)
+def test_no_step_is_left_for_sure_after_a_report(
+    config_home: ConfigHome, answer: str, has_steps: bool
+) -> None:
+    """The skill is named, with its rules; a call after the report goes on with the steps."""
+    talk = _shipping().says(answer)
+    first, *rows = texts(talk.digest(config_home), "skills")
+    assert first == "ship"
+    assert any(row.startswith("Step ") for row in rows) is has_steps
+    assert "Never commit files that look like secrets (.env, credentials, tokens)" in rows
+    talk.runs("git commit -m x", "ok")
+    assert texts(talk.digest(config_home), "skills")[1].startswith("Step ")
+
+
 def test_a_skill_that_waits_for_a_command_in_the_background(config_home: ConfigHome) -> None:
     """Its last step is not done yet."""
     talk = _shipping().runs("gh pr view --json number", "12")

@@ -60,6 +60,12 @@ _BOLD_STEP = compile_lazily(
 _TABLE_STEP = compile_lazily(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
 _CODE_TEXT = compile_lazily(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
 _STEP_MENTION = compile_lazily(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
+_REPORT_PART = compile_lazily(
+    r"^(?:#{1,6}[ \t]|\*\*[^*\n]+\*\*:?[ \t]*$|\|[ \t]*:?-)", re.MULTILINE
+)
+"""A heading, a bold row or a table."""
+# the minimum number of characters and of such parts in a report
+MIN_REPORT_CHARACTERS, MIN_REPORT_PARTS = 400, 2
 _FORGE_PROGRAMS = ("gh", "glab")
 
 
@@ -89,7 +95,8 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the skills that were loaded last: for each skill first the reference of its text, then its steps and rules.
 
     If a skill has steps, or if the user called it by a command, it ends with the request for which
-    it was loaded. Other skills are binding for a few more prompts.
+    it was loaded. Other skills are binding for a few more prompts. After a report nobody knows which
+    steps are left, so none are listed.
     """
     first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
@@ -103,7 +110,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
         ):
             continue
         passed_text = ""
-        if steps:
+        if steps and not _has_reported(facts):
             step_index = _find_current_step(facts, quote, steps)
             passed_text = "\n".join(step.text for step in steps[: step_index or 0])
             yield make_entry(
@@ -150,15 +157,34 @@ def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
 
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether the last step of a skill, or an unknown one, was reached and answered and nothing is pending."""
+    answer = _find_final_answer(facts)
+    if answer is None:
+        return False
+    # a skill whose steps leave no trace ends with the answer to its request
+    is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
+    return is_reached and not prose.ends_with_question_or_offer(answer.text)
+
+
+def _find_final_answer(facts: LineageFacts) -> Quote | None:
+    """Return the answer to the last prompt, if no call followed it and no command is running."""
     is_running = any(
         run.is_background and run.status is None and not run.failed for run in facts.runs
     )
     last_words = facts.words_since_prompt
     if is_running or last_words is None or facts.last_call_order > last_words.place.order:
-        return False
-    # a skill whose steps leave no trace ends with the answer to its request
-    is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
-    return is_reached and not prose.ends_with_question_or_offer(last_words.text)
+        return None
+    return last_words
+
+
+def _has_reported(facts: LineageFacts) -> bool:
+    """Check whether the last prompt was answered with a report that names no step, such as a review."""
+    answer = _find_final_answer(facts)
+    return (
+        answer is not None
+        and len(answer.text) >= MIN_REPORT_CHARACTERS
+        and len(_REPORT_PART.findall(answer.text)) >= MIN_REPORT_PARTS
+        and _STEP_MENTION.search(answer.text) is None
+    )
 
 
 def find_steps(text: str) -> list[SkillStep]:
