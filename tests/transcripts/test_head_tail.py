@@ -12,6 +12,7 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import collapse_line
+from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import END_BYTES, WIDE_END_BYTES, HeadTail
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
@@ -369,6 +370,24 @@ def test_names_that_the_client_gave(tmp_path: Path) -> None:
         "https://github.com/a/b/pull/1",
         "https://github.com/a/b/pull/2",
     }
+
+
+def test_a_title_is_looked_up_without_parsing_other_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the lines that contain the title's kind are parsed, even if they only mention it."""
+    said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
+    ends = glance(tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI])
+    parsed: list[bytes] = []
+
+    def parse_record(body: bytes) -> Record | None:
+        parsed.append(body)
+        return original_parse(body)
+
+    original_parse = records.parse_record
+    monkeypatch.setattr(records, "parse_record", parse_record)
+    assert ends.custom_title == "Mine"
+    assert [json.loads(body)["type"] for body in parsed] == ["custom-title"]
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
@@ -120,12 +121,14 @@ class HeadTail:
         """The complete records of the tail, in file order."""
         if self.small:
             return self.first_records
-        return list(
-            _parse_region(
-                self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2],
-                keep_last=True,
-            )
-        )
+        return list(_parse_region(self._tail_lines, keep_last=True))
+
+    @property
+    def _tail_lines(self) -> bytes:
+        """The tail without the rest of a line that begins before it."""
+        if self._tail_starts_line:
+            return self.tail
+        return self.tail.partition(b"\n")[2]
 
     @cached_property
     def custom_title(self) -> str:
@@ -485,11 +488,13 @@ class HeadTail:
     def _last_value(self, kind: str) -> str:
         """Return a metadata value: the last one in the tail, or else in the head."""
         marker = f'"{kind}"'.encode()
-        for region, records_name in ((self.tail, "last_records"), (self.head, "first_records")):
-            if marker in region:
-                for record in reversed(getattr(self, records_name)):
-                    if records.get_kind(record) == kind:
-                        return records.get_string(record, VALUE_FIELDS[kind])
+        candidates = _find_last_records(self.head, marker, keep_last=self.small)
+        if not self.small:
+            tail_candidates = _find_last_records(self._tail_lines, marker, keep_last=True)
+            candidates = chain(tail_candidates, candidates)
+        for record in candidates:
+            if records.get_kind(record) == kind:
+                return records.get_string(record, VALUE_FIELDS[kind])
         return ""
 
     def _first_field(self, field: str) -> str:
@@ -557,3 +562,22 @@ def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]
         ) is not None:
             yield record
         start = end + 1
+
+
+def _find_last_records(
+    region: bytes, marker: bytes, *, keep_last: bool
+) -> Iterator[records.Record]:
+    """Yield the records whose lines contain ``marker``, the last one first. Other lines are not parsed."""
+    if keep_last:
+        end = len(region)
+    else:
+        end = region.rfind(b"\n") + 1
+    while (position := region.rfind(marker, 0, end)) >= 0:
+        start = region.rfind(b"\n", 0, position) + 1
+        line = region[start:end].partition(b"\n")[0]
+        if start == 0:
+            line = line.removeprefix(BOM)
+        record = records.parse_record(line)
+        if record is not None:
+            yield record
+        end = start
