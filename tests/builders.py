@@ -386,3 +386,11 @@ def write_session(
     if mtime is not None:
         os.utime(path, (mtime, mtime))
     return str(path)
+
+
+def list_client(config: Path, session_id: str) -> None:
+    """List this process as a running client that has a session open, as clients list themselves."""
+    folder = config / "sessions"
+    folder.mkdir(exist_ok=True)
+    entry = {"pid": os.getpid(), "sessionId": session_id, "cwd": CWD, "updatedAt": 1}
+    (folder / f"{os.getpid()}.json").write_bytes(orjson.dumps(entry))

@@ -18,6 +18,7 @@ from tests.builders import (
     assistant,
     conversation,
     custom_title,
+    list_client,
     session_id,
     user,
     write_session,
@@ -74,6 +75,17 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
     ):
         assert part in text
     assert text.splitlines()[-1] == f"cd {project} && claude --resume {SESSION}"
+
+
+def test_a_session_that_a_client_has_open(
+    config_home: ConfigHome, cli: Cli, parent: str, project: str
+) -> None:
+    """A note says so, and what to do instead."""
+    list_client(config_home.config, SESSION)
+    error = cli("resume", SESSION).stderr.decode()
+    assert error.startswith(
+        f"note: The running client {os.getpid()} has it open. Quit it first, or"
+    )
 
 
 def test_for_programs(document: Document, parent: str) -> None:

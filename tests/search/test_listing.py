@@ -34,6 +34,7 @@ from tests.builders import (
     conversation,
     custom_title,
     instant,
+    list_client,
     session_bytes,
     session_id,
     summary,
@@ -326,10 +327,7 @@ def test_live_ones(config_home: ConfigHome) -> None:
     put(config_home, 2, age=1)
     put(config_home, 3, age=-1)
     assert [row.open for row in rows(config_home)] == [True, False, False]
-    folder = config_home.config / "sessions"
-    folder.mkdir()
-    entry = {"pid": os.getpid(), "sessionId": session_id(2), "cwd": CWD, "updatedAt": 1}
-    (folder / f"{os.getpid()}.json").write_text(json.dumps(entry), encoding="utf-8")
+    list_client(config_home.config, session_id(2))
     assert [(row.session_id, row.open) for row in rows(config_home)] == [
         (session_id(3), False),
         (session_id(1), False),

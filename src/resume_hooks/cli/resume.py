@@ -28,6 +28,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, has_one_form, resolve_title_part
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
@@ -79,7 +80,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     # An archived copy can also have children.
     if strategy in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = prepare_session(session)
-    for note in notes_on_session(session.session_id, options.where):
+    for note in _list_notes(session, options.where):
         print_text(f"note: {note}")
     mode = StartMode(options.show, options.copy)
     if strategy is not None:
@@ -90,6 +91,18 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
         print_text("")  # no child was created, so the user can try another way
+
+
+def _list_notes(session: SessionFile, where: Where) -> list[str]:
+    """Return the notes on a session: that a running client has it open, and those of the parts."""
+    notes = notes_on_session(session.session_id, where)
+    if pid := Clients(where).find_client_of_session(session.session_id):
+        notes.insert(
+            0,
+            f"The running client {pid} has it open. Quit it first, or make a fork: of two clients in "
+            "one session, a later resume shows the turns of only one.",
+        )
+    return notes
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
@@ -178,7 +191,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = loss.command_to_continue(session) if loss else start.command
-    notes = [*([loss.reason] if loss else []), *notes_on_session(session.session_id, options.where)]
+    notes = [*([loss.reason] if loss else []), *_list_notes(session, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.emit(
         ValueWithFields(comparison, {"commands": commands}),

@@ -49,19 +49,18 @@ class Clients:
                 if age < -FRESH_SECONDS:
                     return message
                 return f"it was written {max(0, round(age))} seconds ago"
-            pid = next(
-                (
-                    pid
-                    for pid, entry in self._running_clients
-                    if entry.get("sessionId") == session.session_id
-                ),
-                0,
-            )
-            if pid:
+            if pid := self.find_client_of_session(session.session_id):
                 return f"the running client {pid} has it open"
             return ""
         except OSError as error:
             return f"it is unknown whether a client has it open ({error.strerror})"
+
+    def find_client_of_session(self, session_id: str) -> int:
+        """Return the process id of the running client that lists a session as open, or 0."""
+        for pid, entry in self._running_clients:
+            if entry.get("sessionId") == session_id:
+                return pid
+        return 0
 
     def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list may call a session open: a running client lists it.

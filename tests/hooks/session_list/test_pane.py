@@ -21,6 +21,7 @@ from tests.builders import (
     boundary,
     conversation,
     custom_title,
+    list_client,
     session_id,
     summary,
     user,
@@ -155,6 +156,21 @@ def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
     assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
     assert any("prompt 2" in line for line in shown["lines_read"])
     assert "undo compaction" not in [way[1] for way in shown["ways"]]
+
+
+def test_a_session_that_another_window_has_open_is_forked(
+    project: Path, config_home: ConfigHome
+) -> None:
+    """To resume it is a way, which says what it costs; for the session of this window nothing changes."""
+    list_client(config_home.config, session_id(2))
+    shown = ask(project, step="page", at=session_id(2), page=0)
+    ways = {way[1]: way[2] for way in shown["ways"]}
+    assert [*ways][shown["way"]] == "fork"
+    assert ways["resume"].startswith("loses turns, because another window has it open")
+    own = ask(project, step="page", at=session_id(2), page=0, session_id=session_id(2))
+    assert own["ways"][own["way"]][1:] == ("resume", "continues this session")
+    other = ask(project, step="page", at=session_id(1), page=0)
+    assert other["ways"][other["way"]][1] == "resume"
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])

@@ -37,6 +37,7 @@ from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import LISTABLE_AGENTS
+from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import resume_command, shell_command
@@ -79,6 +80,9 @@ ACTIONS = (
 
 No action has a letter key, because every letter goes to the search.
 """
+
+OPEN_TWICE_EFFECT = "loses turns, because another window has it open; fork does not"
+"""The effect of resuming a session that another client has open: a later resume shows the turns of only one client."""
 
 FIRST_STEPS_ELSEWHERE = {
     OPEN_ACTION: "",
@@ -379,7 +383,8 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return a page of the marked session, from its hit or else from its outline, with the actions.
 
-    On the first page, Enter reads on if there is a hit, and otherwise resumes the session.
+    On the first page, Enter reads on if there is a hit. Otherwise it resumes the session, or forks
+    it if another window has it open.
     """
     row = _find_marked_session(pane.marked_id, where)
     offered_actions = []
@@ -391,9 +396,14 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
+    is_open_twice = row.session_id != reply.text_field(event, "session_id") and bool(
+        Clients(where).find_client_of_session(row.session_id)
+    )
     actions = []
     for word, name, effect in offered_actions:
         shown_effect = effect
+        if is_open_twice and word == OPEN_ACTION:
+            shown_effect = OPEN_TWICE_EFFECT
         if is_elsewhere:
             shown_effect = _describe_effect_elsewhere(word, shown_effect, row)
         if not heading:
@@ -404,7 +414,9 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
         lines.append(cut_to_columns(line, pane.columns))
     page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.number}
     if not pane.page_number:
-        default_word = READ_ON_ACTION if pane.reference else OPEN_ACTION
+        default_word = FORK_ACTION if is_open_twice else OPEN_ACTION
+        if pane.reference:
+            default_word = READ_ON_ACTION
         page_reply["way"] = [word for word, *_ in actions].index(default_word)
     return page_reply
 
