@@ -25,8 +25,10 @@ from tests.builders import (
     SESSION,
     ConfigHome,
     Record,
+    result,
     session_bytes,
     session_id,
+    user,
     write_session,
 )
 from tests.reading.digest.talk import Talk, lines, messages, notes, request_lines, requests, texts
@@ -440,3 +442,20 @@ def test_sidechains_within_a_session_are_no_part_of_its_talk(config_home: Config
     """Clients of 1.x kept them in the same file."""
     talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
     assert requests(talk.digest(config_home)) == ["go"]
+
+
+def test_files_that_sub_agents_changed_within_a_session(config_home: ConfigHome) -> None:
+    """With clients of 1.x; without files that were removed again, and with references to the records."""
+    talk = Talk().prompt("go").calls("Task", {"prompt": "build it"}, None)
+    agent = Talk(SESSION, "s").prompt("build it").edits(f"{CWD}/sub.py").runs("echo x > made.txt")
+    agent.edits(f"{CWD}/gone.py").edits(f"{CWD}/old/a.py").runs("rm gone.py && rm -r old")
+    agent.edits(f"{CWD}/no.py", answer="no such file", error=True).says("built")
+    for record in agent.records:
+        talk.records.append({**record, "isSidechain": True})
+    task = talk.records[1]["message"]["content"][0]
+    talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.leaf))
+    found = talk.edits(f"{CWD}/main.py").digest(config_home)
+    assert lines(found, "changed") == {"main.py": talk.at - 1, "made.txt": 5, "sub.py": 3}
+    now = texts(found, "now")
+    assert "no git command ran; changed: main.py, made.txt, sub.py" in now
+    assert not any("sub-agents worked" in row for row in now)

@@ -8,6 +8,7 @@ as fit.
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -349,6 +350,7 @@ def build_digest(
         remark_count = talk.count_remarks(facts, messages)
         git = git_query.collect_answers()
         facts.changes += subagent_changes.changes
+        facts.changes.sort(key=lambda change: change.place.order)
         if facts.has_unseen_agents:
             facts.add_reported_changes()
         own_sections = _make_sections(facts, folder, git, files[-1].session_id)
@@ -492,11 +494,14 @@ class SubagentChanges(NamedTuple):
 def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """Return the files that sub-agents changed.
 
-    The sub-agents' work is in files of their own. A copy of such a file under a child's id is not
-    read again.
+    The sub-agents' work is in files of their own, and with old clients in the session's file. A copy
+    of such a file under a child's id is not read again.
     """
     changes: list[FileChange] = []
     unread_count, known_names = 0, set[str]()
+    if facts.sidechain_facts is not None:
+        changes += _list_agent_changes(facts.sidechain_facts)
+        known_names.add("")
     for file in files:
         agents = [agent for agent in _find_subagents(file, facts) if agent.name not in known_names]
         known_names |= {agent.name for agent in agents}
@@ -534,9 +539,34 @@ def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     facts = LineageFacts(sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER_BYTES) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
-    changes = list(facts.changes)
-    for run in facts.runs:
-        if not run.failed:
-            for path, _ in shell.find_changed_paths(parse_simple_commands(run.command)):
-                changes.append(FileChange(path, run.folder, run.place))
+    changes = _list_agent_changes(facts)
     return [change._replace(place=change.place._replace(order=order)) for change in changes]
+
+
+def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
+    """Return the files that the tools and the commands of sub-agents changed, without removed ones."""
+    changes = list(facts.changes)
+    removals: list[tuple[str, int]] = []
+    for run in facts.runs:
+        if run.failed:
+            continue
+        for path, is_gone in shell.find_changed_paths(parse_simple_commands(run.command)):
+            change = FileChange(path, run.folder, run.place)
+            if is_gone:
+                removals.append((_join_path(change), run.place.order))
+            else:
+                changes.append(change)
+    return [change for change in changes if not _was_removed_later(change, removals)]
+
+
+def _was_removed_later(change: FileChange, removals: Sequence[tuple[str, int]]) -> bool:
+    """Check whether a later command removed a file, or a folder above it."""
+    path = f"{_join_path(change)}/"
+    return any(
+        order > change.place.order and path.startswith(f"{removed_path}/")
+        for removed_path, order in removals
+    )
+
+
+def _join_path(change: FileChange) -> str:
+    return posixpath.normpath(posixpath.join(change.folder, change.path))

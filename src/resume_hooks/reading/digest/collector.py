@@ -95,6 +95,10 @@ class LineageFacts:
     instructions_of = ""
     """The name of these instructions, with their folder."""
 
+    sidechain_facts: LineageFacts | None = None
+    """The facts of the sub-agents whose records are in the session's file, as old clients write
+    them."""
+
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.todo_list = TodoList()
@@ -166,6 +170,8 @@ class LineageFacts:
         The commands of abandoned branches, and the files that they changed, are kept, because the
         commands did run.
         """
+        if self.sidechain_facts is not None:
+            self.sidechain_facts.end_file(session_id)
         for call_id, call in self._open_calls.items():
             if call.tool in _AGENT_TOOLS:
                 task = call.first_text("description", "prompt")
@@ -200,6 +206,8 @@ class LineageFacts:
     def process_record(self, record: Record, session_id: str, number: int) -> None:
         """Process one record. ``number`` is its line in the session, counted from 0."""
         if (record.get("isSidechain") is True) != self._sidechain:
+            if not self._sidechain:
+                self._open_sidechain().process_record(record, session_id, number)
             return
         self._order += 1
         is_repeated = self._copy_detector.is_copy(record)
@@ -211,6 +219,18 @@ class LineageFacts:
         if handler is not None:
             handler(self, record, place)
 
+    def _open_sidechain(self) -> LineageFacts:
+        """Return the facts of the sub-agents in the file, to which the next record belongs."""
+        if self.sidechain_facts is None:
+            self.sidechain_facts = LineageFacts(sidechain=True)
+        self.sidechain_facts.set_order(self._order)
+        self._order += 1
+        return self.sidechain_facts
+
+    def set_order(self, order: int) -> None:
+        """Set the number of records before the next one, which other facts have counted."""
+        self._order = order
+
     def _process_branch(self, record: Record, place: RecordPlace) -> None:
         """Process the branch that the client recorded, which may have changed outside the session."""
         branch = get_string(record, "gitBranch")
@@ -221,7 +241,9 @@ class LineageFacts:
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
         """Process the prescan of a record. Return False if the whole record is needed."""
         if prescan.sidechain != self._sidechain:
-            return True
+            if self._sidechain:
+                return True
+            return self._open_sidechain().process_prescan(prescan, session_id, number)
         call = self._open_calls.get(prescan.call) if prescan.call else None
         if call is not None and call.tool in _TOOLS_WITH_RELEVANT_RESULTS:
             return False
