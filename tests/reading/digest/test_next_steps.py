@@ -55,6 +55,13 @@ def test_an_answer_that_names_no_step_has_no_row(config_home: ConfigHome, words:
     assert texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
 
 
+def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
+    """The heading makes them an offer, which quotes them."""
+    said = "Built it.\n\nNext steps (pick one):\n1. Run the oracle.\n2. Ask me to test it."
+    (row,) = texts(Talk().prompt("go").says(said).digest(config_home), "next")
+    assert "Run the oracle. Ask me to test it." in row
+
+
 def test_steps_under_a_heading(config_home: ConfigHome) -> None:
     """The items of the list are quoted, without the rows that explain them, and not those of another list."""
     steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"

@@ -15,7 +15,8 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_ROW_CHARACTERS = 420  # the maximum number of characters in a row
+# the maximum number of characters in a row, and of an offer in it that are certainly shown
+MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
 # the maximum number of characters at the end of an answer that are searched for next steps
 MAX_READ_CHARACTERS = 6_000
 MAX_STEPS = 3  # the maximum number of steps that are quoted from one answer
@@ -124,7 +125,8 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    for step in steps[:MAX_STEPS]:
+    offered_text = request[:MAX_OFFER_CHARACTERS]  # a row quotes no more of it
+    for step in [step for step in steps[:MAX_STEPS] if step not in offered_text]:
         yield make_entry(
             f'named in the last answer: "{step}"', quote.place, max_characters=MAX_ROW_CHARACTERS
         )
