@@ -377,11 +377,13 @@ def test_a_todo_list_that_the_work_passed_says_so(config_home: ConfigHome) -> No
     edited = "in_progress, list last changed before 2 edits"
     assert notes(talk.digest(config_home), "todos") == {"test it": edited}
     talk.runs("make test")
-    checked = f"{edited} and before the checks that passed at :{talk.at}"
-    assert notes(talk.fails("make lint").digest(config_home), "todos") == {"test it": checked}
+    checks = f"the checks that passed at :{talk.at}"
+    assert notes(talk.fails("make lint").digest(config_home), "todos") == {
+        "test it": f"{edited} and {checks}"
+    }
     talk.runs("git commit -am x", "[main 1234567] x\n")
     assert notes(talk.digest(config_home), "todos") == {
-        "test it": f"{checked} and before the last commit"
+        "test it": f"{edited}, {checks} and the last commit"
     }
 
 
@@ -766,7 +768,7 @@ def test_a_list_is_overtaken_by_a_commit_and_an_answer(
     assert bool(texts(digest, "todos")) is not is_overtaken
     if is_overtaken:
         row = (
-            f"{OVERTAKEN}before the last commit and before the answer at :{talk.at}; unfinished "
+            f"{OVERTAKEN}before the last commit and the answer at :{talk.at}; unfinished "
             'then: "step 0", "step 1", "step 2", "step 3", 2 more'
         )
         assert find_overtaken_rows(digest) == {row: list_ref}

@@ -64,14 +64,14 @@ def collect_todos(
     later_events = []
     edit_count = sum(change.place.order > list_order for change in facts.changes)
     if edit_count:
-        later_events.append(f"before {format_count(edit_count, 'edit')}")
+        later_events.append(format_count(edit_count, "edit"))
     if last_check is not None and last_check.order > list_order:
-        later_events.append(f"before the checks that passed at :{last_check.number}")
+        later_events.append(f"the checks that passed at :{last_check.number}")
     if last_commit_order > list_order:
-        later_events.append("before the last commit")
+        later_events.append("the last commit")
     answer = _find_overtaking_answer(facts, last_commit_order, last_check)
     if answer is not None:
-        later_events.append(f"before the answer at :{answer.place.number}")
+        later_events.append(f"the answer at :{answer.place.number}")
         return TodoEntries(overtaken=(_make_overtaken_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
 
@@ -86,8 +86,14 @@ def _list_open_todos(
         if later_prompts:
             notes.append(f"noted {format_count(later_prompts, 'prompt')} before the end")
         if later_events:
-            notes.append(f"list last changed {' and '.join(later_events)}")
+            notes.append(f"list last changed before {_join_events(later_events)}")
         yield make_entry(text, place, ", ".join(filter(None, notes)))
+
+
+def _join_events(events: Sequence[str]) -> str:
+    """Join events with commas and, before the last one, with "and"."""
+    *earlier_events, last_event = events
+    return " and ".join(filter(None, (", ".join(earlier_events), last_event)))
 
 
 def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
@@ -98,7 +104,7 @@ def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) ->
     if len(todos) > MAX_OVERTAKEN_TODOS:
         quotes.append(f"{len(todos) - MAX_OVERTAKEN_TODOS} more")
     return make_entry(
-        f"the task list is out of date, last changed {' and '.join(later_events)}; unfinished then: "
+        f"the task list is out of date, last changed before {_join_events(later_events)}; unfinished then: "
         f"{', '.join(quotes)}",
         max(todos, key=lambda todo: todo.updated_at).place,
     )
