@@ -523,13 +523,15 @@ def test_a_program_that_was_not_found_is_replaced_by_its_other_path(where: Where
     made = digest(where, lines)
     (failure,) = texts(made, "errors")
     assert failure.startswith("`./bin/tool check --all` ")
-    assert texts(made, "failures")[-1].endswith("; then `./bin/tool check --all` ran")
+    assert texts(made, "failures")[-1].endswith(
+        "; then `./bin/tool check --all` failed in another way"
+    )
 
 
-def test_a_failed_query_starts_with_its_program(where: Where) -> None:
-    """It stands behind a long path of a file that is read before, and a later query ran."""
+def test_a_failed_request_starts_with_its_program(where: Where) -> None:
+    """It stands behind a long path of a file that is read before, and a later request ran."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
-    query = "gh api graphql -f query='{ repository(name: %s) { id } }' --jq '.data.repository.id'"
+    query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
     read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
     lines = [
         *script("1", code % json.dumps(read_before + query % '""'), "gh: Expected NAME"),

@@ -357,6 +357,38 @@ def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: 
     assert command not in texts(digest, "others")
 
 
+@pytest.mark.parametrize(
+    ("failed", "later", "is_open"),
+    [
+        ("cargo fmt && cargo check && cargo clippy -- -D warnings", "cargo fmt && cargo test && cargo clippy", False),
+        ("cargo fmt && cargo check && cargo clippy -- -D warnings", "cargo fmt && cargo test", True),
+        ("cargo check", "cargo clippy", False),
+        ("go build ./... && golangci-lint run", "go test ./... && golangci-lint run", False),
+        ("cargo test", "cargo check", True),
+    ],
+)  # fmt: skip
+def test_a_build_is_proved_by_what_compiles_the_same_code(
+    config_home: ConfigHome, failed: str, later: str, is_open: bool
+) -> None:
+    """Each linter and each test must have passed since."""
+    talk = Talk().prompt("go").fails(failed, "error: docs for function missing").runs(later)
+    digest = talk.digest(config_home)
+    assert bool(texts(digest, "errors")) is is_open
+    assert bool(texts(digest, "errors") + texts(digest, "failures")) is is_open
+
+
+def test_a_failed_question_to_a_forge_that_was_asked_in_another_way(
+    config_home: ConfigHome,
+) -> None:
+    """The answer is known. A change that failed stays."""
+    query = "gh api graphql -f query='{ viewer { %s } }'"
+    talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
+    change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
+    digest = talk.fails(change % "a", "gh: no").runs(change % "b").digest(config_home)
+    (row,) = texts(digest, "failures")
+    assert row.startswith("`gh api graphql -f query='mutation")
+
+
 def test_a_rebase_that_went_on_does_not_stand(config_home: ConfigHome) -> None:
     """The failure is closed by the command that went on with it."""
     talk = (

@@ -26,6 +26,7 @@ from resume_hooks.reading.digest.session_commands import (
     is_verification,
     is_worth_repeating,
     moves_to_temporary_folder,
+    only_looks_up,
 )
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -86,14 +87,14 @@ def list_replaced_commands(
         if not failure:
             continue
         known_keys.add(failed.key)
-        if is_inspection(failed.run.command) or moves_to_temporary_folder(failed):
-            continue
-        if not is_check(failed) and not failed.program.startswith(_CHANGING_PROGRAMS):
+        if not _does_work(failed):
             continue  # a failed inspection is useless
         later_good_commands = [other for other in commands[index + 1 :] if other.may_have_worked]
         if is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # an edit fixed it
         replacement = _find_replacement(failed, commands[index + 1 :])
+        if replacement is not None and only_looks_up(failed):
+            continue  # nobody asks the same again
         if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
@@ -101,10 +102,20 @@ def list_replaced_commands(
             shown_key = cut_line(
                 redact_and_collect(_text_from_program(replacement)), MAX_LINE_CHARACTERS
             )
-            verb = "worked" if replacement.has_worked else "ran"
+            if replacement.has_worked:
+                verb = "worked"
+            else:
+                verb = "ran" if replacement.may_have_worked else "failed in another way"
             text = f"{text}; then `{shown_key}` {verb}"
         note = _describe_edits_since(failed, edited_files)
         yield make_entry(text, failed.run.place, note, MAX_COMMAND_CHARACTERS)
+
+
+def _does_work(command: ShellCommand) -> bool:
+    """Check whether a command checks or changes something in a folder that is not temporary."""
+    if is_inspection(command.run.command) or moves_to_temporary_folder(command):
+        return False
+    return is_check(command) or command.program.startswith(_CHANGING_PROGRAMS)
 
 
 def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> str:
@@ -259,8 +270,13 @@ _TEST_RESULT = compile_lazily(
 
 
 def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collection[str]) -> bool:
-    """Check whether one of the programs of some simple commands, or of their tools, is among later programs."""
-    programs = _list_programs(parts)
+    """Check whether one of the programs of some simple commands, or of their tools, is among later programs.
+
+    A program that compiles the same code proves a build.
+    """
+    programs = set(_list_programs(parts))
+    for program in programs & _PROOFS_OF_BUILDS.keys():
+        programs |= _PROOFS_OF_BUILDS[program]
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
     later_tools = {program.split()[0] for program in later_programs}
     return not programs.isdisjoint(later_programs) or not tools.isdisjoint(later_tools)
@@ -274,6 +290,17 @@ def _list_own_checks(parts: Sequence[SimpleCommand]) -> list[str]:
             checks.append(" ".join(words[:2]))
     return checks
 
+
+_CARGO_COMPILERS = frozenset(
+    {f"cargo {verb}" for verb in ("check", "build", "clippy", "test", "nextest", "run", "bench")}
+)
+_GO_COMPILERS = frozenset({"go build", "go vet", "go test", "go run", "go install"})
+_PROOFS_OF_BUILDS = {
+    "cargo check": _CARGO_COMPILERS,
+    "cargo build": _CARGO_COMPILERS,
+    "go build": _GO_COMPILERS,
+}
+"""Programs that only compile, with the programs that compile the same code."""
 
 _SHARED_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",

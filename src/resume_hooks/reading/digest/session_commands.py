@@ -155,7 +155,7 @@ def list_working_commands(
         )
         if is_check(command) and not _is_push(command):
             checks.append(entry)
-        elif not _only_looks_up(command):
+        elif not only_looks_up(command):
             others.append(entry)
     return CommandList(tuple(checks), tuple(others))
 
@@ -345,11 +345,13 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | No
     return None
 
 
-def _only_looks_up(command: ShellCommand) -> bool:
+def only_looks_up(command: ShellCommand) -> bool:
     """Check whether a command only looks up the state of one moment, or publishes one change.
 
     That is a chain of git and a forge, or queries for versions, for lists, or for one run of a forge.
     """
+    if _MUTATION.search(command.run.command) is not None:
+        return False
     working_parts = [part for part in command.parts if shell.find_program((part,))]
     queries = [part for part in working_parts if _is_query(part.words)]
     if queries == working_parts:
@@ -360,6 +362,9 @@ def _only_looks_up(command: ShellCommand) -> bool:
     forge_parts = [part for part in command.parts if part.words[:1] in _FORGE_PROGRAMS]
     return len(queries) + len(forge_parts) > 1
 
+
+_MUTATION = compile_lazily(r"(?<=[\s=\"'])mutation\b")
+"""The first word of a request that changes something on a forge."""
 
 _FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
 
