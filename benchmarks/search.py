@@ -22,10 +22,10 @@ from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load,
 from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.index.connect import forget_index, index_status, opened_index
 from resume_hooks.search.index.database import index_file, open_index_read_only
 from resume_hooks.search.query import parse_query
+from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import user
 

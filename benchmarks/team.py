@@ -26,11 +26,11 @@ import psycopg
 
 from resume_hooks.errors import NotATranscript
 from resume_hooks.parts.team.connect import connect_to_team
-from resume_hooks.parts.team.finding import build_queries, search_team
 from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
+from resume_hooks.parts.team.team_search import build_queries, search_team
 from resume_hooks.paths import Where
 from resume_hooks.search.query import parse_query
 from resume_hooks.sessions.session_files import SessionFile, session_file

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     gc.disable()  # as in prompt.py
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.context_notice import main
-    from resume_hooks.hooks.ending import end_process
+    from resume_hooks.hooks.end_process import end_process
 
     main()
     end_process()

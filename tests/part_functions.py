@@ -11,12 +11,12 @@ from resume_hooks.seam import Function, Question
 if TYPE_CHECKING:
     import resume_hooks.derive.claude_writer
     import resume_hooks.derive.model.headless
-    import resume_hooks.parts.attribution.answer
+    import resume_hooks.parts.attribution.line_search
     import resume_hooks.parts.codex.defects
     import resume_hooks.parts.codex.model
     import resume_hooks.parts.codex.sessions.strategy
     import resume_hooks.parts.codex.writer
-    import resume_hooks.parts.documents.places
+    import resume_hooks.parts.documents.document_folders
     import resume_hooks.parts.documents.requested_files
     import resume_hooks.parts.lost.strategy
     import resume_hooks.parts.marks.lane
@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.LostPrompts)
     fits(questions.agent_strategy)(resume_hooks.sessions.agents.claude.Claude)
     fits(questions.agent_writer)(resume_hooks.derive.claude_writer.ClaudeWriter)
-    fits(questions.answer_line_search)(resume_hooks.parts.attribution.answer.answer_line_search)
+    fits(questions.answer_line_search)(
+        resume_hooks.parts.attribution.line_search.answer_line_search
+    )
     fits(questions.answer_smart_trim)(resume_hooks.parts.smart_trim.lane.answer_smart_trim)
     fits(questions.answer_trigger)(resume_hooks.parts.marks.lane.answer)
     fits(questions.check_handoff_option)(
@@ -69,7 +71,9 @@ if TYPE_CHECKING:
     fits(questions.files_beside_handoff)(
         resume_hooks.parts.documents.requested_files.plan_requested_files
     )
-    fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.find_document_folder)
+    fits(questions.folder_of_documents)(
+        resume_hooks.parts.documents.document_folders.find_document_folder
+    )
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.find_session_homes)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
@@ -86,7 +90,9 @@ if TYPE_CHECKING:
         resume_hooks.parts.moved.rehome.format_other_sessions_note
     )
     fits(questions.note_on_session)(resume_hooks.parts.moved.copies.format_copies_note)
-    fits(questions.note_on_written_files)(resume_hooks.parts.documents.places.note_on_written_files)
+    fits(questions.note_on_written_files)(
+        resume_hooks.parts.documents.document_folders.note_on_written_files
+    )
     fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
     fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.queue_scrubbed_sessions)

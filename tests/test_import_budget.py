@@ -95,7 +95,7 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
         f"resume_hooks{name}"
         for name in (
             "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".system.copy_result",
-            ".hooks", ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
+            ".hooks", ".system.invocation", ".hooks.prompt", ".hooks.hook_replies", ".hooks.triggers",
             ".hooks.plain_cards", ".part_table", ".untrusted_folders", ".seam", ".shared_values",
         )
     }  # fmt: skip
@@ -191,7 +191,12 @@ def test_a_listing_as_text(config_home: ConfigHome) -> None:
     found = roots(loaded(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
         HEAVY
-        | {"pyperclip", "prompt_toolkit", "resume_hooks.search.index", "resume_hooks.search.engine"}
+        | {
+            "pyperclip",
+            "prompt_toolkit",
+            "resume_hooks.search.index",
+            "resume_hooks.search.run_search",
+        }
     )
 
 
@@ -264,7 +269,7 @@ def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
     found = loaded(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
-        {*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"}
+        {*INDEX, "resume_hooks.search.run_search", "resume_hooks.search.index.connect"}
     )
 
 

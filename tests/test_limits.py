@@ -18,11 +18,11 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import ResumeHooksError, TooDeep
-from resume_hooks.hooks import confirmations, hook_state, prompt, reply, triggers
+from resume_hooks.hooks import confirmations, hook_replies, hook_state, prompt, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.passages import TurnReader
@@ -154,7 +154,9 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     decided = agents.plan_fresh(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
-    assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON_UNITS
+    assert (
+        len(answered(prompt.main, json.dumps(event).encode())) < 2 * hook_replies.MAX_REASON_UNITS
+    )
     assert time.process_time() - began < MOST_SECONDS
     assert HeadTail(path).title is not None
 
@@ -192,7 +194,7 @@ for text in (">resume", ">handoff go on", ">lineage"):
 def test_what_nests_without_end() -> None:
     """It is no record, or can be read and not written again: never a recursion that ends the program."""
     assert records.parse_record(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
-    assert reply.parse_event(b"[" * 1_000_000) is None
+    assert hook_replies.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"
     for _ in range(5_000):
         value = [value]

@@ -10,8 +10,8 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.vault import trash
 from resume_hooks.errors import WriteFailed
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.storage import stored_settings

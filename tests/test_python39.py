@@ -15,8 +15,8 @@ SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
     "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
-    "hooks.__init__", "hooks.ending", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
-    "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.start_parts", "hooks.triggers",
+    "hooks.__init__", "hooks.end_process", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
+    "hooks.plain_cards", "hooks.hook_replies", "hooks.session", "hooks.start_parts", "hooks.triggers",
     "parts.__init__",
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",

@@ -17,7 +17,7 @@ import pytest
 
 from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
 from resume_hooks.storage import state_file
-from resume_hooks.system import capture, subprocesses
+from resume_hooks.system import capture_output, subprocesses
 from tests.builders import SESSION, ConfigHome, conversation, tool_result, tool_use, write_session
 from tests.needs import REPO
 
@@ -128,7 +128,7 @@ def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyP
     subprocesses.kill_group(process.pid)
     assert process.wait(20) != 0
     with pytest.raises(OSError, match="can't end a program's child processes"):
-        capture.run_captured([sys.executable], b"", environ={}, folder="/", limit=1)
+        capture_output.run_captured([sys.executable], b"", environ={}, folder="/", limit=1)
 
 
 @pytest.mark.parametrize(

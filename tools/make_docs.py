@@ -144,7 +144,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 """Agents of parts: the part, then the fields of ``part.Agent`` after the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
-"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hook_replies.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options}
 """Options of parts, by verb of the core: the part, names, the line in the help, the function, whether it is a flag."""

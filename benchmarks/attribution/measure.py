@@ -26,8 +26,8 @@ from benchmarks.attribution.replay import (
     rebuilt,
     steps_in,
 )
-from resume_hooks.parts.attribution.answer import EditFinder, parse_requested_line
-from resume_hooks.parts.attribution.rule import find_writer
+from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
+from resume_hooks.parts.attribution.match_edits import find_writer
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.scope import Scope, find_files_in_scope

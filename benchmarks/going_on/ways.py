@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchmarks.going_on.judge import Row, flat, prose, rows_of
 from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.child.write_child import write_unless_idle
 from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
 from resume_hooks.derive.fresh_child import Contents, read_opening
 from resume_hooks.derive.trim.options import TypedOptions, make_options

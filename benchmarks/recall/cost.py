@@ -17,8 +17,8 @@ from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 
 from benchmarks.recall.questions import Home, Place, corpus_names
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.unindexed_files import RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import SearchResult
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 

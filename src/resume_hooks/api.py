@@ -23,7 +23,7 @@ from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import search_index
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_scope_of_folder, session_scope
 from resume_hooks.sessions.lineage import Ancestor, Family, omit_trims
 from resume_hooks.sessions.session import Session

@@ -100,7 +100,10 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client whose hooks call us, recognised by the fields of its events; ``host`` is its ``hooks.reply.Host``."""
+    """A client whose hooks call us, recognised by the fields of its events.
+
+    ``host`` names its ``hooks.hook_replies.Host``.
+    """
 
     name: str
     fields: Tuple[str, ...]

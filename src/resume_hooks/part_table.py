@@ -148,7 +148,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
     "codex": ("codex", ("turn_id", "model"), "host:CODEX")
 }
-"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
+"""Clients of parts: the part, the fields that an event of such a client has, its ``hooks.hook_replies.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
     "trim": [
@@ -272,9 +272,9 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
     "files_beside_handoff": [("documents", "requested_files:plan_requested_files")],
-    "folder_of_documents": [("documents", "places:find_document_folder")],
-    "note_on_written_files": [("documents", "places:note_on_written_files")],
+    "folder_of_documents": [("documents", "document_folders:find_document_folder")],
+    "note_on_written_files": [("documents", "document_folders:note_on_written_files")],
     "subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],
-    "answer_line_search": [("attribution", "answer:answer_line_search")],
+    "answer_line_search": [("attribution", "line_search:answer_line_search")],
 }
 """Functions that answer a question, by the question: the part and the function."""

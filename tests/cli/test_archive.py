@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.vault import trash
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import list_archived
@@ -259,7 +259,7 @@ def test_a_session_that_vanished_just_now(
             config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost
         )
     )
-    hold_sessions.hold_sessions(config_home.where, lambda: False)
+    link_sessions.hold_sessions(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
     if way == "sessions":
@@ -270,7 +270,7 @@ def test_a_session_that_vanished_just_now(
         assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     else:
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
-        hold_sessions.hold_sessions(config_home.where, lambda: False)
+        link_sessions.hold_sessions(config_home.where, lambda: False)
         assert list_archived(config_home.where) == []
     links = [
         path

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock, part_table
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import list_archived
 from resume_hooks.settings import FORMER_SETTINGS
@@ -63,7 +63,7 @@ def test_vault_says_what_waits_and_what_goes(
     """
     path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
     state = Path(config_home.where.state)
-    hold_sessions.hold_sessions(config_home.where, lambda: False)
+    link_sessions.hold_sessions(config_home.where, lambda: False)
     (state / "pending").mkdir()
     (state / permission.CAN_ASK_NOTE).touch()
     assert "5 days after the first" in document("config", "vault")["warnings"][0]

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import find_existing_child
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.existing_child import find_existing_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE,
     OPENING_LINE,

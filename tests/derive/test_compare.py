@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.compare import (
     COLD_CACHE_REASON,
     COMPACT,

@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtRecord, CutAtTurn, CutBeforeCompaction, CutSelector
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
     MAX_STEP_CHARACTERS,
     OPENING_LINE,
@@ -443,7 +443,7 @@ REFUSED = """
 import os, resource, signal, sys
 from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -504,7 +504,8 @@ def test_a_failed_check_removes_the_file(
     before = listing(config_home.root)
     if broken == "title":
         monkeypatch.setattr(
-            "resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another")
+            "resume_hooks.derive.child.write_child.title_line",
+            lambda own, _: title_line(own, "another"),
         )
     with pytest.raises(CheckFailed, match="was not kept"):
         write_child(damaged(decided, broken), config_home.where)

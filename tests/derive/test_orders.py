@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.derive import agents, untrim
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ShownMessage
 from resume_hooks.derive.trim.options import Options
@@ -29,7 +29,7 @@ from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import make_outline
-from resume_hooks.search.engine import search_index
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import make_planned_receipt, write_child
+from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
 from resume_hooks.derive.originals import CONTENT_FIELDS
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options

@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.child.write_child import write_child
+from resume_hooks.derive.imports.import_bundle import (
+    BundleOptions,
+    ImportedSession,
+    import_sessions,
+)
 from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor

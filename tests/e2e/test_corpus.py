@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import NothingToHandOff
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate

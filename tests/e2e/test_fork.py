@@ -21,7 +21,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtRecord, CutBeforeCompaction, CutSelector
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.outline import make_outline
-from resume_hooks.search.engine import search_index
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print

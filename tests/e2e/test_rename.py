@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.archive.vault import delete, lookup, restore, trash
+from resume_hooks.archive.vault import delete, locate_archived, restore, trash
 from resume_hooks.sessions import locate, rename
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -23,7 +23,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 def found(locator: str, home: ClientHome) -> ArchivedSession:
     """What the trash holds."""
     where = home.where
-    return lookup.find_archived(locator, where, trash.list_deleted(where))
+    return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
 
 def spoken_in(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.sessions import locate

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate

@@ -123,7 +123,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "part_table",
         "questions",
         "seam",
-        "hooks/ending",
+        "hooks/end_process",
         "storage/removal",
         "storage/state_file",
     ]  # of the installer and its parts

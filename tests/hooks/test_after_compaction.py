@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.hooks import after_compaction
 from resume_hooks.hooks.after_compaction import MAX_FACTS_CHARACTERS, describe_lost_facts
 from resume_hooks.reading.digest import build

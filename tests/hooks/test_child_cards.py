@@ -15,14 +15,14 @@ from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.outcome import OpenedSession, Outcome
-from resume_hooks.hooks import plain_cards, reply
+from resume_hooks.hooks import hook_replies, plain_cards
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.handoff import add_step_lines
+from resume_hooks.hooks.hook_replies import MAX_START_UNITS, start_reply
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.prompt import draw_card
-from resume_hooks.hooks.reply import MAX_START_UNITS, start_reply
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -73,7 +73,7 @@ def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
 
 def shown(reason: str) -> str:
     """What the client gets of a card."""
-    document = json.loads(reply.block_reply(reason))
+    document = json.loads(hook_replies.block_reply(reason))
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {
         "hookEventName": "UserPromptSubmit",

@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear

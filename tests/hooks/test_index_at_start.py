@@ -13,10 +13,10 @@ import pytest
 
 from resume_hooks.clock import DAY, HOUR
 from resume_hooks.hooks import background, hook_state
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import index_status
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.result import SearchResult
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import talk

@@ -18,7 +18,7 @@ from resume_hooks.derive.compare import (
     Estimate,
     SizeEstimate,
 )
-from resume_hooks.derive.dial import DialSize
+from resume_hooks.derive.size_table import DialSize
 from resume_hooks.hooks.resume_card import build_ways_table, describe_comparison, resume_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.ancestors import (
     archive_ancestors,
     archive_parents,
@@ -49,7 +49,7 @@ def start(home: ConfigHome) -> int:
     """What a start and what follows it does; how many sessions were copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never, is_user_waiting=True)
-    hold_sessions.hold_sessions(home.where, never)
+    link_sessions.hold_sessions(home.where, never)
     return done.archived_count
 
 
@@ -109,7 +109,7 @@ def test_what_a_verb_is_asked_for_does_not_wait(asking: ConfigHome) -> None:
     os.unlink(session.path)
     start(asking)
     assert archived_ids(asking.where) == []
-    hold_sessions.archive_lost_sessions(asking.where)
+    link_sessions.archive_lost_sessions(asking.where)
     assert archived_ids(asking.where) == [session.session_id]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import make_planned_receipt, write_child
+from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest

@@ -17,7 +17,7 @@ import pytest
 from claude_agent_sdk import fork_session
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id

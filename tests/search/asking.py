@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.result import SearchResult
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
 from tests.search.index.probe import LONG_AGO, uid

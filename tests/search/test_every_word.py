@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tantivy import Query
 
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import COMMON_WORDS
 from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS, display_text
 from resume_hooks.search.result import SearchResult
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions

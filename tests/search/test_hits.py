@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.paths import Where
-from resume_hooks.search import engine
+from resume_hooks.search import run_search
 from resume_hooks.search.index.changes import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
@@ -133,7 +133,7 @@ class Stale:
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
             assert TermLookups(index.words).look_up(parse_query([query]).terms[0]).is_in_index
-            found = engine.Searcher(index, Scope(), self.home.where).search(
+            found = run_search.Searcher(index, Scope(), self.home.where).search(
                 [parse_query([query])], 10
             )
             assert found.total == len(found.hits)
@@ -197,6 +197,6 @@ def test_a_session_that_cannot_be_read_later(
         paths[0].unlink(missing_ok=True)
         return find_files_in_scope(db, scope, where)
 
-    monkeypatch.setattr(engine, "find_files_in_scope", enter_late)
+    monkeypatch.setattr(run_search, "find_files_in_scope", enter_late)
     found = search(config_home, "linter")
     assert (places(found), found.total) == ([(2, 0)], 1)

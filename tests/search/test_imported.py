@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from resume_hooks.derive.child.write import write_child
-from resume_hooks.derive.imports import plan as importing
-from resume_hooks.derive.imports.plan import ImportSource
-from resume_hooks.search.engine import search_index
+from resume_hooks.derive.child.write_child import write_child
+from resume_hooks.derive.imports import plan_import as importing
+from resume_hooks.derive.imports.plan_import import ImportSource
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, assistant, session_bytes, user
 

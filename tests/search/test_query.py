@@ -13,10 +13,10 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search import engine
-from resume_hooks.search.engine import search_index
+from resume_hooks.search import run_search
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import MAX_TERM_TOKENS, MAX_TERMS, parse_query
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import search, talk
@@ -123,7 +123,7 @@ def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
             queries.append(parse_query(words))
     if asked := [query for query in queries if query.terms]:
         # The index is opened once: what is asked about here is what comes after that.
-        found = engine.Searcher(index, Scope(), Where()).search(asked, 5)
+        found = run_search.Searcher(index, Scope(), Where()).search(asked, 5)
         assert all(set(hit.found_by) <= set(range(1, len(asked) + 1)) for hit in found.hits)
 
 

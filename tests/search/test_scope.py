@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, project_key
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import needed_folder_names, project_scope_of_folder
 from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session

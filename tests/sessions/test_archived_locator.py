@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.archive.vault import lookup
+from resume_hooks.archive.vault import locate_archived
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -184,13 +184,13 @@ def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
         "72",
         "https://github.com/o/r/pull/72/files",
     ):
-        assert lookup.find_archived(words, config_home.where) == kept
+        assert locate_archived.find_archived(words, config_home.where) == kept
     for words in ("title:", "tag:", "#73", "7", "pa", "https://github.com/o/r/pull/73"):
         with pytest.raises(SessionNotFound):
-            lookup.find_archived(words, config_home.where)
-    assert lookup.find_archived("FIX the parser", config_home.where, by_part=False) == kept
+            locate_archived.find_archived(words, config_home.where)
+    assert locate_archived.find_archived("FIX the parser", config_home.where, by_part=False) == kept
     with pytest.raises(SessionNotFound):
-        lookup.find_archived("parser", config_home.where, by_part=False)
+        locate_archived.find_archived("parser", config_home.where, by_part=False)
     exact = tuple(form for form in RESOLVERS if form is not resolve_title_part)
     assert (
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks import clock
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions.open_sessions import FRESH_SECONDS, Clients, why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes

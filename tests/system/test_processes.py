@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import processes
-from resume_hooks.system.capture import catch_ending_signals
+from resume_hooks.system.capture_output import catch_ending_signals
 from resume_hooks.system.processes import Process, find_client_pid, iterate_ancestors
 from tests.needs import REPO, need
 

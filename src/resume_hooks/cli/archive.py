@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.archive.hold_sessions import archive_lost_sessions
+from resume_hooks.archive.link_sessions import archive_lost_sessions
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import remove_archived
-from resume_hooks.archive.vault.lookup import find_archived
+from resume_hooks.archive.vault.locate_archived import find_archived
 from resume_hooks.archive.vault.packs import ArchiveDefect, find_unreadable_folders, verify_archived
 from resume_hooks.archive.vault.policy import (
     DroppedSession,
@@ -27,7 +27,7 @@ from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
 from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
-from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.child.write_child import write_unless_idle
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place

@@ -12,10 +12,10 @@ import click
 
 from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
+from resume_hooks.cli.ask_question import AnswerChoice, ask_question
 from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import FORK, GO_ON, WAYS
 from resume_hooks.cli.output import print_text, redirect_to_stderr
-from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import ClientStart, find_client_start, replace_process_by_client
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verb_table import load_command

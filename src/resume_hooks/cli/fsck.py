@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
-from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.child.write_child import write_unless_idle
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport

@@ -160,7 +160,7 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
         )
     except AmbiguousLocator as error:
         # only an ambiguous locator needs this import
-        from resume_hooks.cli.question import choose_candidate_in_command
+        from resume_hooks.cli.ask_question import choose_candidate_in_command
 
         chosen_arguments = choose_candidate_in_command(arguments, error)
         if chosen_arguments is None:

@@ -20,8 +20,8 @@ from resume_hooks.cli.output import (
 )
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, current_project_scope
 
 SEARCH_VERB = "search"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import click
 
 from resume_hooks import questions
+from resume_hooks.cli.ask_question import AnswerChoice, ask_question
 from resume_hooks.cli.child import print_child_note
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import print_text
-from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import find_client_start, make_client_environment
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork

@@ -7,7 +7,7 @@ import os
 import click
 
 from resume_hooks import clock, questions
-from resume_hooks.cli import question, relocate
+from resume_hooks.cli import ask_question, relocate
 from resume_hooks.cli.continue_ import (
     StartMode,
     ask_how_to_continue,
@@ -66,7 +66,7 @@ def resume(options: ResumeOptions) -> None:
         try:
             _continue_session(session, strategy, options)
             break
-        except question.BackRequested:
+        except ask_question.BackRequested:
             if session_by_name:
                 raise
 
@@ -122,7 +122,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
             locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True
         )
     except AmbiguousLocator as error:
-        row = question.ask_candidate(error)
+        row = ask_question.ask_candidate(error)
         file = str(row["session_file"])
         if os.path.exists(file):
             return readable_session(file, Where())

@@ -18,8 +18,8 @@ from resume_hooks.cli.output import work_progress
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.seam import answers
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.result import SearchResult
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import (
     Scope,
     current_project_scope,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks import clock
-from resume_hooks.archive.hold_sessions import archive_lost_sessions
-from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
+from resume_hooks.archive.link_sessions import archive_lost_sessions
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where

@@ -10,8 +10,8 @@ import sys
 import click
 
 from resume_hooks.cli.verbs.upkeep import SlashOptions
+from resume_hooks.hooks.hook_replies import MAX_INPUT_BYTES
 from resume_hooks.hooks.prompt import card_of_trigger
-from resume_hooks.hooks.reply import MAX_INPUT_BYTES
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.shared_values import SLASH
 from resume_hooks.system.invocation import shell_command

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.archive.hold_sessions import archive_lost_sessions
-from resume_hooks.archive.vault import delete, lookup, restore, trash
+from resume_hooks.archive.link_sessions import archive_lost_sessions
+from resume_hooks.archive.vault import delete, locate_archived, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
-from resume_hooks.archive.vault.lookup import list_earlier_states
+from resume_hooks.archive.vault.locate_archived import list_earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.show_archived import archived_text
@@ -294,7 +294,9 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
     for by_title_part in (False, True):
         for candidates in (deleted_sessions, None):
             with contextlib.suppress(SessionNotFound):
-                return lookup.find_archived(locator, where, candidates, by_part=by_title_part)
+                return locate_archived.find_archived(
+                    locator, where, candidates, by_part=by_title_part
+                )
     message = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
     if not (deleted_sessions or list_archived(where)):
         raise SessionNotFound(f"{message}: both are empty", "See: resume-hooks sessions")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from resume_hooks import questions
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write import Body, Sizes
+from resume_hooks.derive.child.write_child import Body, Sizes
 from resume_hooks.derive.fresh_child import (
     NO_CONTENTS,
     Contents,
@@ -21,7 +21,7 @@ from resume_hooks.derive.fresh_child import (
     make_opening,
     plan_fresh_opening,
 )
-from resume_hooks.derive.plan_of_work import find_plan_note
+from resume_hooks.derive.plan_mode_note import find_plan_note
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -42,7 +42,7 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan_transcript
 
 if TYPE_CHECKING:  # imported late, so that each verb loads only its own module
-    from resume_hooks.derive.child.write import ChildPlan
+    from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
     from resume_hooks.derive.fork import ForkPlan, SpokenText
     from resume_hooks.derive.trim.options import Options

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from resume_hooks.derive.child.draft import Draft, make_draft
-from resume_hooks.derive.child.write import Body
+from resume_hooks.derive.child.write_child import Body
 from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions.child_titles import Kind

@@ -13,8 +13,8 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.dial import DialSize, compute_dial, unmeasured_dial
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
+from resume_hooks.derive.size_table import DialSize, compute_dial, unmeasured_dial
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where

@@ -36,7 +36,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     plan_chain_rewrite,
     scan_parent,
 )
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError

@@ -11,7 +11,7 @@ from resume_hooks import questions, seam
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import copy_metadata_lines
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import entries

@@ -14,7 +14,7 @@ from resume_hooks.system.copy_result import CopyResult
 
 if TYPE_CHECKING:  # a search does not import these modules
     from resume_hooks.derive.child.receipt import Receipt
-    from resume_hooks.derive.child.write import ChildPlan
+    from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.summary import SummaryOutcome
     from resume_hooks.errors import ResumeHooksError
 

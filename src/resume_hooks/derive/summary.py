@@ -21,9 +21,9 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child import write as writing
+from resume_hooks.derive.child import write_child as writing
 from resume_hooks.derive.child.draft import replace_id_and_path
-from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.derive.model import forked

@@ -21,7 +21,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_chain_rewrite
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
     CONTENT_FIELDS,
     Originals,

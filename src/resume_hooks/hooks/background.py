@@ -14,13 +14,13 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, seam
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy, trash
 from resume_hooks.clock import DAY
 from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import expiring_sessions, hook_state, reply
+from resume_hooks.hooks import expiring_sessions, hook_replies, hook_state
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import find_client_pid
@@ -41,8 +41,8 @@ _INDEX_NOTE = "indexed.json"
 
 def main() -> None:
     """Handle the event on stdin; never raises, and prints nothing."""
-    event = reply.read_stdin(MAX_INPUT_BYTES)
-    if event is None or not is_session_id(reply.text_field(event, "session_id")):
+    event = hook_replies.read_stdin(MAX_INPUT_BYTES)
+    if event is None or not is_session_id(hook_replies.text_field(event, "session_id")):
         return
     with contextlib.suppress(OSError, AttributeError):  # not available on Windows
         os.nice(HOOK_NICENESS)
@@ -61,7 +61,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     Once a day, also archive ancestors and apply the vault's limits. Raise OSError or
     ResumeHooksError.
     """
-    is_headless = reply.is_headless()
+    is_headless = hook_replies.is_headless()
     if is_headless:
         is_over = _stop_condition(HEADLESS_SECONDS, None)
     else:
@@ -70,7 +70,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     archive_pending(Where(), is_over)
     claims.sweep_claims(Where())
     with contextlib.suppress(OSError):
-        hold_sessions.hold_sessions(Where(), is_over)
+        link_sessions.hold_sessions(Where(), is_over)
     note, now = hook_state.read_note(_VAULT_NOTE), time.time()
     next_run, last_run, archived_until = (
         note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
@@ -105,7 +105,7 @@ def update_index() -> None:
     The note's ``made`` is the time up to which everything is indexed. ``wait`` means that the index
     could not be written. In that case the next update must not start before ``look``.
     """
-    if reply.is_headless():
+    if hook_replies.is_headless():
         return
     # imported late, because archiving must work without this module
     from resume_hooks.search.index.connect import update_stored_index
@@ -126,7 +126,7 @@ def update_index() -> None:
 
 def run_parts_in_background() -> None:
     """Run the background work of the installed parts, but not in a headless run."""
-    if reply.is_headless():
+    if hook_replies.is_headless():
         return
     for work_after_start in seam.answers(questions.work_after_start):
         work_after_start(Where(), _stop_condition(INDEX_SECONDS, find_client_pid()))

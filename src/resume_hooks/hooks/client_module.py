@@ -19,7 +19,7 @@ from resume_hooks import questions, settings
 from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Question, Report
 from resume_hooks.derive.trim.options import HERE
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import compaction, context_notice, prompt, reply
+from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
 from resume_hooks.hooks.triggers import BARE, REPAIR_QUESTION, ROWS, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
@@ -121,10 +121,10 @@ REFUSAL_TEXT = "resume-hooks: only Claude Code itself gets an answer here."
 
 def main() -> int:
     """Answer the module's question on stdin; never raises. Return the exit status."""
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event is None:
         return 1
-    command = reply.text_field(event, "command")
+    command = hook_replies.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
     if verb not in {*ANSWERED_VERBS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
         trigger_row = ROWS.get(verb)
@@ -140,17 +140,17 @@ def main() -> int:
     is_typed = verb in ROWS and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
         answer["text"] = escape_markdown(answer["text"])  # the client shows Markdown
-    reply.write_reply(json.dumps(answer).encode())
+    hook_replies.write_reply(json.dumps(answer).encode())
     return 0
 
 
 def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for a typed command or for one of its own questions."""
-    context_notice.store_window(reply.text_field(event, "session_id"), event.get("window"))
+    context_notice.store_window(hook_replies.text_field(event, "session_id"), event.get("window"))
     _store_data_rules(event.get("rules"))
     has_screen = event.get("screen") is True
     trigger = trigger_of_command(
-        command, reply.text_field(event, "args").strip(), hooked=not has_screen
+        command, hook_replies.text_field(event, "args").strip(), hooked=not has_screen
     )
     verb = trigger.verb
     if verb == COMPACTION_PLAN_QUESTION:
@@ -214,7 +214,9 @@ def _run_trigger(
         if has_screen and verb == "help":
             trigger = trigger._replace(sign=BARE)
         return _text_reply(prompt.answer_trigger(trigger, event))
-    outcome = prompt.run_trigger_module(trigger, reply.text_field(event, "session_id"), event)
+    outcome = prompt.run_trigger_module(
+        trigger, hook_replies.text_field(event, "session_id"), event
+    )
     return _draw_instruction(outcome, trigger, event, has_screen=has_screen)
 
 
@@ -273,10 +275,10 @@ def _copy_nothing(text: str) -> CopyResult:  # noqa: ARG001 - in the form of pro
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
-    session_id, where = reply.text_field(event, "session_id"), Where()
-    if action := reply.text_field(event, "key"):
+    session_id, where = hook_replies.text_field(event, "session_id"), Where()
+    if action := hook_replies.text_field(event, "key"):
         return pane.open_marked_session(action, event, session_id, where)
-    return pane.update_pane(event, reply.find_transcript(event, session_id, where), where)
+    return pane.update_pane(event, hook_replies.find_transcript(event, session_id, where), where)
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
@@ -292,11 +294,11 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the session's size, the best way to continue, and the token count at which to ask again."""
-    session_id, used_tokens = reply.text_field(event, "session_id"), event.get("tokens")
+    session_id, used_tokens = hook_replies.text_field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used_tokens, int)):
         return {}
     band = context_notice.band_reply(
-        session_id, reply.find_transcript(event, session_id, Where()), used_tokens
+        session_id, hook_replies.find_transcript(event, session_id, Where()), used_tokens
     )
     if compaction.reason_for_client_compaction(event):
         return band
@@ -316,12 +318,12 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
     yes.
     """
     step, user_answer = (
-        plain_line(reply.text_field(event, "args")).strip(),
-        reply.text_field(event, "said"),
+        plain_line(hook_replies.text_field(event, "args")).strip(),
+        hook_replies.text_field(event, "said"),
     )
     if not _has_tool():
         return {"text": "The user has switched this off."}
-    if reply.text_field(event, "agent_id"):
+    if hook_replies.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
     if len(step) > MAX_STEP_CHARACTERS:
         return {
@@ -391,9 +393,11 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import rollover  # other commands do not need this import
 
-    command = trigger_of_command(reply.text_field(event, "args"), "")
+    command = trigger_of_command(hook_replies.text_field(event, "args"), "")
     if command.verb == "rollover":
-        path = reply.find_transcript(event, reply.text_field(event, "session_id"), Where())
+        path = hook_replies.find_transcript(
+            event, hook_replies.text_field(event, "session_id"), Where()
+        )
     else:
         path = None
     if path:

@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.in_client import ClientTrim, MessageRange, ShownMe
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, HERE, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
-from resume_hooks.hooks import hook_state, reply
+from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.hooks.after_compaction import describe_lost_facts
 from resume_hooks.hooks.request import time_limit
 from resume_hooks.paths import Where, is_session_id
@@ -124,9 +124,9 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
     Raise ResumeHooksError.
     """
-    session_id, where = reply.text_field(event, "session_id"), Where()
+    session_id, where = hook_replies.text_field(event, "session_id"), Where()
     if is_session_id(session_id):
-        path = reply.find_transcript(event, session_id, where)
+        path = hook_replies.find_transcript(event, session_id, where)
     else:
         path = None
     if path is None:
@@ -134,7 +134,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
             "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
         )
     compact = {AUTO_TRIGGER: _compact_when_full, LINE_TRIGGER: _compact_at_line}.get(
-        reply.text_field(event, "trigger"), _trim_on_request
+        hook_replies.text_field(event, "trigger"), _trim_on_request
     )
     for pause in RETRY_PAUSES:
         with contextlib.suppress(PlanOutdated):
@@ -146,7 +146,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     with time_limit(shell_command(f"trim {session.session_id}"), DECISION_SECONDS):
         scan = plan.scan_session(session)
-        options = parse_options(reply.text_field(event, "options"))
+        options = parse_options(hook_replies.text_field(event, "options"))
         plan_in_place = in_client.plan_in_client(scan, _parse_shown_messages(event), options, where)
     if not in_client.pays_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
@@ -163,7 +163,8 @@ def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
     The answer is empty unless the user or the line requested the compaction.
     """
     is_requested = (
-        isinstance(event.get("options"), str) or reply.text_field(event, "trigger") == LINE_TRIGGER
+        isinstance(event.get("options"), str)
+        or hook_replies.text_field(event, "trigger") == LINE_TRIGGER
     )
     return lambda text: (
         {"skip": plain_line(text).removeprefix("resume-hooks: ")} if is_requested else {}
@@ -175,7 +176,7 @@ def choice_reply(event: dict[str, Any]) -> dict[str, Any]:
 
     Raise OSError.
     """
-    percent = reply.text_field(event, "args")
+    percent = hook_replies.text_field(event, "args")
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
     hook_state.write_note(CHOICE_NOTE, {"at": time.time()})

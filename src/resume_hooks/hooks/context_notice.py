@@ -17,7 +17,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import hook_state, reply
+from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.client_window import (
     WINDOW_NOTE_PREFIX,
@@ -43,17 +43,17 @@ def main() -> None:
 
     If this fails, write nothing, because the user asked for nothing.
     """
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event is None:
         return
-    session_id = reply.text_field(event, "session_id")
-    path = reply.find_transcript(event, session_id, Where())
+    session_id = hook_replies.text_field(event, "session_id")
+    path = hook_replies.find_transcript(event, session_id, Where())
     if path is None:
         return
     with contextlib.suppress(OSError, ResumeHooksError):
         line = claim_notice(session_id, path)
         if line:
-            reply.write_reply(json.dumps({"systemMessage": line}).encode())
+            hook_replies.write_reply(json.dumps({"systemMessage": line}).encode())
 
 
 def store_window(session_id: str, window: object) -> None:

@@ -17,7 +17,7 @@ from resume_hooks.archive.retention import expiring, pending
 from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.policy import claim_announcement
-from resume_hooks.hooks import hook_state, reply
+from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.held_links import links_without_client_file
@@ -43,7 +43,7 @@ def archive_at_start(event: dict[str, Any]) -> str:
     Raise OSError if the state folder cannot be written.
     """
     progress = archive_expiring_sessions(event, _Deadline(START_SECONDS), is_at_start=True)
-    if progress is None or reply.is_headless():
+    if progress is None or hook_replies.is_headless():
         return ""
     remaining_text = (
         f", {progress.remaining_count:,} more to come" if progress.remaining_count else ""
@@ -71,7 +71,7 @@ def archive_expiring_sessions(
 
     Raise OSError if the state folder cannot be written.
     """
-    project = os.path.basename(os.path.dirname(reply.text_field(event, "transcript_path")))
+    project = os.path.basename(os.path.dirname(hook_replies.text_field(event, "transcript_path")))
     if not project or not _NAME_CHARACTERS.issuperset(project):
         return None
     note_name = f"{DUE_PREFIX}-{project}.json"
@@ -95,7 +95,9 @@ def archive_expiring_sessions(
 
 def start_folder(event: dict[str, Any]) -> str:
     """Return the folder in which the client was started, whose settings apply."""
-    return os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
+    return (
+        os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
+    )
 
 
 class _Deadline:

@@ -17,9 +17,9 @@ import sys
 import time
 from typing import Any, Dict, Optional
 
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import hook_replies
+from resume_hooks.hooks.hook_replies import host_of_event
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
-from resume_hooks.hooks.reply import host_of_event
 from resume_hooks.hooks.triggers import (
     BARE,
     REPAIR_QUESTION,
@@ -44,15 +44,15 @@ _RETRY_TEXT = "Try again in half a minute."
 
 def main() -> None:
     """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event:
-        trigger = recognise_trigger(reply.text_field(event, "prompt"))
+        trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))
     else:
         trigger = None
     if event is not None and trigger is not None:
-        reply.write_reply(
-            reply.block_reply(
-                answer_without_engine(trigger, reply.text_field(event, "session_id")),
+        hook_replies.write_reply(
+            hook_replies.block_reply(
+                answer_without_engine(trigger, hook_replies.text_field(event, "session_id")),
                 host_of_event(event),
             )
         )
@@ -60,25 +60,25 @@ def main() -> None:
 
 def answer_module() -> int:
     """Answer the module with a text. Return the exit status."""
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event is None:
         return 1
     trigger = trigger_of_command(
-        reply.text_field(event, "command"), reply.text_field(event, "args").strip()
+        hook_replies.text_field(event, "command"), hook_replies.text_field(event, "args").strip()
     )
     is_typed = trigger.verb in ROWS and trigger.verb != REPAIR_QUESTION
     # The user is already in the session, so its id would be useless.
     if trigger.verb == "resume":
         text = _describe_state_and_remedy()
     else:
-        text = answer_without_engine(trigger, reply.text_field(event, "session_id"))
+        text = answer_without_engine(trigger, hook_replies.text_field(event, "session_id"))
     answer = {}
     if is_typed:
         shown_text = plain_text(text).removeprefix("resume-hooks: ")
         if event.get("screen") is True:
             shown_text = escape_markdown(shown_text)
         answer["text"] = shown_text
-    reply.write_reply(json.dumps(answer).encode())
+    hook_replies.write_reply(json.dumps(answer).encode())
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from resume_hooks.derive.child.write import make_planned_receipt, write_child
+from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
 from resume_hooks.derive.outcome import (
     AnyOpenedSession,
     OpenedSession,

@@ -20,7 +20,7 @@ from resume_hooks.derive.opening_size import WHOLE_SESSION, split_size
 from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import pending_handoff, reply
+from resume_hooks.hooks import hook_replies, pending_handoff
 from resume_hooks.hooks.pending_handoff import MAX_OPENING_CHARACTERS, PendingHandoff
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import Request, refuse_option
@@ -114,7 +114,7 @@ def offer_clear(receipt: Receipt) -> bool:
         )
     except OSError:
         return False
-    return not reply.is_headless()  # ``-p`` ends before the user can clear
+    return not hook_replies.is_headless()  # ``-p`` ends before the user can clear
 
 
 def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:

@@ -18,7 +18,8 @@ from resume_hooks.errors import (
     SessionNotFound,
     disk_failure,
 )
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import hook_replies
+from resume_hooks.hooks.hook_replies import host_of_event
 from resume_hooks.hooks.plain_cards import (
     help_card,
     pasted_card,
@@ -26,7 +27,6 @@ from resume_hooks.hooks.plain_cards import (
     session_card,
     usage_card,
 )
-from resume_hooks.hooks.reply import host_of_event
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_named
 from resume_hooks.paths import Where, is_session_id
 
@@ -42,9 +42,9 @@ USAGE_WORDS = {"help", "--help", "-h"}
 
 def main() -> None:
     """Answer the event on stdin, or write nothing if the prompt passes. Never raises."""
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event:
-        trigger = recognise_trigger(reply.text_field(event, "prompt"))
+        trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))
     else:
         trigger = None
     if event is None or trigger is None:
@@ -54,7 +54,7 @@ def main() -> None:
         trigger._replace(is_slash=trigger.is_slash or host.empties_input), event
     )
     if reason:
-        reply.write_reply(reply.block_reply(reason, host))
+        hook_replies.write_reply(hook_replies.block_reply(reason, host))
 
 
 def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
         if isinstance(error, NothingToHandOff):
             from resume_hooks.sessions.link_log import read_links
 
-            session_id = reply.text_field(event, "session_id")
+            session_id = hook_replies.text_field(event, "session_id")
             parents = []
             for link in read_links(Where()):
                 if link.child_id == session_id:
@@ -105,7 +105,7 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv_broken()
-        return fallback.answer_without_engine(trigger, reply.text_field(event, "session_id"))
+        return fallback.answer_without_engine(trigger, hook_replies.text_field(event, "session_id"))
     return _describe_bug(error, trigger)
 
 
@@ -119,7 +119,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     """Return the text to show for a trigger, or ``""`` if it is switched off. Raise ResumeHooksError."""
     if is_trigger_off(trigger.verb):
         return ""
-    session_id = reply.text_field(event, "session_id")
+    session_id = hook_replies.text_field(event, "session_id")
     if trigger.is_pasted:
         return pasted_card(trigger.text, is_busy=_is_busy(event, session_id))
     if trigger.verb == "help":
@@ -147,8 +147,8 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
         return report_on_text(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.lane)
-    where, in_subagent = Where(), bool(reply.text_field(event, "agent_id"))
-    path = reply.find_transcript(event, session_id, where)
+    where, in_subagent = Where(), bool(hook_replies.text_field(event, "agent_id"))
+    path = hook_replies.find_transcript(event, session_id, where)
     if path is None and (foreign_session := find_other_agents_session(session_id, where)):
         path = foreign_session.path
     can_wait = event.get("screen") is True and event.get("waiting") is not True
@@ -210,7 +210,7 @@ def copy_by_setting(text: str) -> CopyResult:
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     """Check whether the model is working. If so, the answer suggests nothing that would end its turn."""
     if is_session_id(session_id):
-        path = reply.find_transcript(event, session_id, Where())
+        path = hook_replies.find_transcript(event, session_id, Where())
     else:
         path = None
     if path is None:

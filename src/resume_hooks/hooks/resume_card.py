@@ -26,9 +26,9 @@ from resume_hooks.derive.compare import (
     SizeEstimate,
     compare_strategies,
 )
-from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import WHOLE_SESSION
 from resume_hooks.derive.outcome import Report, report_on_text
+from resume_hooks.derive.size_table import DialSize
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import (

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from resume_hooks.derive import summary
-from resume_hooks.derive.child.existing import find_existing_child
+from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
 from resume_hooks.derive.model.headless import choose_model

@@ -22,11 +22,11 @@ from resume_hooks.hooks.request import (
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import advice_without_close_hit, count_sentence
 from resume_hooks.search.roles import MAX_SEARCH_HITS
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder, project_scope_of_session
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_named

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, List, Optiona
 from resume_hooks import questions, seam
 from resume_hooks.archive.retention import pending
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
+from resume_hooks.hooks import hook_replies, hook_state, pending_handoff, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
@@ -58,7 +58,7 @@ def main() -> None:
 
     Never raises, because an error must not make a client's start fail.
     """
-    event = reply.read_stdin(MAX_INPUT_BYTES)
+    event = hook_replies.read_stdin(MAX_INPUT_BYTES)
     if event is None:
         return
     try:
@@ -68,7 +68,7 @@ def main() -> None:
     ) as error:  # a full or read-only state folder loses this link, but not the session
         answer = _describe_lost_link(event, error)
     with contextlib.suppress(OSError):
-        reply.write_reply(answer)
+        hook_replies.write_reply(answer)
 
 
 def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ()) -> bytes:
@@ -78,16 +78,16 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
 
     ``arguments`` come from the shell script: ``EXPIRING_ARGUMENT``, ``NEW_FOLDER_ARGUMENT``.
     """
-    session_id = reply.text_field(event, "session_id")
+    session_id = hook_replies.text_field(event, "session_id")
     if not is_session_id(session_id):
         return b""
     name, path = (
-        reply.text_field(event, "hook_event_name"),
-        reply.text_field(event, "transcript_path"),
+        hook_replies.text_field(event, "hook_event_name"),
+        hook_replies.text_field(event, "transcript_path"),
     )
-    if name == "SessionEnd" and reply.text_field(event, "reason") == "clear":
+    if name == "SessionEnd" and hook_replies.text_field(event, "reason") == "clear":
         _mark_session_cleared(session_id)
-    source = reply.text_field(event, "source") if name == "SessionStart" else ""
+    source = hook_replies.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.sweep_start_notes()
         if source == "clear":
@@ -107,14 +107,14 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
     if source:
         lines += _collect_part_lines()
     line = " · ".join(filter(None, lines))
-    return reply.start_reply("", f"resume-hooks: {line}" if line else "")
+    return hook_replies.start_reply("", f"resume-hooks: {line}" if line else "")
 
 
 def _describe_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
     """Return a line for the user after ``/clear`` if the session before it could not be recorded."""
-    if reply.text_field(event, "source") != "clear":
+    if hook_replies.text_field(event, "source") != "clear":
         return b""
-    return reply.start_reply(
+    return hook_replies.start_reply(
         "",
         f"resume-hooks: the session before this one could not be recorded in {Where().state} "
         f"({error.strerror or error}), so {SLASH}lineage will not show it. Check free space and the "
@@ -218,7 +218,7 @@ def _describe_pending_handoff(folder: str) -> str:
 
     A headless run has no screen, so the handoff stays pending for the next user.
     """
-    if reply.is_headless():
+    if hook_replies.is_headless():
         handoff = None
     else:
         handoff = pending_handoff.find_handoff_to_announce(folder)
@@ -236,8 +236,8 @@ def claim_cold_cache_line(event: Dict[str, Any]) -> str:
     when the session is resumed.
     """
     session_id, path = (
-        reply.text_field(event, "session_id"),
-        reply.text_field(event, "transcript_path"),
+        hook_replies.text_field(event, "session_id"),
+        hook_replies.text_field(event, "transcript_path"),
     )
     if is_session_id(session_id):
         line = describe_cold_cache(event, path, sign="/")
@@ -268,7 +268,7 @@ def describe_cold_cache(event: Dict[str, Any], path: str, *, sign: str = SLASH) 
         or tokens < COLD_TOKENS
     ):
         return ""
-    if reply.is_headless() or _is_new_child(path):
+    if hook_replies.is_headless() or _is_new_child(path):
         return ""
     if isinstance(dollars, (int, float)) and dollars >= MIN_SHOWN_DOLLARS:
         cost_text = f" (about ${dollars:.2f})"
@@ -296,7 +296,7 @@ def _describe_giant_file(session_id: str, path: str) -> str:
         size = os.stat(path).st_size
     except (OSError, ValueError):
         return ""
-    if size < MIN_GIANT_FILE_BYTES or reply.is_headless():
+    if size < MIN_GIANT_FILE_BYTES or hook_replies.is_headless():
         return ""
     command = shell_command(f"archive --slim {session_id[:8]}")
     return (
@@ -367,7 +367,7 @@ def _read_context(path: str) -> Optional[ContextSize]:
 
 def _collect_part_lines() -> List[str]:
     """Return the parts' lines for a start. In a headless run, they stay for the next user."""
-    if reply.is_headless():
+    if hook_replies.is_headless():
         return []
     lines = []
     for line in seam.answers(questions.line_at_start):

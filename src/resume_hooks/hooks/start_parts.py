@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from resume_hooks.hooks import hook_state, reply
+from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import MAX_PART_UNITS, MAX_TEXT_UNITS, split_into_parts
@@ -42,16 +42,16 @@ def deliver_start(context: str, message: str, session_id: str) -> bytes:
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
-        return reply.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
+        return hook_replies.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
     text = remove_middle(text, MAX_TEXT_UNITS)
     *other_parts, last_part = split_into_parts(text)
     untaken_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
     if untaken_numbers and len(untaken_numbers) == len(other_parts):
-        return reply.start_reply(remove_middle(text, MAX_PART_UNITS), message)
+        return hook_replies.start_reply(remove_middle(text, MAX_PART_UNITS), message)
     missing_notice = "".join(
         f"\n(Part {number} could not be delivered.)" for number in untaken_numbers
     )
-    return reply.start_reply(last_part + missing_notice, message)
+    return hook_replies.start_reply(last_part + missing_notice, message)
 
 
 def sweep_start_notes() -> None:
@@ -78,7 +78,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)
             state_file.create_file(
-                hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], sync=False
+                hook_state.note_path(name), [hook_replies.start_reply(part, "") + b"\n"], sync=False
             )
         # The other hooks ignore the parts until the note contains the number of parts.
         hook_state.write_note(

@@ -14,9 +14,9 @@ from functools import partial
 
 from resume_hooks import questions
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import find_existing_trim
+from resume_hooks.derive.child.existing_child import find_existing_trim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.outcome import (
     AnyOpenedSession,
     OpenedSession,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, questions, settings
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import find_unreadable_folders
@@ -597,12 +597,12 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
-    if reason := hold_sessions.find_reason_against_links(Where()):
+    if reason := link_sessions.find_reason_against_links(Where()):
         return note_finding(
             f"{sizes_text}; none is held against an early deletion: {reason}", code="unheld"
         )
     if os.path.isdir(held_links.links_folder(Where())) and (
-        missing_count := hold_sessions.count_sessions_without_link(Where())
+        missing_count := link_sessions.count_sessions_without_link(Where())
     ):
         detail = (
             f"{sizes_text}; {format_count(missing_count, 'session')} not held against an early deletion: no "

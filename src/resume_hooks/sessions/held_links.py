@@ -1,4 +1,4 @@
-"""Our hard links to sessions and their removal; ``archive/hold_sessions`` creates them."""
+"""Our hard links to sessions and their removal; ``archive/link_sessions`` creates them."""
 
 from __future__ import annotations
 

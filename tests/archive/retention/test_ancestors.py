@@ -18,7 +18,7 @@ from resume_hooks.archive.retention.ancestors import (
 )
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.lineage import Family

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import PackWriter, verify_archived
 from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive.vault import commit, lookup, trash
+from resume_hooks.archive.vault import commit, locate_archived, trash
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
@@ -32,7 +32,7 @@ from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage import move, removal
+from resume_hooks.storage import hard_links, removal
 from tests.archive.vault import former_trash
 from tests.archive.vault.laid_out import OLD, laid_out
 from tests.builders import (
@@ -45,7 +45,7 @@ from tests.builders import (
 )
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
-from tests.storage.test_move import across, digested
+from tests.storage.test_hard_links import across, digested
 
 OTHER = session_id(2)
 
@@ -64,7 +64,7 @@ def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSessi
 
 def found(locator: str, where: Where) -> ArchivedSession:
     """What the trash holds."""
-    return lookup.find_archived(locator, where, trash.list_deleted(where))
+    return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
@@ -216,7 +216,7 @@ def test_what_can_not_be_put_back_is_told(
         calls += 1
         if calls > 7:
             raise OSError(errno.EIO, os.strerror(errno.EIO), source)
-        move.link_or_copy(source, target)
+        hard_links.link_or_copy(source, target)
 
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "link_or_copy", worse_and_worse)

@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.archive.vault import commit, restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import find_archived as named
-from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import find_archived as named
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import (

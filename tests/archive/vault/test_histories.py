@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived

@@ -18,7 +18,7 @@ import pytest
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import remove_archived
-from resume_hooks.archive.vault.lookup import select_earlier_state
+from resume_hooks.archive.vault.locate_archived import select_earlier_state
 from resume_hooks.archive.vault.packs import find_unreadable_folders, split_lines, verify_archived
 from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.errors import SessionNotFound, WriteFailed

@@ -12,7 +12,11 @@ import pytest
 
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import find_archived, list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import (
+    find_archived,
+    list_earlier_states,
+    name_earlier_state,
+)
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from resume_hooks.cli.picker import threads
-from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer, SearchRequest
+from resume_hooks.cli.picker import chooser_threads
+from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer, SearchRequest
 from resume_hooks.hooks.session_list.state import MAX_READ_RECORDS as FEWER
 from resume_hooks.hooks.session_list.state import TurnHit
-from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.hits import MAX_READ_RECORDS
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.query import parse_query
+from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, session_id
 from tests.search.asking import talk
@@ -114,7 +114,7 @@ def test_only_the_last_words_are_looked_for(
         go_on.wait(20)
         return []
 
-    monkeypatch.setattr(threads, "find_turns_with_words", slow)
+    monkeypatch.setattr(chooser_threads, "find_turns_with_words", slow)
     with looked_through(said) as talk:
         talk.contents.request_search(SearchRequest("first", in_all_projects=False))
         looking.wait(20)
@@ -151,7 +151,7 @@ def test_leaving_ends_an_update(said: ConfigHome) -> None:
 
 def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many files could not be looked through is said."""
-    monkeypatch.setattr(threads, "UPDATE_SECONDS", -1.0)
+    monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
     with looked_through(said) as talk:
         assert talk.asked("linter", everywhere=True).unindexed_files == 2
 

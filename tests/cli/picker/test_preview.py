@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.cli.picker import threads as previews
-from resume_hooks.cli.picker.threads import READING_NOTICE, Previews
+from resume_hooks.cli.picker import chooser_threads as previews
+from resume_hooks.cli.picker.chooser_threads import READING_NOTICE, Previews
 from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession

@@ -14,9 +14,9 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
+from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer
 from resume_hooks.cli.picker.screen import Chooser, KeyAction, OfferedSessions, find_preview_place
 from resume_hooks.cli.picker.sequences import KeyParser
-from resume_hooks.cli.picker.threads import ContentSearch, SearchAnswer
 from resume_hooks.hooks.session_list.state import ListEntry, TurnHit
 from resume_hooks.paths import Where
 from tests.builders import session_id

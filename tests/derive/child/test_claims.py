@@ -19,11 +19,11 @@ from tests.needs import REPO
 KILLED = """
 import os, sys
 from resume_hooks.derive import fork
-from resume_hooks.derive.child import write
+from resume_hooks.derive.child import write_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import session_file
-write.create_session = lambda *_: os._exit(9)
-write.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Where())
+write_child.create_session = lambda *_: os._exit(9)
+write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Where())
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child import copy_files
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session

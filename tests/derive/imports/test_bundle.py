@@ -15,9 +15,13 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, write_child, write_unless_idle
-from resume_hooks.derive.imports import bring_in
-from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.child.write_child import ChildPlan, write_child, write_unless_idle
+from resume_hooks.derive.imports import import_bundle
+from resume_hooks.derive.imports.import_bundle import (
+    BundleOptions,
+    ImportedSession,
+    import_sessions,
+)
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
@@ -251,7 +255,7 @@ def test_one_that_fails_takes_the_others_back(
             raise CheckFailed("no", "no")
         return write_unless_idle(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(bring_in, "write_unless_idle", refuse)
+    monkeypatch.setattr(import_bundle, "write_unless_idle", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []

@@ -14,9 +14,9 @@ from resume_hooks.derive.model.headless import ClaudeHeadless, select_variables
 from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
-from resume_hooks.system import capture
+from resume_hooks.system import capture_output
 from tests.stand_in import StandIn, stand_in
-from tests.system.test_capture import gone
+from tests.system.test_capture_output import gone
 
 
 class Found(BaseModel):
@@ -238,7 +238,10 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
         ("print('[1, null]')", "claude did not answer with JSON"),
         ("print('[' * 100000)", "claude did not answer with JSON"),
         ("pass", "claude did not answer with JSON"),
-        ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB"),
+        (
+            "print('x' * 50_000_000)",
+            f"haiku printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB",
+        ),
         (
             "print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)",
             "claude ended with status 1: bad",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome

@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import TypedOptions, make_options
@@ -211,7 +211,7 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
     """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
     path = laid(config_home, bulky(8))
     for number in range(2):
-        hold_sessions.hold_sessions(config_home.where, lambda: False)
+        link_sessions.hold_sessions(config_home.where, lambda: False)
         link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
         assert link.samefile(path)
         if not number:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.verb_table import load_command
 from resume_hooks.derive import agents, untrim
-from resume_hooks.derive.child.write import make_planned_receipt, write_child
+from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
 from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options

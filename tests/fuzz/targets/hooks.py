@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks.hooks import context_notice, fallback, prompt, reply, session
+from resume_hooks.hooks import context_notice, fallback, hook_replies, prompt, session
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
@@ -89,8 +89,8 @@ def prompts(home: ConfigHome) -> Try:
         raw = event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
         )
-        found = reply.parse_event(raw)
-        trigger = recognise_trigger(reply.text_field(found, "prompt")) if found else None
+        found = hook_replies.parse_event(raw)
+        trigger = recognise_trigger(hook_replies.text_field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
             out = answered(main, raw)
             assert (trigger is None) == (out == b"")
@@ -108,7 +108,7 @@ def _is_a_block(out: bytes) -> None:
     reason = value["reason"]
     assert value["decision"] == "block"
     assert reason
-    assert len(reason.encode("utf-16-le")) // 2 <= reply.MAX_REASON_UNITS
+    assert len(reason.encode("utf-16-le")) // 2 <= hook_replies.MAX_REASON_UNITS
     assert not FORBIDDEN & set(reason)
     assert "It changed none of your sessions or files" not in reason, reason
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage_block import OPENING_MARKER

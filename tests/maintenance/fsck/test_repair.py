@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damaged_bytes import salvage_nodes

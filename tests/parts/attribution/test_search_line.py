@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.attribution.answer import answer_line_search
+from resume_hooks.parts.attribution.line_search import answer_line_search
 from resume_hooks.search.index import connect
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import result_text

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import find_existing_child
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.existing_child import find_existing_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtTurn
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
@@ -306,8 +306,12 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     Only what it names goes, and comes back by an untrim.
     """
     from resume_hooks.parts.smart_trim import plan as smart
-    from resume_hooks.parts.smart_trim.ask import split_offer
-    from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, build_offer, build_smart_options
+    from resume_hooks.parts.smart_trim.ask_model import split_offer
+    from resume_hooks.parts.smart_trim.offered_contents import (
+        CERTAIN_RULES,
+        build_offer,
+        build_smart_options,
+    )
 
     path = rollouts.write(
         codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
@@ -354,7 +358,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
 
     Of a mark that is gone it stands alone.
     """
-    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(1, "a", asks=True)])
@@ -368,7 +372,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
-        decided = back.plan_back(thread(where), at, "it was slower", where)
+        decided = plan_back.plan_back(thread(where), at, "it was slower", where)
         sent = sent_of(write_child(decided.child, where).file)
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
@@ -383,7 +387,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 
     What it found is told, with references, behind them.
     """
-    from resume_hooks.parts.marks import back, fork_point
+    from resume_hooks.parts.marks import fork_point, plan_back
 
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
@@ -415,7 +419,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     mark = fork_point.find_fork_point(session, where)
     assert mark is not None
     assert mark.left == THREAD
-    decided = back.plan_back(session, mark, "", where)
+    decided = plan_back.plan_back(session, mark, "", where)
     sent = sent_of(write_child(decided.child, where).file)
     assert (sent[: len(kept)], decided.loss_reason) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]

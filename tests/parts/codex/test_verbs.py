@@ -16,7 +16,7 @@ from resume_hooks.cli.main import cli as command
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.derive import summary
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.hooks.reply import block_reply, host_of_event
+from resume_hooks.hooks.hook_replies import block_reply, host_of_event
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve_locator

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import make_planned_receipt
+from resume_hooks.derive.child.write_child import make_planned_receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.parts.documents.document import (
     format_document,

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import AccompanyingFiles
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_documents, resolve_out_path, write_documents

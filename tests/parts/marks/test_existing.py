@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from resume_hooks.derive.child.existing import find_existing_child
-from resume_hooks.derive.child.write import write_child
-from resume_hooks.parts.marks import back
+from resume_hooks.derive.child.existing_child import find_existing_child
+from resume_hooks.derive.child.write_child import write_child
+from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
-from tests.derive.child.test_existing import hand_off, parent
+from tests.derive.child.test_existing_child import hand_off, parent
 
 __all__ = ["parent"]
 
@@ -17,7 +17,7 @@ def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a way back to the end of the session; its id."""
     mark = marks.place_mark(parent).mark
     return write_child(
-        back.plan_back(parent, mark, "it was slower", home.where).child, home.where
+        plan_back.plan_back(parent, mark, "it was slower", home.where).child, home.where
     ).session_id
 
 

@@ -17,9 +17,9 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.back import OmittedRecords
 from resume_hooks.parts.marks.cards import list_unchanged_parts
 from resume_hooks.parts.marks.lane import QUESTION_KIND
+from resume_hooks.parts.marks.plan_back import OmittedRecords
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
@@ -316,7 +316,7 @@ def test_a_write_that_fails_keeps_the_mark(
         raise WriteFailed("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write.write_child", refuse)
+        patch.setattr("resume_hooks.derive.child.write_child.write_child", refuse)
         trigger = Trigger("back", "it was slower", is_slash=False, is_pasted=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.marks import back
+from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
-from tests.derive.child.test_write import (
+from tests.derive.child.test_write_child import (
     Plan,
     parent,
     test_a_child_is_written_once_and_linked,
@@ -28,7 +28,7 @@ def planned() -> tuple[str, Plan]:
     return (
         "back",
         lambda parent, home: (
-            back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child
+            plan_back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child
         ),
     )
 

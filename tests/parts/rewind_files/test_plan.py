@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import CantRestore
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import FileChange

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import child, purge
 from resume_hooks.parts.secrets.cleaner import Cleaner

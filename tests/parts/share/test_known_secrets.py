@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.parts.share.export import FORMATS as DOCUMENTS
 from resume_hooks.parts.share.export import JSON, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions

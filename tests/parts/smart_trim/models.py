@@ -13,8 +13,8 @@ from resume_hooks.derive.model.port import Reply
 from resume_hooks.derive.trim import plan
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim import plan as smart
-from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
-from resume_hooks.parts.smart_trim.offer import (
+from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about_offer
+from resume_hooks.parts.smart_trim.offered_contents import (
     CERTAIN_RULES,
     Offer,
     build_offer,

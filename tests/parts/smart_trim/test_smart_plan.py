@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.originals import find_origins
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.untrim import scan_trimmed_session
@@ -35,7 +35,7 @@ from resume_hooks.errors import (
     UsageError,
 )
 from resume_hooks.parts.smart_trim import plan
-from resume_hooks.parts.smart_trim.offer import CERTAIN_RULES, UNJUDGED_RULES
+from resume_hooks.parts.smart_trim.offered_contents import CERTAIN_RULES, UNJUDGED_RULES
 from resume_hooks.parts.smart_trim.plan import (
     MAX_DESCRIPTION_CHARACTERS,
     NEW_TURNS_WARNING,

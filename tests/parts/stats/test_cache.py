@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.parts.stats import cache
 from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
 from resume_hooks.parts.stats.count import ChildCounts, DayCounts, TranscriptTotals

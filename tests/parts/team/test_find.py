@@ -11,10 +11,10 @@ from typing import LiteralString
 import pytest
 
 from resume_hooks.errors import ImportFailed
-from resume_hooks.parts.team import fetching, finding, sharing, turn_reading
+from resume_hooks.parts.team import fetching, sharing, team_search, turn_reading
 from resume_hooks.parts.team.connect import connect_to_team
-from resume_hooks.parts.team.finding import build_queries, search_team
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
+from resume_hooks.parts.team.team_search import build_queries, search_team
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse_query
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
@@ -109,7 +109,7 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
             search_team(['"go test ./..." rule'], db, max_hits=10).hits[0].reference
             == found.reference
         )
-        monkeypatch.setattr(finding, "_MAX_READ_TURNS", 100)
+        monkeypatch.setattr(team_search, "_MAX_READ_TURNS", 100)
         given_up = search_team(['"go test ./..."'], db, max_hits=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched_turn_count < 200

@@ -169,7 +169,7 @@ def test_the_help_of_a_group(config_home: ConfigHome) -> None:
             "derive",
             "reading.bundle",
             "redaction",
-            "search.engine",
+            "search.run_search",
             "archive",
             "cli.child",
         )

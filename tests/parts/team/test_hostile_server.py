@@ -24,9 +24,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.derive.imports.bring_in import BundleOptions
+from resume_hooks.derive.imports.import_bundle import BundleOptions
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.parts.team import ancestry, background, connect, fetching, finding, sharing
+from resume_hooks.parts.team import ancestry, background, connect, fetching, sharing, team_search
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.cursor import Cursor, write_cursor
 from resume_hooks.parts.team.membership import join_team, read_project_name, record_team
@@ -151,7 +151,7 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
 
     return {
         "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
-        "search": lambda db: finding.search_team(["prompt"], db, max_hits=10).hits,
+        "search": lambda db: team_search.search_team(["prompt"], db, max_hits=10).hits,
         "pull": pull,
         "gone": lambda db: fetching.remove_unreadable_copies(db, where),
         "resume": resume,
@@ -279,7 +279,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
     with served(home, answer) as db:
-        assert not finding.search_team(["nowhere"], db, max_hits=10).hits
+        assert not team_search.search_team(["nowhere"], db, max_hits=10).hits
     assert pages <= 400
 
 
@@ -541,16 +541,16 @@ def test_the_driver_logs_nothing_that_it_says(home: ConfigHome) -> None:
 MEMORY = """
 import resource, sys
 from resume_hooks.parts.team.connect import connect_to_team
-from resume_hooks.parts.team import fetching, finding
+from resume_hooks.parts.team import fetching, team_search
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import list_team_sessions, find_team_session
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
-from resume_hooks.derive.imports import bring_in
+from resume_hooks.derive.imports import import_bundle
 with connect_to_team("stand-in") as db:
     list_team_sessions(db)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for act in (list_team_sessions, lambda db: finding.search_team(["prompt"], db, max_hits=10),
+for act in (list_team_sessions, lambda db: team_search.search_team(["prompt"], db, max_hits=10),
             lambda db: fetching.pull_session(find_team_session(sys.argv[1], db), db, Where()),
             lambda db: fetching.remove_unreadable_copies(db, Where())):
     try:

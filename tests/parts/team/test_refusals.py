@@ -17,11 +17,11 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, translate_errors
 from resume_hooks.parts.team.cursor import Cursor, write_cursor
 from resume_hooks.parts.team.fetching import pull_session
-from resume_hooks.parts.team.finding import SearchScope, search_team
 from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.pushing import has_unsent_data
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
 from resume_hooks.parts.team.team_file import read_team
+from resume_hooks.parts.team.team_search import SearchScope, search_team
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine

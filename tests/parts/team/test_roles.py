@@ -9,15 +9,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resume_hooks.derive.imports.bring_in import BundleOptions
+from resume_hooks.derive.imports.import_bundle import BundleOptions
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.fetching import resume_team_session
-from resume_hooks.parts.team.finding import search_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
+from resume_hooks.parts.team.team_search import search_team
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import SESSION, conversation, custom_title, session_id, user

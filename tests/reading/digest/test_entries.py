@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents
 from resume_hooks.reading.digest import entries, opening
 from resume_hooks.reading.digest.entries import (

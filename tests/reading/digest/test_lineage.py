@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from resume_hooks.derive import agents, fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.search.engine import search_index
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions import locate
 from tests.builders import (

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import IndexDamaged
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import INDEX_VERSION, TABLE_FILE
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.changes import ReadJob, find_changes
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
 from resume_hooks.search.index.read_transcript import read_parts
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.transcript_files import all_files

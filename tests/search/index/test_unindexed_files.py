@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import connect, unindexed_files
 from resume_hooks.search.index.connect import index_status
 from resume_hooks.search.index.unindexed_files import FileWords, RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.result_text import result_text
+from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.e2e.harness.processes import wait_until

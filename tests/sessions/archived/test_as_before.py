@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from resume_hooks.cli.main import cli
 from resume_hooks.derive import fork, untrim
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks import api
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.derive import agents, fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import build_digest
@@ -207,7 +207,7 @@ def test_a_failed_child_leaves_no_folder(
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     decided = fork.plan_fork(kept, config_home.where)
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write.create_session", _refused)
+        patch.setattr("resume_hooks.derive.child.write_child.create_session", _refused)
         with pytest.raises(WriteFailed):
             write_child(decided, config_home.where)
     assert not folder.exists()

@@ -26,7 +26,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archiv
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.move import file_sizes
+from resume_hooks.storage.hard_links import file_sizes
 
 MAX_QUICK_FILES = 100
 """The maximum number of files that are read while the user waits."""

@@ -43,7 +43,7 @@ from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, link_or_copy
+from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy
 from resume_hooks.storage.state_file import sync_folder
 
 

@@ -1,7 +1,7 @@
 """Permission to archive. It depends on the setting ``vault``, an employer and the account's rules.
 
 The user is informed first. Copies are made seven days before they are needed, so they can wait for
-the user's answer while links hold the sessions (``archive/hold_sessions``). After ``MAX_WAIT_DAYS``
+the user's answer while links hold the sessions (``archive/link_sessions``). After ``MAX_WAIT_DAYS``
 days the copies are made and the user is informed. If the client runs no modules, the user is
 informed after the first copy. This module imports little, because creating a child waits for it.
 """

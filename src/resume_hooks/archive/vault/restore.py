@@ -44,7 +44,7 @@ from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER as SUBAGENTS
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with_copy
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.storage.move import has_same_bytes, hash_file, is_empty_file, link_or_copy
+from resume_hooks.storage.hard_links import has_same_bytes, hash_file, is_empty_file, link_or_copy
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
 from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.text import format_count, plain_line, replace_surrogates

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.archive.vault import commit, former
+from resume_hooks.archive.vault import commit, former_trash_format
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, make_private_folder, subfolders
@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH_FOLDER, unpac
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import file_sizes, hash_file
+from resume_hooks.storage.hard_links import file_sizes, hash_file
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
 
@@ -96,7 +96,9 @@ def read_entry(folder: str, where: Where) -> ArchivedSession | None:
     if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
         return None
     with contextlib.suppress(OSError):
-        entry = read_manifest(folder, session_id) or former.read_former_entry(folder, where)
+        entry = read_manifest(folder, session_id) or former_trash_format.read_former_entry(
+            folder, where
+        )
         if entry and entry.deleted_at:
             return entry
         return None
@@ -110,7 +112,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(REMOVED_SUFFIX) or former.moved_no_file(folder)
+                folder.endswith(REMOVED_SUFFIX) or former_trash_format.moved_no_file(folder)
             )
             sizes = list(file_sizes(folder))
             if gone or sizes:
@@ -151,7 +153,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
     """
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.lock_trash(where):
-            if former_entry := former.read_former_entry(entry.folder, where):
+            if former_entry := former_trash_format.read_former_entry(entry.folder, where):
                 if len(former_entry.parts) > MAX_FILES or any(
                     part.place != replace_surrogates(part.place) for part in former_entry.parts
                 ):

@@ -9,9 +9,9 @@ from itertools import islice
 import click
 
 from resume_hooks.cli import relocate
+from resume_hooks.cli.ask_question import AnswerChoice, ask_question, is_dumb_terminal
 from resume_hooks.cli.continue_ import copy_command
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.question import AnswerChoice, ask_question, is_dumb_terminal
 from resume_hooks.derive.cut_point import CutBeforeCompaction
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
@@ -42,8 +42,8 @@ def choose_session(typed_text: str = "", *, in_all_projects: bool = False) -> Se
         row: ListedSession | None = _choose_by_number(list_sessions(in_all_projects), typed_text)
     else:
         # These imports take 100 ms, and a session that was named does not need them.
+        from resume_hooks.cli.picker.chooser_threads import ContentSearch
         from resume_hooks.cli.picker.screen import Chooser, OfferedSessions
-        from resume_hooks.cli.picker.threads import ContentSearch
 
         offered_sessions = OfferedSessions(
             list_sessions,

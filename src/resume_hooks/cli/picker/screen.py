@@ -38,14 +38,14 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from resume_hooks.cli.output import find_colour_preference
-from resume_hooks.cli.picker.sequences import filter_keys
-from resume_hooks.cli.picker.threads import (
+from resume_hooks.cli.picker.chooser_threads import (
     ContentSearch,
     Previews,
     SearchAnswer,
     SearchRequest,
     SessionLoader,
 )
+from resume_hooks.cli.picker.sequences import filter_keys
 from resume_hooks.hooks.session_list.preview import KINDS, describe_session
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,

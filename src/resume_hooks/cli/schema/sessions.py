@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.archive.vault.lookup import list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
 from resume_hooks.cli.schema.base import (
     ByteCount,
     Commands,

@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
 from resume_hooks.derive.child.draft import NO_PARENT, Draft
-from resume_hooks.derive.child.write import Body, ChildPlan
+from resume_hooks.derive.child.write_child import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block

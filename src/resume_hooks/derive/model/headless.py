@@ -26,8 +26,8 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system import capture, claude_cli, programs
-from resume_hooks.system.capture import CapturedOutput
+from resume_hooks.system import capture_output, claude_cli, programs
+from resume_hooks.system.capture_output import CapturedOutput
 from resume_hooks.system.processes import read_client_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.records import get_string
@@ -138,7 +138,7 @@ class ClaudeHeadless:
                     port.NESTED_RUN_VARIABLE: "1",
                     "TMPDIR": scratch_folder,
                 }
-                return capture.run_captured(
+                return capture_output.run_captured(
                     command, prompt, environ=environ, folder=empty_folder, limit=limit
                 )
         except OSError as error:
@@ -240,7 +240,7 @@ def _find_result(captured: CapturedOutput, name: str) -> dict[str, Any]:
     A verbose client prints a list of all events, with this record last.
     """
     if captured.too_large:
-        raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB")
+        raise HeadlessFailed(f"{name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB")
     try:
         output = orjson.loads(captured.out)
     except orjson.JSONDecodeError:

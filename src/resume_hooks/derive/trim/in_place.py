@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import Edit
-from resume_hooks.derive.child.write import make_planned_receipt as child_receipt
+from resume_hooks.derive.child.write_child import make_planned_receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_DESCRIPTIONS, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, collect_material

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.child.write_child import write_unless_idle
 
 if TYPE_CHECKING:
     from resume_hooks.derive.child.draft import Draft
     from resume_hooks.derive.child.receipt import Receipt
-    from resume_hooks.derive.child.write import ChildPlan
+    from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.paths import Where
 
 

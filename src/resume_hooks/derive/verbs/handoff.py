@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import find_existing_child, lock_parent
+from resume_hooks.derive.child.existing_child import find_existing_child, lock_parent
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.child.write import ChildPlan, write_unless_idle
+from resume_hooks.derive.child.write_child import ChildPlan, write_unless_idle
 from resume_hooks.derive.digest_edit import digest_from_editor, text_for_editor
 from resume_hooks.derive.fresh_child import (
     Contents,

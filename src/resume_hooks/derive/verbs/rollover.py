@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_unless_idle
+from resume_hooks.derive.child.write_child import write_unless_idle
 from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, PendingAnswer
 from resume_hooks.derive.verbs.caller import Caller

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child, write_unless_idle
+from resume_hooks.derive.child.write_child import write_child, write_unless_idle
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, list_remarks

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.hooks import prompt, reply
+from resume_hooks.hooks import hook_replies, prompt
 from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words, time_limit
 from resume_hooks.hooks.session_list.rows import (
     cut_snippet_start,
@@ -168,10 +168,10 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
             return max(min_value, min(value, 500))
         return 0
 
-    typed_words = reply.text_field(event, "args").split()
+    typed_words = hook_replies.text_field(event, "args").split()
     words = " ".join(word for word in typed_words if word != ALL_WORD)
     marked_id, step, reference, hit_text = (
-        reply.text_field(event, name) for name in ("at", "step", "reference", "found")
+        hook_replies.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
     columns, lines, page = (
         clamped_field("columns"),
@@ -344,9 +344,9 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
     If there is no index, no turns are returned.
     """
     # These imports take 60 ms; the titles must not wait for them.
-    from resume_hooks.search.engine import Searcher, file_search_for_queries
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
+    from resume_hooks.search.run_search import Searcher, file_search_for_queries
     from resume_hooks.search.scope import Scope, project_scope_of_folder
 
     try:

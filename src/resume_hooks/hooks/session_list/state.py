@@ -20,8 +20,8 @@ from resume_hooks.sessions.agents.registry import agent_of_path
 from resume_hooks.system.text import collapse_line
 
 if TYPE_CHECKING:
-    from resume_hooks.search.engine import Searcher
     from resume_hooks.search.hits import Hit
+    from resume_hooks.search.run_search import Searcher
 
 MIN_QUERY_LETTERS = 2  # the minimum number of letters in a query that is searched
 MAX_LISTED_HITS = 20  # the maximum number of hits for a query

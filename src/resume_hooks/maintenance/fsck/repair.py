@@ -12,7 +12,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.maintenance.fsck.damaged_bytes import (
     BAD_UTF8,

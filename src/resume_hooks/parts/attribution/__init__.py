@@ -5,4 +5,4 @@ from __future__ import annotations
 from resume_hooks import questions
 from resume_hooks.part import Answer, Part
 
-PART = Part(answers=(Answer(questions.answer_line_search, "answer:answer_line_search"),))
+PART = Part(answers=(Answer(questions.answer_line_search, "line_search:answer_line_search"),))

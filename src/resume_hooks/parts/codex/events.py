@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import context_notice, reply
+from resume_hooks.hooks import context_notice, hook_replies
 from resume_hooks.hooks.prompt import is_trigger_off
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
@@ -43,30 +43,30 @@ def main(event_name: str) -> None:
 
     If anything fails, print nothing.
     """
-    event = reply.read_stdin()
+    event = hook_replies.read_stdin()
     if event is None:
         return
-    handlers: dict[str, Callable[[reply.Event], Record]] = {
+    handlers: dict[str, Callable[[hook_replies.Event], Record]] = {
         "compact": _answer_compaction,
         "notice": _answer_turn_end,
     }
     with contextlib.suppress(OSError, ResumeHooksError):
         if answer := handlers[event_name](event):
-            reply.write_reply(json.dumps(answer).encode())
+            hook_replies.write_reply(json.dumps(answer).encode())
 
 
-def _answer_compaction(event: reply.Event) -> Record:
+def _answer_compaction(event: hook_replies.Event) -> Record:
     if follows_trigger(event, Where()):
         return {"continue": False, "stopReason": STOP_REASON}
     return {}
 
 
-def follows_trigger(event: reply.Event, where: Where) -> bool:
+def follows_trigger(event: hook_replies.Event, where: Where) -> bool:
     """Check whether the prompt before a compaction certainly was one of our triggers."""
     turn_start = _find_turn_start(event)
     if not turn_start:
         return False
-    session_id = reply.text_field(event, "session_id")
+    session_id = hook_replies.text_field(event, "session_id")
     codex_home = OTHER_AGENT_ROWS[AGENT_NAME].home_folder(where)
     prompts = []
     for line in _read_last_lines(os.path.join(codex_home, PROMPT_HISTORY_FILE)):
@@ -82,17 +82,17 @@ def follows_trigger(event: reply.Event, where: Where) -> bool:
     return trigger is not None and not is_trigger_off(trigger.verb)
 
 
-def _find_turn_start(event: reply.Event) -> int:
+def _find_turn_start(event: hook_replies.Event) -> int:
     """Return the start of the turn in epoch seconds, or 0 if no trigger can have started the turn.
 
     No trigger started a turn if the user did not start it, if it has content, or if it closely
     follows another turn.
     """
-    lines = _read_last_lines(reply.text_field(event, "transcript_path"))
+    lines = _read_last_lines(hook_replies.text_field(event, "transcript_path"))
     last_payload = get_mapping(lines[-1], "payload") if lines else {}
     if get_string(last_payload, "type") != "task_started" or get_string(
         last_payload, "turn_id"
-    ) != reply.text_field(event, "turn_id"):
+    ) != hook_replies.text_field(event, "turn_id"):
         return 0
     if get_string(get_mapping(last_payload, "turn_attribution"), "turn_trigger") != "user":
         return 0
@@ -125,13 +125,13 @@ def _read_last_lines(path: str) -> list[Record]:
     return [line for line in parsed_lines if line is not None]
 
 
-def _answer_turn_end(event: reply.Event) -> Record:
+def _answer_turn_end(event: hook_replies.Event) -> Record:
     """Return a system message once per session when its context fills up, or nothing under ``codex exec``."""
-    path = reply.text_field(event, "transcript_path")
+    path = hook_replies.text_field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}
     line = context_notice.claim_notice(
-        reply.text_field(event, "session_id"), readable_session(path, Where()).path
+        hook_replies.text_field(event, "session_id"), readable_session(path, Where()).path
     )
     if line:
         return {"systemMessage": line.replace("/resume-hooks:", ">")}

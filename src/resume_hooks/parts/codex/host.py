@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from resume_hooks.hooks.reply import Host
+from resume_hooks.hooks.hook_replies import Host
 
 _RESUME_COMMAND = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 

@@ -23,8 +23,8 @@ from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.system import capture, programs
-from resume_hooks.system.capture import CapturedOutput
+from resume_hooks.system import capture_output, programs
+from resume_hooks.system.capture_output import CapturedOutput
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 AGENT_NAME = "codex"
@@ -125,7 +125,7 @@ class CodexExec:
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
                 command = [program, *self._build_arguments(folder), "-"]
-                return capture.run_captured(
+                return capture_output.run_captured(
                     command,
                     prompt,
                     environ=environ | {port.NESTED_RUN_VARIABLE: "1"},
@@ -219,7 +219,9 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
     Raise HeadlessFailed if the run has no message or used a tool.
     """
     if output.too_large:
-        raise HeadlessFailed(f"{model_name} printed more than {capture.MAX_OUTPUT_BYTES >> 20} MB")
+        raise HeadlessFailed(
+            f"{model_name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB"
+        )
     answer, token_counts, failure = "", Record(), ""
     for raw in output.out.split(b"\n"):
         event = parse_record(raw) or {}

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write import Body, ChildPlan
+from resume_hooks.derive.child.write_child import Body, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, History

@@ -20,7 +20,7 @@ import orjson
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildPlace, Draft, make_draft
 from resume_hooks.derive.child.receipt import FRESH_KINDS
-from resume_hooks.derive.child.write import ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fork import ForkPlan, SpokenText
 from resume_hooks.derive.fresh_child import FreshOpening

@@ -36,7 +36,7 @@ PART = Part(
     ),
     answers=(
         Answer(questions.files_beside_handoff, "requested_files:plan_requested_files"),
-        Answer(questions.folder_of_documents, "places:find_document_folder"),
-        Answer(questions.note_on_written_files, "places:note_on_written_files"),
+        Answer(questions.folder_of_documents, "document_folders:find_document_folder"),
+        Answer(questions.note_on_written_files, "document_folders:note_on_written_files"),
     ),
 )

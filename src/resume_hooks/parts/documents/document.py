@@ -18,7 +18,7 @@ from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.places import DOCUMENT_SUFFIX, FOLDER_SETTING
+from resume_hooks.parts.documents.document_folders import DOCUMENT_SUFFIX, FOLDER_SETTING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact

@@ -18,7 +18,7 @@ from resume_hooks.system.text import collapse_line, plain_text
 
 # imported only for type checks, so that setting a mark does not load the code that plans a child
 if TYPE_CHECKING:
-    from resume_hooks.parts.marks.back import BackPlan, OmittedRecords
+    from resume_hooks.parts.marks.plan_back import BackPlan, OmittedRecords
 
 _UNCHANGED_FILES_NOTE = (
     "that brings back the conversation up to here; files, git and processes stay as they are"

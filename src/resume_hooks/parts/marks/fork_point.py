@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from resume_hooks import clock
-from resume_hooks.derive.child.existing import has_later_records
+from resume_hooks.derive.child.existing_child import has_later_records
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks.plan_back import BackPlan
 from resume_hooks.parts.marks.state import Mark
 
 mark_field = FieldDeclarer[Mark]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive.child.existing import find_existing_child, lock_parent
+from resume_hooks.derive.child.existing_child import find_existing_child, lock_parent
 from resume_hooks.derive.outcome import (
     AnyOpenedSession,
     OpenedSession,
@@ -130,17 +130,17 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
             existing_child = _find_existing_answer(request)
             return existing_child or report_on_text(cards.format_no_mark_card(request.trigger))
     # only a return needs this import
-    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import plan_back
 
     if not mark.left and not plain_text(request.text).strip():
         raise UsageError(
-            back.EMPTY_REPORT_MESSAGE,
+            plan_back.EMPTY_REPORT_MESSAGE,
             (
                 f"Type it after the command: {request.typed_name} what you found out and "
                 "what came of it"
             ),
         )
-    plan, receipt = back.go_back(request.session, mark, request.text, request.caller())
+    plan, receipt = plan_back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
         # otherwise a yes to an older question would set a new mark
         confirmations.consume_question(request.session_id, QUESTION_KIND)

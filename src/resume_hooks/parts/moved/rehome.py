@@ -18,7 +18,7 @@ from resume_hooks.derive.fork import REHOME
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import hook_replies
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
@@ -250,7 +250,7 @@ def format_background_line(event: dict[str, Any]) -> str:
 
 def _event_folder(event: dict[str, Any]) -> str:
     return canonical_path(
-        os.environ.get("CLAUDE_PROJECT_DIR") or reply.text_field(event, "cwd") or os.getcwd()
+        os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
     )
 
 

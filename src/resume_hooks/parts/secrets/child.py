@@ -19,7 +19,7 @@ from resume_hooks.derive.child.inherited_metadata import (
     copy_shortened_result_lines,
 )
 from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_chain_rewrite
-from resume_hooks.derive.child.write import SCRUB_KIND, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, list_regular_files

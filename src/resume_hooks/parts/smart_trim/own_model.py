@@ -28,14 +28,14 @@ from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.trim import not_worthwhile_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import (
+from resume_hooks.parts.smart_trim.ask_model import (
     MAX_CONTENTS_PER_CALL,
     ModelAnswer,
     ask_model_about_offer,
     format_task,
     split_offer,
 )
-from resume_hooks.parts.smart_trim.offer import (
+from resume_hooks.parts.smart_trim.offered_contents import (
     Offer,
     build_offer,
     build_smart_options,

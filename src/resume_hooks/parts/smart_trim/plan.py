@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child import write as child
+from resume_hooks.derive.child import write_child as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, count_decision, plan_chosen_trim
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, make_choice
 from resume_hooks.errors import PlanOutdated
-from resume_hooks.parts.smart_trim.offer import (
+from resume_hooks.parts.smart_trim.offered_contents import (
     MODEL_RULE,
     ContentKey,
     Offer,

@@ -7,8 +7,8 @@ from typing import Any
 from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.derive.trim.plan import format_cell, preview_trim
 from resume_hooks.derive.trim.selection import Choice
-from resume_hooks.parts.smart_trim.ask import ModelResult
-from resume_hooks.parts.smart_trim.offer import MODEL_RULE
+from resume_hooks.parts.smart_trim.ask_model import ModelResult
+from resume_hooks.parts.smart_trim.offered_contents import MODEL_RULE
 from resume_hooks.parts.smart_trim.plan import SmartPlan
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.trimmable_pieces import (

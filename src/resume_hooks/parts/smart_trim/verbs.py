@@ -31,8 +31,12 @@ from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import ModelResult, ask_model_about_offer
-from resume_hooks.parts.smart_trim.offer import build_offer, build_smart_options, select_rules
+from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about_offer
+from resume_hooks.parts.smart_trim.offered_contents import (
+    build_offer,
+    build_smart_options,
+    select_rules,
+)
 from resume_hooks.parts.smart_trim.plan import (
     CHILD_KIND,
     SmartPlan,

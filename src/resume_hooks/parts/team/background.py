@@ -16,7 +16,7 @@ from collections.abc import Callable
 from resume_hooks import settings
 from resume_hooks.archive import data_rules
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
-from resume_hooks.hooks import reply
+from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import DriverMissing, connect_to_team
@@ -219,9 +219,9 @@ def main() -> None:
 
     This function raises no errors and prints nothing.
     """
-    event = reply.read_stdin(MAX_INPUT_BYTES)
+    event = hook_replies.read_stdin(MAX_INPUT_BYTES)
     if event is not None:
-        session_id = reply.text_field(event, "session_id")
+        session_id = hook_replies.text_field(event, "session_id")
     else:
         session_id = ""
     if event is None or not is_session_id(session_id):
@@ -229,7 +229,7 @@ def main() -> None:
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice
         os.nice(HOOK_NICENESS)
     where, deadline = Where(), time.monotonic() + MAX_PUSH_SECONDS
-    if reply.text_field(event, "hook_event_name") == "SessionEnd":
+    if hook_replies.text_field(event, "hook_event_name") == "SessionEnd":
         for pause in END_RETRY_PAUSES_SECONDS:
             time.sleep(pause)
             push_unsent(

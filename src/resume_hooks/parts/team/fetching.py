@@ -18,7 +18,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
+from resume_hooks.derive.imports.import_bundle import (
+    BundleOptions,
+    ImportedSession,
+    import_sessions,
+)
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.layout import (
 )
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find_archived
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import file_sizes, least_recently_used
+from resume_hooks.storage.hard_links import file_sizes, least_recently_used
 from resume_hooks.storage.state_file import (
     PRIVATE_MODE,
     create_file,

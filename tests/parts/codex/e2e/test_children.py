@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, write_child
+from resume_hooks.derive.child.write_child import ChildPlan, write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
@@ -180,13 +180,13 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
 @pytest.mark.part("marks")
 def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Where) -> None:
     """As it was sent before, and the report."""
-    from resume_hooks.parts.marks import back
+    from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     mark = marks.place_mark(parent, "try").mark
-    report = made(back.plan_back(parent, mark, "it was slower", where).child, where)
+    report = made(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
     assert "it was slower" in spoken(sent)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.parts.codex.defects import find_thread_defects
 from resume_hooks.parts.codex.rollout import GOAL_WARNING

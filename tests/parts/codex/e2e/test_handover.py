@@ -8,7 +8,7 @@ import os
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest

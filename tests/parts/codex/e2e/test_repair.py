@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator

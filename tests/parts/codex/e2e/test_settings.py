@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.e2e.client import CodexHome, thread_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
-from resume_hooks.parts.marks import back
+from resume_hooks.derive.child.write_child import write_child
+from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -258,7 +258,7 @@ def goes_back_well(
     for node in legal_points(tuple(scan_transcript(str(parent)).chain), count, random.Random(name)):
         mark = Mark(session.session_id, node.uuid, node.number, GOAL, "2026-01-31T09:31:00.000Z")
         made = write_child(
-            back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
+            plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
         )
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
         cut = messages(sent(client, home, api, twin.stem, ["--resume-session-at", node.uuid]))

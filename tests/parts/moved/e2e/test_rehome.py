@@ -16,7 +16,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.cut_point import CutAtRecord, CutSelector
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate

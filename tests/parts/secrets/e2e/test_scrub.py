@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import REMAINING_STATE, ScrubFindings
 from resume_hooks.parts.secrets.purge import purge_secrets

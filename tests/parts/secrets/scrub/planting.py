@@ -14,10 +14,10 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks import seam
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.paths import Where
@@ -231,7 +231,7 @@ def plant(home: ConfigHome) -> Planted:
     with opened_index(where):
         pass
     lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
-    hold_sessions.hold_sessions(where, lambda: False)
+    link_sessions.hold_sessions(where, lambda: False)
     lost.unlink()
     return Planted(home, path, children)
 

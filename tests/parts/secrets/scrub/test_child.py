@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.write import Sizes, write_child
+from resume_hooks.derive.child.write_child import Sizes, write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.parts.secrets import child, findings

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault import archive_session
 from resume_hooks.archive.vault import commit as noting
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import findings
 from resume_hooks.parts.secrets import purge as purging

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock, seam
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.vault import archive_session, commit, delete, restore, trash
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.derive import untrim
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.audit import audit_sessions
@@ -142,7 +142,7 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     scrub(home, planted.path)
     assert not (top / home.project().name / planted.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
-    hold_sessions.hold_sessions(home.where, lambda: False)
+    link_sessions.hold_sessions(home.where, lambda: False)
     assert (top / home.project().name / planted.path.name).samefile(planted.path)
     assert told_in(home) == {".claude/settings.json"}
     assert [

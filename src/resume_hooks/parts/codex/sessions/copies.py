@@ -27,7 +27,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, project_key
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import least_recently_used
+from resume_hooks.storage.hard_links import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_record

@@ -13,10 +13,10 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
-from resume_hooks.parts.marks import back, state
-from resume_hooks.parts.marks.back import BackPlan
+from resume_hooks.parts.marks import plan_back, state
 from resume_hooks.parts.marks.cards import list_unchanged_parts
 from resume_hooks.parts.marks.fork_point import find_fork_point
+from resume_hooks.parts.marks.plan_back import BackPlan
 from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_complete
@@ -24,7 +24,7 @@ from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
 MAX_INPUT_BYTES = (
-    4 * back.MAX_REPORT_CHARACTERS
+    4 * plan_back.MAX_REPORT_CHARACTERS
 )  # the maximum number of bytes to read from standard input
 
 
@@ -42,7 +42,7 @@ def go_back(options: BackOptions) -> None:
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1).decode("utf-8", "replace")
-    plan, receipt = back.go_back(session, mark, report, caller_of_options(options))
+    plan, receipt = plan_back.go_back(session, mark, report, caller_of_options(options))
     print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
 

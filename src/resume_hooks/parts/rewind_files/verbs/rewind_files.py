@@ -11,7 +11,7 @@ from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.errors import CantRestore, UsageError
-from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
+from resume_hooks.parts.rewind_files import files_at_prompt, history, restore_files
 from resume_hooks.parts.rewind_files.files_at_prompt import (
     TARGET_HELP,
     PromptState,
@@ -57,7 +57,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         f"Put {files_phrase}?", is_asking=is_asking
     )
     if is_confirmed:
-        copies_folder = writing.write_files(files_plan, options.where)
+        copies_folder = restore_files.write_files(files_plan, options.where)
     else:
         copies_folder = ""
     options.emit(
@@ -78,7 +78,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
         return _RequestedRewind(
             session,
             None,
-            writing.plan_undo(session.session_id, where),
+            restore_files.plan_undo(session.session_id, where),
             why_session_is_open(session, where),
         )
     target = files_at_prompt.parse_target(options.to)

@@ -18,14 +18,14 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.derive.imports.plan import is_web_page
+from resume_hooks.derive.imports.plan_import import is_web_page
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.share.export import HTML, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
+from resume_hooks.parts.share.export.document_file import ChunkCounter, measure_chunks
 from resume_hooks.parts.share.export.page import CARRIED_NOTICE
 from resume_hooks.parts.share.export.parts import CarriedSession, EndPart
 from resume_hooks.parts.share.export.select_records import CONVERSATION
-from resume_hooks.parts.share.export.writing import ChunkCounter, measure_chunks
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.reading.bundle import BundleRedactor, HomeFolders, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor

@@ -15,13 +15,13 @@ from resume_hooks.parts.share.export.document import (
     DocumentOptions,
     find_lineage_sessions,
 )
-from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
-from resume_hooks.parts.share.export.writing import (
+from resume_hooks.parts.share.export.document_file import (
     WrittenFile,
     check_replaceable,
     measure_chunks,
     write_document,
 )
+from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage_block import format_bytes

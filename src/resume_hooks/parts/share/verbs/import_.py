@@ -17,10 +17,14 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_unless_idle
-from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
+from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.imports import plan_import
+from resume_hooks.derive.imports.import_bundle import (
+    BundleOptions,
+    ImportedSession,
+    import_sessions,
+)
+from resume_hooks.derive.imports.plan_import import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import unpack_carried_bundle
@@ -98,9 +102,11 @@ def _import_staged_transcript(
     import_source: ImportSource, bundle_options: BundleOptions
 ) -> tuple[ImportPlan, Receipt]:
     with lock_session_creation(bundle_options.home, Where()):
-        import_plan = plan.plan_import(import_source, bundle_options.home, Where())
+        import_plan = plan_import.plan_import(import_source, bundle_options.home, Where())
         if import_plan.existing is not None and not bundle_options.force:
-            return import_plan, plan.existing_import_receipt(import_plan, import_plan.existing)
+            return import_plan, plan_import.existing_import_receipt(
+                import_plan, import_plan.existing
+            )
         return import_plan, write_unless_idle(import_plan, Where(), dry_run=bundle_options.dry_run)
 
 

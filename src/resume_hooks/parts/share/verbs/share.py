@@ -7,12 +7,12 @@ import os
 from resume_hooks.cli.output import facts_table, print_text, scan_progress
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
-from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
-from resume_hooks.parts.share.export.writing import (
+from resume_hooks.parts.share.export.document_file import (
     check_replaceable,
     measure_chunks,
     write_document,
 )
+from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
 from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import (
     build_receipt,

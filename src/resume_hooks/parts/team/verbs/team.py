@@ -146,7 +146,7 @@ def resume(options: ResumeOptions) -> None:
         refuse_start_in_other_folder,
         refuse_start_without_client,
     )  # as in push
-    from resume_hooks.derive.imports.bring_in import BundleOptions  # as in push
+    from resume_hooks.derive.imports.import_bundle import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
 
     team = membership.require_team(options.where)

@@ -48,7 +48,7 @@ EMPTY_ANSWER: dict[str, Any] = {
 def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
     """Print the team's hits for the query of ``team search`` or ``search --team``."""
     refuse_unknown_options(options.words)
-    from resume_hooks.parts.team import finding  # only needed for a search
+    from resume_hooks.parts.team import team_search  # only needed for a search
 
     if options.since:
         start_time = parse_time_option(options.since).isoformat()
@@ -59,8 +59,8 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool
     else:
         project = ""
     with connect_to_read(options) as db:
-        scope = finding.SearchScope(start_time, only_own, project)
-        hits, searched_count = finding.search_team(
+        scope = team_search.SearchScope(start_time, only_own, project)
+        hits, searched_count = team_search.search_team(
             options.words, db, scope, max_hits=min(options.limit, 100)
         )
     limit_note = (

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, StrictInt
 from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, Progress
 from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Trimmable
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.parts.smart_trim.offer import Candidate, Offer
+from resume_hooks.parts.smart_trim.offered_contents import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, build_model_verdict
 from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text

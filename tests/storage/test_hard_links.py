@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.storage import move as moving
-from resume_hooks.storage.move import has_same_bytes, link_or_copy, list_files_below
+from resume_hooks.storage import hard_links as moving
+from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy, list_files_below
 
 
 @pytest.fixture(params=["same", "other"])

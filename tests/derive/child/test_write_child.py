@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from resume_hooks.cli.schema.base import ReceiptSchema
 from resume_hooks.derive import agents, fork, untrim
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import (
+from resume_hooks.derive.child.write_child import (
     ChildPlan,
     make_planned_receipt,
     write_child,
@@ -53,7 +53,7 @@ from tests.builders import (
 AT_ONCE = """
 import sys
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])

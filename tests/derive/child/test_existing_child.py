@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import find_existing_child
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.existing_child import find_existing_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind

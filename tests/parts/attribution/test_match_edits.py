@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_call_changes
-from resume_hooks.parts.attribution.rule import (
+from resume_hooks.parts.attribution.match_edits import (
     NO_EDIT_REASON,
     OTHER_NEIGHBOURS_REASON,
     TEXT_GONE_REASON,

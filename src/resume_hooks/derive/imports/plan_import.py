@@ -20,7 +20,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher, make_planned_receipt
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher, make_planned_receipt
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
     ConversationOnly,

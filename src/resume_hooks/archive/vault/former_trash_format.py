@@ -28,7 +28,12 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, is_empty_file, link_or_copy, list_files_below
+from resume_hooks.storage.hard_links import (
+    has_same_bytes,
+    is_empty_file,
+    link_or_copy,
+    list_files_below,
+)
 from resume_hooks.storage.typed_rows import parse_row
 from resume_hooks.transcripts.provenance import read_parent
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.parts.smart_trim.offer import (
+from resume_hooks.parts.smart_trim.offered_contents import (
     CERTAIN_RULES,
     MAX_CANDIDATES,
     MIN_CONTENT_CHARACTERS,

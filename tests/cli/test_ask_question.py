@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from resume_hooks.cli.question import AnswerChoice, ask_question, choose_candidate_in_command
+from resume_hooks.cli.ask_question import AnswerChoice, ask_question, choose_candidate_in_command
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.sessions.locator_forms import MAX_CANDIDATES
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
@@ -186,9 +186,9 @@ def test_the_word_that_is_replaced(
     """The one that holds the locator, and of it the locator alone; none where two might."""
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
-        "resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
+        "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
     )
-    monkeypatch.setattr("resume_hooks.cli.question.ask_question", lambda *_, **__: 1)
+    monkeypatch.setattr("resume_hooks.cli.ask_question.ask_question", lambda *_, **__: 1)
     assert choose_candidate_in_command(arguments, AmbiguousLocator("parser", ROWS)) == again
 
 

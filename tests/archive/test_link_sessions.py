@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive import hold_sessions
+from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import list_earlier_states, select_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
@@ -58,7 +58,7 @@ def own(found: SessionFile) -> Path:
 
 def look(home: ConfigHome) -> None:
     """What follows a start."""
-    hold_sessions.hold_sessions(home.where, never)
+    link_sessions.hold_sessions(home.where, never)
 
 
 def links(home: ConfigHome) -> dict[str, int]:
@@ -384,7 +384,7 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
     before = links(config_home)
     Path(found.path).unlink()
     session(config_home, 2)
-    hold_sessions.hold_sessions(
+    link_sessions.hold_sessions(
         Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never
     )
     assert (links(config_home).keys(), list_archived(config_home.where)) == (before.keys(), [])
@@ -407,7 +407,7 @@ def test_where_no_link_can_be_made(
 
     monkeypatch.setattr(os, "link", refuse)
     look(config_home)
-    assert (len(tried), links(config_home)) == (hold_sessions.MAX_FAILED_LINKS, {})
+    assert (len(tried), links(config_home)) == (link_sessions.MAX_FAILED_LINKS, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
@@ -483,7 +483,7 @@ def test_what_is_written_while_it_is_archived_stays_held(
 def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
     """It links nothing, and looks at nothing where nothing is held."""
     found, other = session(config_home), session(config_home, 2)
-    hold_sessions.archive_lost_sessions(config_home.where)
+    link_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
     look(config_home)
     Path(found.path).unlink()
@@ -493,7 +493,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
         os.path.basename(other.path),
     )
     other_link.unlink()
-    hold_sessions.archive_lost_sessions(config_home.where)
+    link_sessions.archive_lost_sessions(config_home.where)
     assert archived(config_home).complete
     assert not other_link.exists()
 
@@ -501,7 +501,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
     """Nothing is begun; the next one goes on."""
     session(config_home)
-    hold_sessions.hold_sessions(config_home.where, at_once)
+    link_sessions.hold_sessions(config_home.where, at_once)
     assert links(config_home) == {}
     look(config_home)
     assert len(links(config_home)) == 3
@@ -518,7 +518,7 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     top.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
         look(config_home)
-    hold_sessions.archive_lost_sessions(config_home.where)
+    link_sessions.archive_lost_sessions(config_home.where)
     held_links.remove_links(found.path, config_home.where)
     top.unlink()
     top.mkdir(mode=0o700)
@@ -543,7 +543,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
         patch.setattr(
-            hold_sessions, "find_reason_against_links", lambda _: "no links are made here"
+            link_sessions, "find_reason_against_links", lambda _: "no links are made here"
         )
         look(config_home)
         assert links(config_home).keys() == held_now.keys()

@@ -33,7 +33,7 @@ from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, make_private_folder, read_json_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder
-from resume_hooks.system.capture import catch_ending_signals
+from resume_hooks.system.capture_output import catch_ending_signals
 from resume_hooks.transcripts.records import Record, get_string
 
 MANIFEST_FILE = "manifest.json"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
-from resume_hooks.parts.share.export import writing
+from resume_hooks.parts.share.export import document_file
 from resume_hooks.parts.share.export.document import format_file_name
-from resume_hooks.parts.share.export.writing import check_replaceable, write_document
+from resume_hooks.parts.share.export.document_file import check_replaceable, write_document
 from resume_hooks.storage import atomic
 
 
@@ -74,7 +74,7 @@ def test_a_failure_at_each_step(
     if step == "replace" and not there:
         return
     if step == "read":
-        monkeypatch.setattr(writing, "measure_chunks", lambda _: None)
+        monkeypatch.setattr(document_file, "measure_chunks", lambda _: None)
     elif step != "chunk":
         owner, name = {
             "fsync": (os, "fsync"),

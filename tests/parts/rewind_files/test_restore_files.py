@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from resume_hooks import clock
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
-from resume_hooks.parts.rewind_files import writing
+from resume_hooks.parts.rewind_files import restore_files
 from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -64,18 +64,22 @@ def test_all_is_put_back_and_taken_back(project: Project) -> None:
     """Files, modes and folders; an undo is a run itself, which can be undone."""
     decided = planned(project)
     before = project.tree()
-    writing.write_files(decided, project.home.where)
+    restore_files.write_files(decided, project.home.where)
     assert contents(project) == as_old()
-    writing.write_files(writing.plan_undo(SESSION, project.home.where), project.home.where)
+    restore_files.write_files(
+        restore_files.plan_undo(SESSION, project.home.where), project.home.where
+    )
     assert project.tree() == before
     assert not project.path("sub/deep").exists()
-    writing.write_files(writing.plan_undo(SESSION, project.home.where), project.home.where)
+    restore_files.write_files(
+        restore_files.plan_undo(SESSION, project.home.where), project.home.where
+    )
     assert contents(project) == as_old()
 
 
 def test_copies_are_private_and_complete(project: Project) -> None:
     """A manifest tells which copy is of what, and how to know old from new."""
-    kept = writing.write_files(planned(project), project.home.where)
+    kept = restore_files.write_files(planned(project), project.home.where)
     rows = {row["path"]: row for row in manifest_of(kept)["files"]}
     assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
     assert rows["sub/deep/d"]["before"] is None
@@ -89,11 +93,13 @@ def test_a_run_of_the_same_instant_gets_another_name(
 ) -> None:
     """And is the newer one; the copies of the first stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
-    kept = writing.write_files(planned(project), project.home.where)
+    kept = restore_files.write_files(planned(project), project.home.where)
     project.put("a", "newer\n")
-    again = writing.write_files(_planned_again(project), project.home.where)
+    again = restore_files.write_files(_planned_again(project), project.home.where)
     assert manifest_of(kept) != manifest_of(again)
-    writing.write_files(writing.plan_undo(SESSION, project.home.where), project.home.where)
+    restore_files.write_files(
+        restore_files.plan_undo(SESSION, project.home.where), project.home.where
+    )
     assert contents(project) == as_old() | {"a": b"newer\n"}
 
 
@@ -105,33 +111,33 @@ def _planned_again(project: Project) -> FilesPlan:
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
     """Where the newest is taken back by hand, nothing is left: work of between the two would be overwritten."""
-    writing.write_files(planned(project), project.home.where)
+    restore_files.write_files(planned(project), project.home.where)
     project.put("a", "a day's work\n")
-    kept = writing.write_files(_planned_again(project), project.home.where)
+    kept = restore_files.write_files(_planned_again(project), project.home.where)
     project.put("a", "a day's work\n")
-    undo = writing.plan_undo(SESSION, project.home.where)
+    undo = restore_files.plan_undo(SESSION, project.home.where)
     assert (undo.changes_to_write, undo.undone_run_time) == ((), manifest_of(kept)["time"])
 
 
 def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     """It was ended while it made its copies, so the one before it is the last, however long its manifest is."""
-    kept = writing.write_files(planned(project), project.home.where)
+    kept = restore_files.write_files(planned(project), project.home.where)
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
     with (Path(kept) / "manifest.json").open("a") as stream:
         stream.write(" " * 2 * 1024 * 1024)  # as that of thousands of files
-    assert len(writing.plan_undo(SESSION, project.home.where).changes_to_write) == 4
+    assert len(restore_files.plan_undo(SESSION, project.home.where).changes_to_write) == 4
 
 
 def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     """It would be overwritten; it is kept all the same."""
-    writing.write_files(planned(project), project.home.where)
+    restore_files.write_files(planned(project), project.home.where)
     project.put("a", "by hand\n")
-    undo = writing.plan_undo(SESSION, project.home.where)
+    undo = restore_files.plan_undo(SESSION, project.home.where)
     assert {change.place.path: change.changed_since for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
-    kept = writing.write_files(undo, project.home.where)
+    kept = restore_files.write_files(undo, project.home.where)
     assert b"by hand\n" in [(Path(kept) / name).read_bytes() for name in os.listdir(kept)]
 
 
@@ -140,12 +146,12 @@ def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
 )
 def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     """Nothing is guessed, and no older run taken for the last."""
-    writing.write_files(planned(project), project.home.where)
+    restore_files.write_files(planned(project), project.home.where)
     project.put("a", "newer\n")
-    kept = writing.write_files(_planned_again(project), project.home.where)
+    kept = restore_files.write_files(_planned_again(project), project.home.where)
     (Path(kept) / "manifest.json").write_bytes(damage)
     with pytest.raises(NoFileHistory, match="can't be read"):
-        writing.plan_undo(SESSION, project.home.where)
+        restore_files.plan_undo(SESSION, project.home.where)
 
 
 def swapped(project: Project) -> None:
@@ -175,9 +181,9 @@ def test_what_changed_since_it_was_looked_at_is_left(
     act(project)
     before = project.tree()
     with pytest.raises(WriteFailed):
-        writing.write_files(decided, project.home.where)
+        restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.copies_folder_path(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
     if act is swapped:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -190,7 +196,7 @@ def test_a_folder_that_takes_no_files_any_more(
     before = project.tree()
     denied(monkeypatch, os.curdir)
     with pytest.raises(WriteFailed, match="nothing can be written"):
-        writing.write_files(decided, project.home.where)
+        restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
 
 
@@ -201,20 +207,20 @@ def test_an_interruption_before_the_first_file(
     decided = planned(project)
     before = project.tree()
     monkeypatch.setattr(
-        writing, "remove_stale_temporaries", lambda _: signal.raise_signal(signal.SIGINT)
+        restore_files, "remove_stale_temporaries", lambda _: signal.raise_signal(signal.SIGINT)
     )
     with pytest.raises(Interrupted, match="0 of 4 files"):
-        writing.write_files(decided, project.home.where)
+        restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
-    assert os.listdir(writing.copies_folder_path(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files of it are written."""
     swept: list[str] = []
     decided = planned(project)
-    monkeypatch.setattr(writing, "remove_stale_temporaries", swept.append)
-    writing.write_files(decided, project.home.where)
+    monkeypatch.setattr(restore_files, "remove_stale_temporaries", swept.append)
+    restore_files.write_files(decided, project.home.where)
     folders = [project.folder, project.path("sub"), project.path("sub/deep")]
     assert sorted(swept) == [str(folder) for folder in folders]
 
@@ -222,14 +228,14 @@ def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyP
 def test_what_a_killed_run_left_is_swept(project: Project) -> None:
     """Its temporary file."""
     left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
-    writing.write_files(planned(project), project.home.where)
+    restore_files.write_files(planned(project), project.home.where)
     assert not left.exists()
 
 
 def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
     """Where the permissions are the same; no backup has such a bit."""
     path = project.put("a", "new\n", 0o2755)
-    writing.write_files(
+    restore_files.write_files(
         project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})),
         project.home.where,
     )
@@ -243,7 +249,7 @@ def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
         path.write_text("other\n")
     before = project.tree()
     with pytest.raises(WriteFailed, match="changed while it was read"):
-        writing.write_files(decided, project.home.where)
+        restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
 
 
@@ -253,16 +259,16 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
     """Between the copies and the first write, the worst moment: nothing outside is touched."""
     decided = planned(project)
     outside = project.folder.parent / "outside"
-    keep = writing.back_up_files
+    keep = restore_files.back_up_files
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
         swapped(project)
         return kept
 
-    monkeypatch.setattr(writing, "back_up_files", keep_and_swap)
+    monkeypatch.setattr(restore_files, "back_up_files", keep_and_swap)
     with pytest.raises(WriteFailed, match="symbolic link"):
-        writing.write_files(decided, project.home.where)
+        restore_files.write_files(decided, project.home.where)
     assert (outside / "c").read_text() == NEW["sub/c"]
     assert not (outside / "deep").exists()
 
@@ -292,7 +298,7 @@ def test_wherever_it_stops_each_file_is_old_or_new(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, step, failing)
             with contextlib.suppress(Crash, WriteFailed):
-                writing.write_files(decided, Where(environ))
+                restore_files.write_files(decided, Where(environ))
         _require_old_or_new(project, before)
         _recover(environ)
         assert project.tree() == before
@@ -321,10 +327,10 @@ def _recover(environ: dict[str, str]) -> None:
     """Undo what was done, as another process than the one that was killed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
-        undo = writing.plan_undo(SESSION, Where(environ))
+        undo = restore_files.plan_undo(SESSION, Where(environ))
         assert not undo.refused_changes
         if undo.changes_to_write:
-            writing.write_files(undo, Where(environ))
+            restore_files.write_files(undo, Where(environ))
 
 
 def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
@@ -367,12 +373,12 @@ def test_there_and_back_is_where_it_began(
         )
     )
     if decided.changes_to_write:
-        writing.write_files(decided, Where(environ))
+        restore_files.write_files(decided, Where(environ))
     assert contents(project) == {
         name: old for name, (old, _new, _mode) in tracked.items() if old is not None
     }
     if decided.changes_to_write:
-        writing.write_files(writing.plan_undo(SESSION, Where(environ)), Where(environ))
+        restore_files.write_files(restore_files.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before
 
 
@@ -391,9 +397,9 @@ def test_undo_means_the_run_that_was_last(
         hands.ahead = ahead
         project.put("a", f"new {len(names)}")
         decided = project.plan(project.simple({"a": project.keep("a", "old")}))
-        names.append(os.path.basename(writing.write_files(decided, project.home.where)))
-        found = writing.plan_undo(SESSION, project.home.where)
-        names.append(os.path.basename(writing.write_files(found, project.home.where)))
+        names.append(os.path.basename(restore_files.write_files(decided, project.home.where)))
+        found = restore_files.plan_undo(SESSION, project.home.where)
+        names.append(os.path.basename(restore_files.write_files(found, project.home.where)))
         assert project.path("a").read_text() == f"new {len(names) - 2}"
     assert names == sorted(names)
     assert len(set(names)) == len(names)

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.storage.state_file import is_process_running
-from resume_hooks.system import capture
+from resume_hooks.system import capture_output
 from tests.needs import REPO
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 
-def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.CapturedOutput:
+def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture_output.CapturedOutput:
     """A shell's line, run on a text."""
-    return capture.run_captured(
+    return capture_output.run_captured(
         ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
     )
 
@@ -71,13 +71,17 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output without end is cut off where it is no answer any more."""
     ran = run("exec yes")
     assert ran.too_large
-    assert capture.MAX_OUTPUT_BYTES < len(ran.out) <= capture.MAX_OUTPUT_BYTES + capture.CHUNK_BYTES
+    assert (
+        capture_output.MAX_OUTPUT_BYTES
+        < len(ran.out)
+        <= capture_output.MAX_OUTPUT_BYTES + capture_output.CHUNK_BYTES
+    )
 
 
 def test_errors_are_kept_by_their_beginning() -> None:
     """Of error output without end the beginning is kept, and it stops nothing."""
     ran = run("head -c 1000000 /dev/zero >&2; echo done")
-    assert (ran.out, len(ran.err)) == (b"done\n", capture.MAX_ERROR_BYTES)
+    assert (ran.out, len(ran.err)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
 
 
 def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
@@ -90,14 +94,14 @@ def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
 def test_what_cannot_be_started() -> None:
     """A program that is none, or a folder that is gone, is an OSError."""
     with pytest.raises(OSError, match="none"):
-        capture.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
+        capture_output.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
     with pytest.raises(OSError, match="gone"):
-        capture.run_captured(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
+        capture_output.run_captured(["/bin/true"], b"", environ={}, folder="/gone", limit=1)
 
 
 def test_in_another_thread() -> None:
     """There are no signals to be turned there; the run is the same."""
-    found: list[capture.CapturedOutput] = []
+    found: list[capture_output.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run("echo done")))
     thread.start()
     thread.join()
@@ -110,11 +114,11 @@ def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None
     pid = tmp_path / "pid"
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r})\n"
-        "import signal\nfrom resume_hooks.system import capture\n"
+        "import signal\nfrom resume_hooks.system import capture_output\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests by nohup ignores it\n"
         "before = signal.getsignal(signal.SIGTERM)\n"
         "try:\n"
-        f"    capture.run_captured(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
+        f"    capture_output.run_captured(['/bin/sh', '-c', 'echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300'], b'', "
         "environ={'PATH': '/usr/bin:/bin'}, folder='/', limit=60)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', signal.getsignal(signal.SIGTERM) == before)\n"

@@ -18,8 +18,8 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 
 if TYPE_CHECKING:
-    from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import OpenIndex
+    from resume_hooks.search.run_search import Searcher
 
 BATCH_SECONDS = 0.05  # the number of seconds between two batches of a listing
 
@@ -149,7 +149,7 @@ class ContentSearch:
 
     def _answer_requests(self, index: OpenIndex) -> None:
         # this thread loads them, so that the first display does not wait
-        from resume_hooks.search.engine import Searcher
+        from resume_hooks.search.run_search import Searcher
         from resume_hooks.search.scope import Scope, project_scope_of_folder
 
         searchers: dict[bool, Searcher] = {}

@@ -23,9 +23,9 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import Relocation, plan_relocation
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher
-from resume_hooks.derive.child.write import Body, ChildPlan, Sizes, write_unless_idle
-from resume_hooks.derive.imports import plan
-from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
+from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes, write_unless_idle
+from resume_hooks.derive.imports import plan_import
+from resume_hooks.derive.imports.plan_import import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
@@ -35,7 +35,7 @@ from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import lock_session_creation, project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, list_files_below
+from resume_hooks.storage.hard_links import has_same_bytes, list_files_below
 from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -374,10 +374,10 @@ def _import_session(
         )
     else:
         source = ImportSource(bundled.path, name, bundled.sums.sha256, bundled.size)
-        import_plan = plan.plan_import(source, options.home, where)
+        import_plan = plan_import.plan_import(source, options.home, where)
         hidden = import_plan.hidden
     if import_plan.existing is not None and not options.force:
-        existing_receipt = plan.existing_import_receipt(import_plan, import_plan.existing)
+        existing_receipt = plan_import.existing_import_receipt(import_plan, import_plan.existing)
         return ImportedSession(
             bundled.head, existing_receipt, existing=True, files=files, hidden=hidden
         )

@@ -25,7 +25,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     plan_chain_rewrite,
     scan_parent,
 )
-from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
+from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.derive.fresh_child import FreshOpening, opening_lines_of_child, plan_fresh_opening
 from resume_hooks.derive.opening_size import tokens_for_size

@@ -12,7 +12,7 @@ from tests.needs import REPO
 SCRIPT = f"""
 import atexit, os, sys
 sys.path.insert(0, {str(REPO / "src")!r})
-from resume_hooks.hooks.ending import end_process
+from resume_hooks.hooks.end_process import end_process
 
 class Freed:
     def __del__(self):

@@ -12,11 +12,11 @@ import orjson
 import pytest
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.marks import back
+from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
-from resume_hooks.parts.marks.back import MAX_REPORT_CHARACTERS, BackPlan
+from resume_hooks.parts.marks.plan_back import MAX_REPORT_CHARACTERS, BackPlan
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -62,7 +62,7 @@ def planned(
 ) -> BackPlan:
     """The plan of a way back of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
-    return back.plan_back(locate.session_file(path), mark(at), report, Where())
+    return plan_back.plan_back(locate.session_file(path), mark(at), report, Where())
 
 
 def went_back(
@@ -321,7 +321,8 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
     made = write_child(
-        back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where()
+        plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
+        Where(),
     )
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING_MARKER) == 1
@@ -358,7 +359,7 @@ def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
     other = write_child(
-        back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
+        plan_back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
     )
     assert other.title == "Fix the parser · back 2"
     assert len(chain(other)) == 8
@@ -377,7 +378,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
         return
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        decided = plan_back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write_child(decided.child, Where())
         assert made.written
         kept = row.nodes[: largest_valid_count(row, place)]
@@ -403,6 +404,7 @@ def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     away(path, config_home.environ)
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(
-        back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where
+        plan_back.plan_back(kept, mark, "It did not work", config_home.where).child,
+        config_home.where,
     )
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")

@@ -15,10 +15,10 @@ from claude_agent_sdk import list_sessions
 from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write_child
+from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import Contents, read_opening
-from resume_hooks.derive.imports import plan as importing
-from resume_hooks.derive.imports.plan import ImportSource
+from resume_hooks.derive.imports import plan_import as importing
+from resume_hooks.derive.imports.plan_import import ImportSource
 from resume_hooks.derive.imports.record_filter import make_valid_id
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, NamedTuple, Optional, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, verify_session_path
 from resume_hooks.system.text import cut_to_utf16_units, plain_line, plain_text, utf16_length
 
-Event = Dict[str, Any]
+Event = dict[str, Any]
 
 
 class Host(NamedTuple):
@@ -27,7 +28,7 @@ class Host(NamedTuple):
     """
 
     name: str
-    extra_fields: Dict[str, Any]
+    extra_fields: dict[str, Any]
     rewrite_text: Callable[[str], str]
     empties_input: bool
 
@@ -65,7 +66,7 @@ MAX_START_UNITS = 9_950
 CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 
 
-def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> Optional[Dict[str, Any]]:
+def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> dict[str, Any] | None:
     """Return the hook's input. Return None if it is too long, not a JSON object, or if hooks must not act.
 
     Hooks must not act in a headless client that we started, or if no variable names the user's
@@ -89,7 +90,7 @@ def is_headless() -> bool:
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
-def parse_event(raw: bytes) -> Optional[Dict[str, Any]]:
+def parse_event(raw: bytes) -> dict[str, Any] | None:
     """Return the hook's input, or None if it is not a JSON object.
 
     Invalid UTF-8 is replaced and never raises.
@@ -103,7 +104,7 @@ def parse_event(raw: bytes) -> Optional[Dict[str, Any]]:
     return None
 
 
-def text_field(event: Dict[str, Any], name: str) -> str:
+def text_field(event: dict[str, Any], name: str) -> str:
     """Return a string field of the event, or ``""``."""
     value = event.get(name)
     if isinstance(value, str):
@@ -111,7 +112,7 @@ def text_field(event: Dict[str, Any], name: str) -> str:
     return ""
 
 
-def find_transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
+def find_transcript(event: dict[str, Any], session_id: str, where: Where) -> str | None:
     """Return the event's transcript if it belongs to the session, else the newest file with the session's id.
 
     Return None if there is none.
@@ -138,7 +139,7 @@ def start_reply(context: str, message: str) -> bytes:
     Either may be empty. Return ``b""`` if both are empty.
     """
     context_text, line = plain_text(context), plain_line(message)
-    output: Dict[str, Any] = {"systemMessage": line} if line else {}
+    output: dict[str, Any] = {"systemMessage": line} if line else {}
     if context_text.strip():
         shown_context = cut_to_utf16_units(context_text, MAX_START_UNITS)
         output["hookSpecificOutput"] = {

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.parts.smart_trim.ask import (
+from resume_hooks.parts.smart_trim.ask_model import (
     HINT_INSTRUCTION,
     MAX_CALL_CHARACTERS,
     MAX_CONTENTS_PER_CALL,

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import FileChange, read_call_changes, split_lines
-from resume_hooks.parts.attribution.rule import FileEdit, find_writer
+from resume_hooks.parts.attribution.match_edits import FileEdit, find_writer
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
-from resume_hooks.search.engine import search_updated_index
 from resume_hooks.search.hits import (
     SNIPPET_CHARACTERS,
     Hit,
@@ -34,6 +33,7 @@ from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Lookup, Ranking, TermLookups, TurnHit, WordingTurn
 from resume_hooks.search.result import SearchResult, notes_on_unsearched_folders
+from resume_hooks.search.run_search import search_updated_index
 from resume_hooks.search.scope import (
     FilesInScope,
     Scope,
