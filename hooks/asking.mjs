@@ -76,7 +76,7 @@ export function askUnprompted($, reply, maxMs = Infinity) { // asks a question t
   return askWhenIdle($, reply, true, maxMs)
 }
 
-async function askAfterCommand($, reply) { // asks after a command: at once, unless the user is still typing
+async function askAfterCommand($, reply) { // asks after a command: immediately, unless the user is still typing
   return askWhenIdle($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 

@@ -4,7 +4,7 @@ const STILL_MS = 150 // milliseconds without a key after which the text in the b
 const MAX_FILLS = 40 // how often the box is filled, if keys interrupt that or a dialog has the focus
 
 let boxText = '' // the text in the box according to the client's last event
-let draft // all text typed since the opening began, whatever the box contains; undefined at other times
+let draft // all text typed since the opening began, even if the box does not contain it; undefined at other times
 let droppedPrompt // the prompt that was stopped last; the client puts it back into the box
 let editedAt = 0
 

@@ -91,7 +91,7 @@ async function switchTo($, reply) {
   await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
   const isOpen = await $.session.id() === reply.open
   if (!isOpen) $.ui.log(reply.by_hand)
-  if (opening.reply !== reply) return // the next session opens at once and gets the held prompts
+  if (opening.reply !== reply) return // the next session opens immediately and gets the held prompts
   const { heldPrompts } = opening
   opening = undefined // only now: prompts sent from here on include the text in front of them
   if (isOpen && reply.remark) $.ui.log(reply.remark)

@@ -12,10 +12,10 @@ const MAX_TRIES = 200, TICK_MS = 10 // the number of reads, and the milliseconds
 const TRIES_PER_READ = 30 // the number of these reads after which the text is used even without a new key
 const MAX_TYPED_CHARACTERS = 200 // a longer text, or one with line feeds, is a draft that the client restored
 const QUEUED_PROMPT_MS = 3000 // milliseconds after the opening in which the client may send a prompt that was queued behind the command
-const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // the columns beside a list with the field, in a pane of fewer lines and at least so many columns
+const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // the columns next to a list with the field, in a pane of fewer lines and at least so many columns
 const SPACE = '\u00a0' // ends a word, and is visible
 let opened = 0 // the number of openings: under the same id the client would draw the previous content
-const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops beside it
+const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops next to it
 let pane // the typed words, the engine's answer, the marked session, and its actions once it is open
 
 export async function showPane($, content) {

@@ -1,6 +1,6 @@
 """The documented Python API for lineage, rollover, trim, fork and search.
 
-Arguments accept paths as ``str`` or ``pathlib.Path``; results hold ``pathlib.Path``.
+Arguments accept paths as ``str`` or ``pathlib.Path``; results contain ``pathlib.Path``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ MAX_KEY = 200  # longer project keys are cut to this many characters and get a h
 MAX_JSON_BYTES = 1024 * 1024  # the maximum size in bytes of a small JSON file
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of every transcript
-TOOL_RESULTS = "tool-results"  # the folder beside a session for outputs too long for its transcript
+TOOL_RESULTS = (
+    "tool-results"  # the folder next to a session for outputs too long for its transcript
+)
 # a folder in the config folder: one subfolder per session with earlier states of the user's files
 FILE_HISTORY = "file-history"
 # a folder in the config folder: one subfolder per session with the client's tasks, a JSON file each
@@ -153,7 +155,7 @@ def make_private_folder(path: str, where: Where) -> str:
     for step in [] if steps else _steps_from(where.config, path) or [path]:
         os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
-        # the next statement checks the folder, whoever made it
+        # the next statement checks the folder, which anybody may have made
         with contextlib.suppress(FileExistsError):
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
@@ -320,8 +322,7 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
 def verify_session_path(path: str, session_id: str, where: Where) -> Optional[str]:
     """Return ``path`` if it is the file of ``session_id`` in a project folder, else None.
 
-    Several projects may have copies of a session; the client's path identifies the one that it
-    writes.
+    Several projects may have copies of a session; the client's path identifies its own copy.
     """
     folder = os.path.dirname(path)
     is_in_project_folder = os.path.dirname(folder) == where.projects and not os.path.islink(folder)

@@ -114,7 +114,7 @@ def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
 def files_beside_handoff(
     decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return a function that writes files beside a handoff into the user's project. Called before any file is made.
+    """Return a function that writes files next to a handoff into the user's project. Called before any file is made.
 
     ``options`` are the verb's, or None for a trigger. Called with the child's receipt, the returned
     function writes the files; called with None, it reports which files it would write. Raise

@@ -342,8 +342,7 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_state_in_project(where):
         sentences.append(
-            f"{where.state} lies in a project: its settings for a team and for documents "
-            "are ignored"
+            f"{where.state} is in a project: its settings for a team and for documents are ignored"
         )
     environ = where.environ
     state_variable = environ.get("RESUME_HOOKS_HOME", "")

@@ -65,7 +65,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
 
 
 def caller_of_options(options: VerbOptions) -> Caller:
-    """Return the conditions under which a command creates a child."""
+    """Return the options of a command as the conditions of its child."""
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 

@@ -35,7 +35,7 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-# if a file has more bytes, the client's readers give up
+# the maximum size in bytes of a file that the client's readers accept
 CLIENT_READ_BYTES = 50_000_000
 
 
@@ -136,7 +136,7 @@ def _copy_and_report(command: str) -> str:
 def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
     """Create a child with the verb and the options of a strategy.
 
-    Report on stderr which child was created, or why none was created.
+    Report the child, or the reason why none was created, on stderr.
     """
     if strategy == FORK:
         receipt = fork_whole_session(session)

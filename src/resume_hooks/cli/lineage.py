@@ -23,7 +23,7 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-MAX_LABEL_COLUMNS = 160  # the width in columns that a title of wide letters needs with its kind
+MAX_LABEL_COLUMNS = 160  # the width in columns of a title in wide letters, with its kind
 DEFAULT_SESSION_HINT = (
     "No session was named: this is the lineage of the latest one here. {} lists the others."
 )

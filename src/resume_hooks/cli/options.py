@@ -310,7 +310,7 @@ _TRIM_KINDS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> Session:
-    """Return the session to untrim, which is the locator's session.
+    """Return the locator's session, to untrim it.
 
     Without a locator, prefer a new trim of the default session.
     """

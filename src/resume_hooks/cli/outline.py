@@ -1,4 +1,4 @@
-"""``outline``: a line for each turn of a session, for a model or a person who looks for a point in it."""
+"""``outline``: a line for each turn of a session, so that a model or a person finds a turn."""
 
 from __future__ import annotations
 

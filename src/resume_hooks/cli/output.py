@@ -46,7 +46,7 @@ _STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
-    """A little data that already matches its verb's schema.
+    """Data that already matches its verb's schema.
 
     Tests compare the two, so that the schema need not be loaded.
     """

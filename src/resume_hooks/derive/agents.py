@@ -75,7 +75,7 @@ class Writer(Protocol):
     ) -> Body:
         """Return the body of a child that contains an introduction and a conversation as text.
 
-        ``head`` holds our fields for the child's first line.
+        ``head`` contains our fields for the child's first line.
         """
 
     def plan_fork(

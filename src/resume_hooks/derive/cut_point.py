@@ -340,7 +340,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
 
 
 def _count_through(conversation: LinearChain, uuid: str) -> int:
-    """Return the number of records up to the one with an id, or 0 if there is none."""
+    """Return the number of records up to the record with an id, or 0 if there is no such record."""
     for number, node in enumerate(conversation.nodes, 1):
         if node.uuid == uuid:
             return number

@@ -4,8 +4,8 @@ The model reads the session as text in a few parts, each of which fits its conte
 call joins the answers. The summary covers the whole history, and the latest part in most detail: if
 there is too much text, the older parts are shortened first.
 
-Invariants: whatever fails, the child has the digest, with or without the summary. A child that the
-user has opened since it was written is not changed. The model's text is untrusted, because the
+Invariants: after any failure the child has the digest, with or without the summary. A child that
+the user has opened since it was written is not changed. The model's text is untrusted, because the
 transcript may have dictated it. Each statement is on one line after a label or a dash that this
 module writes, without control characters and block markers. It refers only to records that the
 model read.

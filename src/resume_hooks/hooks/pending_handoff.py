@@ -186,7 +186,7 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
 
 
 def _mark_announced(name: str) -> bool:
-    """Mark a note as announced. If several clients start at once, only one succeeds."""
+    """Mark a note as announced. If several clients start at the same time, only one succeeds."""
     with contextlib.suppress(OSError):
         os.rename(
             hook_state.note_path(name),

@@ -1,7 +1,7 @@
 """The text of a start after ``/clear`` or a compaction, split into parts because the client limits each hook's text.
 
 The first hook, ``hooks/session-start``, claims the start for its process in a note,
-``parts-<session>.json``. It runs this module, which writes all parts except the last beside that
+``parts-<session>.json``. It runs this module, which writes all parts except the last next to that
 note, and then writes their number into the note. The other hooks, ``hooks/part``, each pass one
 part to the client, in order, and delete the part. The first hook returns the last part.
 

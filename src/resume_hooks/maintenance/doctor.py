@@ -69,7 +69,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """Return the findings of all checks, ordered so that a check comes after those that it depends on."""
+    """Return the findings of all checks. Each check follows the checks that it depends on."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -255,7 +255,7 @@ def _check_other_agents(_: str) -> Finding:
             f"In the folder of this plugin: {' && '.join(install_commands)}",
             "without",
         )
-    return ok_finding("; ".join(agent_texts) or "none beside Claude Code")
+    return ok_finding("; ".join(agent_texts) or "none except Claude Code")
 
 
 def _check_other_tools(cwd: str) -> Finding:

@@ -49,7 +49,7 @@ _MIN_LINE_BYTES = 16
 """The minimum size in bytes of a line of a longer secret, such as a private key, that is found without the rest."""
 
 _CUT_PART_BYTES = 3
-"""The number of bytes at a value's beginning or end that identify it beside an ellipsis."""
+"""The number of bytes at a value's beginning or end that identify it next to an ellipsis."""
 
 _FOLD_CHARACTERS = b" \t\r\n\\\"'`"
 """Characters that quoting, escaping and line wrapping insert into a value."""
@@ -60,7 +60,7 @@ _DIGIT = compile_lazily(rb"\d")
 _NAMED_VALUE = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MAX_ELLIPSES = 1_000
-"""The maximum number of ellipses in a text beside which parts of values are searched for."""
+"""The maximum number of ellipses in a text next to which parts of values are searched for."""
 
 _INDICATOR_WORD = compile_lazily(
     rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
@@ -95,7 +95,7 @@ class Redactor:
 
     - Random values of at least eight bytes are found anywhere, even inside a word, quoted, escaped,
       percent-encoded, or over several lines. Three characters of the beginning or the end are
-      enough beside an ellipsis, or at the end of a cut text.
+      enough next to an ellipsis, or at the end of a cut text.
     - Shorter random values and digits are found as a whole word.
     - Words, such as ``sunshine``, are found as a whole word near a word that indicates a password.
     - Values below six bytes, and words that are common in programs (``postgres``), are removed only
@@ -287,7 +287,7 @@ class Redactor:
         yield from self._cut_value_spans(text)
 
     def _cut_value_spans(self, text: bytes) -> Iterator[Span]:
-        """Return the parts of known values beside ellipses and at the end of the text."""
+        """Return the parts of known values next to ellipses and at the end of the text."""
         yield from self._spans_cut_before(text, len(text))
         for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
             if number == _MAX_ELLIPSES:

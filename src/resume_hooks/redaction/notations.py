@@ -345,7 +345,7 @@ NOTATIONS = [
 ]
 """The notations, by the first character after the name.
 
-In order: assigned; assigned to a literal in a call; in a field beside the name; as a substitute; in
+In order: assigned; assigned to a literal in a call; in a field next to the name; as a substitute; in
 a list of arguments; by a function; as the string after a word; by a command that sets variables; as
 a word in a settings line; by a method; in an XML element or after its key; on the next line; by a
 sentence that changes it; in parentheses; netrc; in a sentence.

@@ -1,7 +1,7 @@
 """Lineage: a session's ancestors, oldest first, and its descendants.
 
 What a file says about its parent is untrusted: a path is followed only to a session in a project
-folder of this config home or beside the child. Otherwise the parent is looked up by id, in all
+folder of this config home or next to the child. Otherwise the parent is looked up by id, in all
 projects, then in the vault. Cycles are cut, and gaps are shown.
 """
 

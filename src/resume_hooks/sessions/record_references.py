@@ -157,7 +157,7 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
 class RecordLine(NamedTuple):
     """A line of a session's file: its 0-based ``number``, -1 if not counted, and its bytes on disk.
 
-    ``opened`` is the file if it is held open.
+    ``opened`` is the file if it is open.
     """
 
     session_id: str

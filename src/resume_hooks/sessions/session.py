@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Session(SessionFile):
-    """A session file with its cached facts, and its file held open, so that all readers see the same one.
+    """A session with its cached facts and its open file, so that all readers see the same file.
 
     An unreadable fact raises SessionNotFound on first use.
     """

@@ -1,6 +1,6 @@
 """The transcripts on disk: those of sessions, and those of sub-agents with their sessions.
 
-Sub-agents' transcripts are in the session's own folder; clients before 2.1 put them beside the
+Sub-agents' transcripts are in the session's own folder; clients before 2.1 put them next to the
 session. Symbolic links are not followed.
 """
 
@@ -117,7 +117,7 @@ def file_of_owning_session(path: str, session_id: str) -> str:
 
 
 def agent_type(path: str) -> str:
-    """Return a sub-agent's type from the client's note beside its file, or ``""`` without a note."""
+    """Return a sub-agent's type from the client's note next to its file, or ``""`` without a note."""
     meta = read_json_object(os.path.splitext(path)[0] + ".meta.json")
     return records.get_string(meta, "agentType")
 
@@ -136,7 +136,7 @@ def title_of_transcript(path: str) -> str:
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
-    """Return the sub-agents' files beside a folder's sessions, by session, each followed by its note."""
+    """Return the sub-agents' files next to a folder's sessions, by session, each followed by its note."""
     files_by_session: dict[str, list[str]] = {}
     for path in sorted(_subagent_files_beside(folder)):
         meta_path = f"{path.removesuffix('.jsonl')}.meta.json"
@@ -160,7 +160,7 @@ def _subagent_files_beside(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``session_id`` is its session. It is "" for a sub-agent's file beside its session, because only
+    ``session_id`` is its session. It is "" for a sub-agent's file next to its session, because only
     the content names that session. ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in
     bytes.
     """

@@ -2,7 +2,7 @@
 
 It writes a file completely or not at all.
 
-The bytes go to a temporary file beside the target, which is synced, read back and only then
+The bytes go to a temporary file next to the target, which is synced, read back and only then
 renamed. Symbolic links are never written through. A file is replaced or removed only if it has not
 changed since it was examined. If ``dir_fd``, the descriptor of an open folder (``safe_tree``), is
 given, only a path's last component is used, relative to this folder. The whole path is then used

@@ -1,6 +1,6 @@
 """Atomic writes of our private files.
 
-This module also creates temporary files beside them, and removes the temporary files of killed
+This module also creates temporary files next to them, and removes the temporary files of killed
 processes.
 
 Standard library, Python 3.9.

@@ -51,7 +51,7 @@ def catch_ending_signals() -> Iterator[threading.Event]:
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024  # the maximum number of bytes of error output to capture
 CHUNK_BYTES = 256 * 1024
-# the number of seconds between checks whether the program has exited while a child process holds
+# the number of seconds between checks whether the program has exited while a child process keeps
 # its pipes open
 POLL_SECONDS = 0.05
 # the number of seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc

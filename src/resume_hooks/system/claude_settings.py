@@ -35,7 +35,7 @@ def settings_files(cwd: str, where: Where) -> list[str]:
 def find_policy_file(where: Where) -> str:
     """Return the file of the organization's policy that applies to this machine, or ``""``.
 
-    Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder beside
+    Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder next to
     it, or the settings that the client fetched for a Team or Enterprise account. Under a policy,
     the client ignores compaction by plugins' modules and the answers of its classic hooks to a
     compaction.

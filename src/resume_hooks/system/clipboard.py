@@ -2,7 +2,7 @@
 
 Invariant: "copied" is reported only for text that was read back or that tmux accepted; anything
 unconfirmed is "sent". Nothing runs longer than ``COPY_TIMEOUT_SECONDS`` except the program that
-holds the selection. Standard library, Python 3.9.
+owns the selection. Standard library, Python 3.9.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def attachment_kind(record: Record) -> str:
 def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """Yield the texts of an attachment record that are sent, each with its address in the record.
 
-    Since 2.1.329 the text ``rendered`` for the API may be stored beside the attachment; then only
+    Since 2.1.329 the text ``rendered`` for the API may be stored next to the attachment; then only
     that text counts.
     """
     rendered = record.get("rendered")

@@ -227,7 +227,7 @@ class HeadTail:
     def early_prompts(self) -> Iterator[str]:
         """The texts of the prompts in the head.
 
-        If the head has none, the first prompt in a megabyte.
+        If the head has no prompt, the first prompt in the first megabyte.
         """
         texts = []
         for record in self.first_records:

@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCH_CHUNK_BYTES = 256 * 1024  # bytes to hold at a time in a search
+SEARCH_CHUNK_BYTES = 256 * 1024  # bytes in memory at a time in a search
 # the number of bytes to compare before the read end: they show whether the file was only appended
 # to
 COMPARED_BYTES = 1_024

@@ -327,7 +327,7 @@ def replace_content(record: Record, content: object) -> Record:
 
 
 def tool_details(record: Record) -> Record:
-    """Return the client's details beside a tool result, or ``{}``."""
+    """Return the client's details next to a tool result, or ``{}``."""
     return get_mapping(record, "toolUseResult")
 
 

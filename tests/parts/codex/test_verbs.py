@@ -290,7 +290,7 @@ def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
         (found,) = (each for each in check_installation("/") if each.name == "other agents")
         return found
 
-    assert told().detail == "none beside Claude Code"
+    assert told().detail == "none except Claude Code"
     codex = config_home.root / ".codex"
     write(codex, [meta(), said("user", "go")])
     assert (told().code, told().detail) == (

@@ -95,7 +95,7 @@ class ClientFiles:
             by_id_folder = path_of_place(place, self._where)
             files += self._scan_folder(by_id_folder, place, MAX_DEPTH if for_deletion else 0)
         if len(files) > MAX_FILES:
-            self._missed.append(f"{session_folder} holds more than {MAX_FILES:,} files")
+            self._missed.append(f"{session_folder} has more than {MAX_FILES:,} files")
         return files[:MAX_FILES], self._missed
 
     def _scan_folder(self, folder: str, place: str, depth: int) -> Iterator[ClientFile]:

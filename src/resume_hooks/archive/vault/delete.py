@@ -86,7 +86,7 @@ def require_closed(session: SessionFile, where: Where) -> None:
             f"The session may be open: {reason}",
             (
                 "Quit its client and wait a minute, or add --force: a client that has it "
-                "open begins it anew."
+                "open creates it again."
             ),
         )
 
@@ -221,7 +221,7 @@ class _TrashMove:
                     link_or_copy(trashed_path, client_path)
                     sync_folder(os.path.dirname(client_path))
                 elif not has_same_bytes(trashed_path, client_path):
-                    raise FileExistsError(None, "a client began it anew")
+                    raise FileExistsError(None, "a client created its file again")
             except OSError as error:
                 restore_command = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
                 raise WriteFailed(

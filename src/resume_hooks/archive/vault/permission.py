@@ -1,9 +1,10 @@
 """Permission to archive. It depends on the setting ``vault``, an employer and the account's rules.
 
 The user is informed first. Copies are made seven days before they are needed, so they can wait for
-the user's answer while links hold the sessions (``archive/link_sessions``). After ``MAX_WAIT_DAYS``
-days the copies are made and the user is informed. If the client runs no modules, the user is
-informed after the first copy. This module imports little, because creating a child waits for it.
+the user's answer while links preserve the sessions (``archive/link_sessions``). After
+``MAX_WAIT_DAYS`` days the copies are made and the user is informed. If the client runs no modules,
+the user is informed after the first copy. This module imports little, because creating a child
+waits for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The chooser's threads: load the list, create previews, and find the sessions whose turns contain the words.
 
-They delay neither the first display nor a key, and leaving only briefly. No thread draws on the
+They do not delay the first display or a key, and delay leaving only briefly. No thread draws on the
 screen. Each thread passes its results to a callback.
 """
 
@@ -36,7 +36,7 @@ class SessionLoader:
         self._entries = entries
         self._on_batch = on_batch
         self._is_stopped = False
-        # With a daemon thread, the chooser can end at once.
+        # With a daemon thread, the chooser can end immediately.
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:

@@ -90,7 +90,7 @@ ALL_KEYS_HELP = (
         "word is typed    these lines"
     ),
 )
-# the minimum width of the terminal for a preview beside the list, whose table takes 78 columns
+# the minimum width of the terminal for a preview next to the list, whose table takes 78 columns
 MIN_COLUMNS_BESIDE = 140
 MIN_ROWS_BELOW = 18  # the minimum number of rows for a preview below the list
 MIN_COLUMNS_BELOW = 44  # the minimum number of columns for a preview below the list
@@ -290,7 +290,7 @@ class Chooser:
         self.shows_help = not self.shows_help
 
     def _close(self, chosen_session: ListedSession | None) -> None:
-        if not self.app.is_done:  # two keys may arrive at once
+        if not self.app.is_done:  # two keys may arrive at the same time
             self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
@@ -383,7 +383,7 @@ def _is_terminal_open() -> bool:
 
 
 class PreviewPlace(NamedTuple):
-    """The position of a preview in a terminal of a given size: beside the list, below it, or neither."""
+    """The position of a preview in a terminal of a given size: next to the list, below it, or neither."""
 
     is_beside: bool
     is_below: bool

@@ -170,7 +170,7 @@ class Finding(StrictModel):
     detail: str = finding_field(lambda finding: finding.detail)
     remedy: str = finding_field(lambda finding: finding.remedy)
     code: str = finding_field(
-        lambda finding: finding.code, "the finding's stable name, whatever the sentence says"
+        lambda finding: finding.code, "the finding's name, which does not change with the sentence"
     )
 
 

@@ -40,7 +40,7 @@ MAX_LOCK_SECONDS = 10.0
 def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
     """Wait for another command that creates a child of ``parent``.
 
-    Raises SessionOpen after a timeout. If the state folder is not writable, return at once.
+    Raises SessionOpen after a timeout. If the state folder is not writable, return immediately.
     """
     with contextlib.ExitStack() as locks:
         with contextlib.suppress(WriteFailed):

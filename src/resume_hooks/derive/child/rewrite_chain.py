@@ -329,11 +329,11 @@ class ChainRewrite(Body):
     """The lines of a child, made from the live chain of the file ``source``.
 
     ``edits`` are keyed by line number in the parent's file and applied in order. Unless ``lineage``
-    is ``""``, it becomes a record of its own before the node at index ``lineage_index``. ``metadata_lines`` are
-    the lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
-    context, and old clients would compact at once. ``closing`` ends the chain. ``mark_line`` is applied
-    last to each record of the parent. ``allowed_thinking`` are digests of the thinking that the child may
-    contain; if it is None, all thinking is allowed.
+    is ``""``, it becomes a record of its own before the node at index ``lineage_index``.
+    ``metadata_lines`` are the lines after the chain. If ``shrunk``, token counts become zero: they
+    describe a larger context, and old clients would compact immediately. ``closing`` ends the
+    chain. ``mark_line`` is applied last to each record of the parent. ``allowed_thinking`` are
+    digests of the thinking that the child may contain; if it is None, all thinking is allowed.
     """
 
     source: str
@@ -351,7 +351,7 @@ class ChainRewrite(Body):
     unlinked_answers: int
     """The number of answers that directly follow another answer because the records between them are lost.
 
-    The API treats such a pair as one answer.
+    The API treats the pair as one answer.
     """
 
     def edit_record(self, node: Node, record: Record) -> Record | None:

@@ -64,7 +64,7 @@ _QUIET_VARIABLES = {
 }
 """Variables that exclude CLAUDE.md files and attachments, and allow few retries.
 
-In client 2.1.329 the amount of thinking depends on the effort, whatever this limit is.
+In client 2.1.329 the amount of thinking depends only on the effort, not on this limit.
 """
 
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})

@@ -47,7 +47,7 @@ OTHER_CLIENT_NOTE = (
 OLD_COUNTS_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
-COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session at once."
+COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this session immediately."
 STILL_OPEN_NOTE = (
     "A program still has the old file open: its further output is not in the session. End it."
 )

@@ -69,7 +69,7 @@ class SpokenMessage(NamedTuple):
 
 
 class Trimmable(Protocol):
-    """A session as a trim reads it, whatever its agent is."""
+    """A session of any agent, as a trim reads it."""
 
     @property
     def session(self) -> SessionFile:
@@ -223,7 +223,7 @@ def plan_trim(
 def plan_chosen_trim(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
-    """Return the plan for a decision. ``method`` says who made the decision: rules, a model, or a slim copy."""
+    """Return the plan for a decision. ``method`` is the origin of the decision: rules, a model, or a slim copy."""
     tools = len(
         {choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
     )

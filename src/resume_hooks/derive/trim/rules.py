@@ -184,9 +184,9 @@ def find_restored_writes(
 ) -> frozenset[str]:
     """Return the call ids of the last Write of each file in ``folders`` that is newer on disk.
 
-    The inputs of these calls must stay. On resume the client compares such a file with the input.
-    If they differ, it sends the whole file as changed, up to 8,600 characters for each file
-    (measured on 2.1.42 to 2.1.329). ``successful_calls`` are the ids of successful calls, ``times_ms`` the
+    The inputs of these calls must stay. On resume the client compares the file with the input. If
+    they differ, it sends the whole file as changed, up to 8,600 characters for each file (measured
+    on 2.1.42 to 2.1.329). ``successful_calls`` are the ids of successful calls, ``times_ms`` the
     times of records. Files in other folders are not checked, because a transcript may name any
     path.
     """

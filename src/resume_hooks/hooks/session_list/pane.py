@@ -108,7 +108,7 @@ class PaneEvent(NamedTuple):
 
     ``reference`` is its matching record, ``hit_text`` the record's text from the hit on, and
     ``page_number`` the number of pages after the hit. ``side_columns`` is the number of columns
-    beside the list with the field and the text of the marked row, 0 if they have lines of their
+    next to the list with the field and the text of the marked row, 0 if they have lines of their
     own.
     """
 
@@ -288,7 +288,7 @@ def _count_lines_of_row(pane: PaneEvent) -> int:
 def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """Return a row for the module: the session, its lines, its lines while marked, and its hit.
 
-    In a low pane a row has one line, and the text beside the list while it is marked follows.
+    In a low pane a row has one line, and the text next to the list while it is marked follows.
     """
     hit_of_row = choices.best_hit(row)
     if hit_of_row is None or not hit_of_row.reference:
@@ -396,7 +396,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
-    is_open_twice = row.session_id != reply.text_field(event, "session_id") and bool(
+    is_open_twice = row.session_id != hook_replies.text_field(event, "session_id") and bool(
         Clients(where).find_client_of_session(row.session_id)
     )
     actions = []

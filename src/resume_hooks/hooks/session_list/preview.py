@@ -1,4 +1,4 @@
-"""The preview of a session beside a list: its outline, its lineage, or the table of ways to continue.
+"""The preview of a session next to a list: its outline, its lineage, or the table of ways to continue.
 
 Only the end of a large file is read, and the preview then says so.
 """

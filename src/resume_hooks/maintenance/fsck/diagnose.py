@@ -1,6 +1,6 @@
 """Run the checks of every group of defects while reading a session once.
 
-The modules beside this one check Claude Code's format. Every other agent answers
+The modules next to this one check Claude Code's format. Every other agent answers
 ``questions.agent_defects``.
 """
 

@@ -272,7 +272,7 @@ class LiveHistory(NamedTuple):
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
-    """Return the record before each compaction: the one that its boundary names, else the previous message."""
+    """Return the record before each compaction. Its boundary names the record; otherwise it is the previous message."""
     records_before: dict[str, str] = {}
     last_message = ""
     for node in transcript.nodes:

@@ -2,7 +2,7 @@
 
 The last edit of a file proves nothing. An edit wrote a line if it increased the number of copies of
 the line's text, and if nothing shows that the text disappeared later. Lines that people, formatters
-and merges wrote are in no edit. For such a line, no session is named, because a wrong name is worse
+and merges wrote are in no edit. No session is named for these lines, because a wrong name is worse
 than none.
 """
 

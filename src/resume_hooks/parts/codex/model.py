@@ -1,8 +1,8 @@
 """Ask a model through Codex: one run of ``codex exec`` without a shell, servers, hooks, the web or a session.
 
 Invariant: as in ``ClaudeHeadless``, the model has no tool that runs or writes anything. Codex 0.104
-to 0.169 reject such a tool call as unsupported (measured). If a run used a tool anyway, its answer
-is discarded.
+to 0.169 reject a call of such a tool as unsupported (measured). If a run used a tool anyway, its
+answer is discarded.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The format is that of Codex up to 0.146, which later versions can also resume: one self-contained
 file without the parent's ordinals, pointers and token counts. If we copied a token count near the
-limit, Codex would compact the child at once.
+limit, Codex would compact the child immediately.
 """
 
 from __future__ import annotations

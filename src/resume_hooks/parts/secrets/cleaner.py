@@ -269,7 +269,7 @@ class Cleaner:
     def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return the line without any thinking that contains a secret.
 
-        If an answer has no other content, its content becomes empty. All clients skip such an
+        If an answer has no other content, its content becomes empty. All clients skip an empty
         answer (2.1.42 to 2.1.329).
         """
         record = parse_record(body)

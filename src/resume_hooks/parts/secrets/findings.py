@@ -180,8 +180,8 @@ class ScrubFindings:
 
     ``scanning_cleaner`` removes all secrets, and ``literal_cleaner`` removes only the family's
     ``values``. ``relations`` includes every session that ever belonged to the family.
-    ``clean_place_states`` maps places without secrets to their state; such a place is only read
-    again if its state changes. ``title`` is the session's title without known secrets.
+    ``clean_place_states`` maps places without secrets to their state; these places are read again
+    only if their states change. ``title`` is the session's title without known secrets.
     ``short_values`` could be any word, so only the scanner finds them.
     """
 

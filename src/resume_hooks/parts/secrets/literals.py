@@ -60,7 +60,7 @@ MIN_PREFIX_CHARACTERS = 20
 _RECORD_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
-"""Matches ids of records. Removing such an id would break the session."""
+"""Matches ids of records. Removing an id would break the session."""
 
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
 """Matches characters that can continue a secret."""

@@ -1,4 +1,4 @@
-"""The plan of a smart trim: which contents to drop, who chose them and why.
+"""The plan of a smart trim: the contents to drop, with the rule or model that chose them and the reason.
 
 This module also creates the child with trim's writer.
 

@@ -400,7 +400,7 @@ class _SessionPush:
         for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # Our chunks are never longer than this, whatever size the server reports.
+                # Our chunks are never longer than this, even if the server reports another size.
                 if len(body) >= MAX_CHUNK_BYTES:
                     raise _ContentDifferError
                 body += record.body

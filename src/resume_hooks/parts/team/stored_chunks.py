@@ -1,6 +1,7 @@
 """Fetch chunks of session files from the server in slices, decompress them and verify their digests.
 
-At most ``SLICE_BYTES`` bytes of a chunk are in memory at a time, whatever size the server states.
+At most ``SLICE_BYTES`` bytes of a chunk are in memory at a time, even if the server states a larger
+size.
 """
 
 from __future__ import annotations

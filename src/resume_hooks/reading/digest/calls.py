@@ -432,9 +432,10 @@ class _LaterCalls:
         return tool == "Bash" and self._is_outdated(get_string(inputs, "command"), answer)
 
     def _is_outdated(self, command: str, answer: _Answer) -> bool:
-        """Check whether a command only reads or writes files that later calls wrote anew.
+        """Check whether a command only reads or writes files that later calls rewrote.
 
-        An edit that writes more than the whole call shows counts, too: the call shows a stub.
+        An edit that writes more than the call shows also counts, because the call shows only a
+        stub.
         """
         parts = shell.parse_simple_commands(command)
         paths = [path for path, _ in shell.find_changed_paths(parts)]

@@ -1,4 +1,4 @@
-"""The files that a session edited after a check, whose result therefore may no longer hold."""
+"""The files that a session edited after a check, whose result may therefore no longer be valid."""
 
 from __future__ import annotations
 

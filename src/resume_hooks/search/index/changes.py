@@ -19,7 +19,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 class ReadPosition(NamedTuple):
     """The state at the start of a part: bytes, lines, turns and parts before it, last time (seconds), open calls.
 
-    ``copy_times`` holds the two times of ``transcripts.transcript.CopyDetector``.
+    ``copy_times`` are the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0

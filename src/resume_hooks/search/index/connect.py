@@ -114,7 +114,7 @@ def opened_index(
         # index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
-        error.remedy = "Run it again: the index is then made anew."
+        error.remedy = "Run it again: the index is then rebuilt."
         raise
     finally:
         index.db.close()

@@ -26,7 +26,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ALL_AGENTS = "all"
 # in the state folder: other agents' sessions in the common record format, one folder per agent
 COPIES_FOLDER_NAME = "mirrors"
-# a file beside the copies of prompts; it records how far the history was read
+# the file next to the copies of prompts that records how far the history was read
 READ_STATE_NAME = "read.json"
 # the size in bytes up to which a list reads a new prompt history: half a second
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024

@@ -16,7 +16,7 @@ UNPACKED_FOLDER = "unpacked"
 """The folder with unpacked copies for reading, which can be recreated."""
 
 MANIFEST = "manifest.json"
-"""The file in each session's folder, beside the lock and the pack."""
+"""The file in each session's folder, next to the lock and the pack."""
 
 TRASH_FOLDER = "trash"
 """The folder of deleted sessions, with a subfolder per session, and in it one per deletion, named by its time."""
@@ -53,7 +53,9 @@ def find_archive_link(session_id: str, where: Where) -> str:
 
 
 def place_in_archive(place: str) -> str:
-    """Return a file's relative path in a folder of archived files, the same as beside the client's transcript.
+    """Return a file's relative path in a folder of archived files.
+
+    It is the same as in the folder of the client's transcript.
 
     ``place`` is its path relative to the config home.
     """

@@ -1,4 +1,4 @@
-"""Unpack archived sessions to a path where they can be read, with their other files beside them.
+"""Unpack archived sessions to a path where they can be read, with their other files next to them.
 
 A pack is one compressed stream of a session's files. It is unpacked into a private folder, verified
 against its manifest's hashes, and kept for the next reader. The folder's size is limited; the least
@@ -129,7 +129,7 @@ class PackStream:
 
 
 def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
-    """Return the path of a verified transcript; the session's other files are beside it in the client's layout.
+    """Return the path of a verified transcript; the session's other files are next to it in the client's layout.
 
     Raise SessionNotFound if the vault no longer has it or it has changed, WriteFailed if it can't
     be unpacked.

@@ -168,7 +168,7 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
             f"{os.path.basename(path)} is compressed by Codex",
             (
                 "Open it in Codex once, which unpacks it, or install the Python package "
-                "zstandard beside resume-hooks."
+                "zstandard for it."
             ),
         )
     import zstandard  # optional

@@ -81,7 +81,8 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
 
     Raise UsageError if a model makes the request and the user has not allowed it.
 
-    A shell that was started by a client counts as the model's, whatever its environment contains.
+    A shell that was started by a client counts as the model's, even if its environment does not
+    show this.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         from resume_hooks.parts.team import background  # not needed for a search by the user
