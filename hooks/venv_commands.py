@@ -25,20 +25,55 @@ LIMIT_SECONDS = 600
 UV = ("uv", "--quiet", "--no-config")
 
 
+REASONS = (
+    ("No space left on device", "the disk is full"),
+    ("Disk quota exceeded", "the disk quota is used up"),
+    ("Permission denied", "a folder can't be written"),
+    ("certificate verify failed", "the certificate of the package index is not trusted"),
+    ("connection broken", "the package index can't be reached; check the network and the proxy"),
+    (
+        "error sending request",
+        "the package index can't be reached; check the network and the proxy",
+    ),
+    ("DO NOT MATCH THE HASHES", "a downloaded package is not the one that was locked"),
+    ("No matching distribution", "the package index lacks a package for this Python and system"),
+)
+"""Texts in the errors of pip, uv and Python, and what they mean. The first one that occurs is the reason.
+
+A bug report contains the reason, so it consists of words of ours.
+"""
+
+
 class BuildError(Exception):
     """A step failed or timed out. The message names it; its output precedes the message."""
 
 
 def run_step(name: str, *command: str) -> None:
-    """Run `command` and wait for it. Its output goes to the log, which is our own output."""
+    """Run `command` and wait for it. Its output goes to the log, which is our own output; errors follow at its end."""
     try:
         done = programs.run_program(
-            command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS
+            command,
+            os.environ,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT_SECONDS,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
+    except subprocess.TimeoutExpired as error:
+        print_errors(error.stderr)
+        raise BuildError(f"{name} took more than {LIMIT_SECONDS} seconds") from error
+    errors = print_errors(done.stderr)
     if done.returncode:
-        raise BuildError(f"{name} failed with exit status {done.returncode}")
+        reason = next((f": {reason}" for text, reason in REASONS if text in errors), "")
+        raise BuildError(f"{name} failed with exit status {done.returncode}{reason}")
+
+
+def print_errors(output: bytes | None) -> str:
+    """Print the error output of a step, and return it as text."""
+    errors = (output or b"").decode("utf-8", "replace")
+    print(errors, end="", file=sys.stderr, flush=True)
+    return errors
 
 
 def venv_python(venv: Path) -> Path:

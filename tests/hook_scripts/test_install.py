@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -231,6 +232,43 @@ def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
     done = quick.engine("--install")
     assert (done.returncode, done.stderr) == (0, "resume-hooks: the engine is ready\n")
     assert "nothing to do" in quick.engine("--install").stderr
+
+
+@pytest.mark.parametrize(
+    ("errors", "reason"),
+    [
+        (
+            "WARNING: connection broken by 'x'\nERROR: No matching distribution found for rich==1",
+            ": the package index can't be reached; check the network and the proxy",
+        ),
+        ("ERROR: [Errno 28] No space left on device: '/home/alice'", ": the disk is full"),
+        ("ERROR: something else about /home/alice", ""),
+    ],
+)
+def test_a_step_that_fails_names_the_reason_in_our_words(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, errors: str, reason: str
+) -> None:
+    """The state file and a bug report have no word of pip's; the log has all of them."""
+    monkeypatch.syspath_prepend(str(REPO / "hooks"))
+    commands = importlib.import_module("venv_commands")
+    script = f"import sys; sys.stderr.write({errors!r}); sys.exit(1)"
+    with pytest.raises(commands.BuildError) as failure:
+        commands.run_step("pip install", sys.executable, "-c", script)
+    assert str(failure.value) == f"pip install failed with exit status 1{reason}"
+    assert errors in capfd.readouterr().err
+
+
+def test_a_step_that_takes_too_long(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended, and what it reported until then is in the log."""
+    monkeypatch.syspath_prepend(str(REPO / "hooks"))
+    commands = importlib.import_module("venv_commands")
+    monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
+    script = "import sys, time; print('so far', file=sys.stderr, flush=True); time.sleep(60)"
+    with pytest.raises(commands.BuildError, match="pip install took more than 1 seconds"):
+        commands.run_step("pip install", sys.executable, "-c", script)
+    assert "so far" in capfd.readouterr().err
 
 
 def test_on_request_a_venv_that_does_not_work_is_built_anew(quick: PluginCopy) -> None:
