@@ -423,6 +423,17 @@ def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
     return [message.text for message in collect_latest_calls(session, digest, 40_000)]
 
 
+def test_spare_space_shows_more_of_an_output(config_home: ConfigHome) -> None:
+    """The output of a command that passed is short only where the space is needed."""
+    rows = "\n".join(f"row {number} of the build" for number in range(150))
+    talk = Talk().prompt("build it").runs("make all", rows).says("Done.").prompt("on")
+    (whole,) = _latest_texts(talk, config_home)
+    assert "[..." not in whole
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    (shortened,) = [message.text for message in collect_latest_calls(session, digest, 800)]
+    assert "[..." in shortened
+
+
 def test_an_old_file_that_the_request_is_not_about_is_short(config_home: ConfigHome) -> None:
     """It can be read again; what was read since the request, or is about it, stays."""
     rows = "\n".join(f"line {number} of the listing" for number in range(50))
@@ -677,7 +688,7 @@ def test_a_call_is_shown_in_brief(config_home: ConfigHome) -> None:
     output = "\n".join(f"line {number} of the output" for number in range(1_000))
     talk = Talk().prompt("go").runs(f"run {'word ' * 400}the-end", output).says("Done.")
     (message,) = collect_latest_calls(
-        session_file(str(talk.write(config_home))), talk.digest(config_home), 48_000
+        session_file(str(talk.write(config_home))), talk.digest(config_home), 1_500
     )
     assert len(message.text) <= MAX_INPUT_CHARACTERS + MAX_RESULT_CHARACTERS + 200
     assert "line 0 of the output" in message.text

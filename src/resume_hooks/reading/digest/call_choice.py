@@ -2,8 +2,8 @@
 
 The order is as follows. First come the edits that decided the last turn, then the latest other
 edits, then the latest other calls, each in a fraction of the space. Then shortened deciding edits
-are shown with more of their text. Then come earlier calls that are related to the last request, and last the
-other calls and more of the other shortened texts.
+are shown with more of their text. Then come earlier calls that are related to the last request, then the
+other calls and more of the other shortened texts. Outputs of little use fill the rest.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ MAX_RARE_FRACTION = 0.25  # a word that occurs in a larger fraction of the calls
 # the minimum number of characters by which a shortened call is extended
 MIN_ADDED_CHARACTERS = 200
 MAX_EXTENDED_CHARACTERS = 12_000  # the maximum number of characters in an extended call
+# the same for a call that only fills spare space
+MAX_SPARE_CHARACTERS = 4_000
 
 
 class CallValue(Enum):
@@ -56,15 +58,16 @@ class CandidateCall(NamedTuple):
 
     ``is_recent`` means that the call came after the last request. ``is_old_read`` means that the
     call read a file or the state of git before the last request. It can be read again.
-    ``format_longer`` formats the call with the given maximum number of characters in its result; it
-    is None if the call is not worth more space.
+    ``format_longer`` formats the call with the given maximum number of characters in its result.
+    ``is_worth_space`` means that more of the text is useful; otherwise it only fills spare space.
     """
 
     text: str
     value: CallValue
     is_recent: bool
     is_old_read: bool
-    format_longer: Callable[[int], str] | None
+    format_longer: Callable[[int], str]
+    is_worth_space: bool
 
     @property
     def is_likely(self) -> bool:
@@ -113,6 +116,12 @@ def choose_calls(
             recent.append(index)
     related = [index for index in remaining if scores[index] > 0]
     choice.extend_calls([*recent, *edits, *related])
+    spare: list[int] = []
+    for index in remaining:
+        candidate = candidates[index]  # an old read can be repeated, an outdated failure is useless
+        if not candidate.is_old_read and candidate.value is not CallValue.BRIEF:
+            spare.append(index)
+    choice.extend_spare_calls(spare)
     return choice.texts
 
 
@@ -153,17 +162,25 @@ class _CallChoice:
             self.texts.setdefault(index, self._texts[index])
 
     def extend_calls(self, indexes: Iterable[int]) -> None:
-        """Show more of the text of these calls, as far as the space allows."""
+        """Show more of the text of these calls if it is useful, as far as the space allows."""
+        useful = [index for index in indexes if self._candidates[index].is_worth_space]
+        self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
+
+    def extend_spare_calls(self, indexes: Iterable[int]) -> None:
+        """Show more of the text of any of these calls, as far as the space allows."""
+        self._extend_calls(indexes, MAX_SPARE_CHARACTERS)
+
+    def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
         for index in indexes:
-            format_longer = self._candidates[index].format_longer
+            candidate = self._candidates[index]
             added_characters = self._max_characters - self._count_characters()
             if added_characters < MIN_ADDED_CHARACTERS:
                 return
-            if format_longer is None or index not in self.texts:
+            if index not in self.texts:
                 continue
             shown_text = self.texts[index]
-            longer_text = format_longer(
-                min(len(shown_text) + added_characters, MAX_EXTENDED_CHARACTERS)
+            longer_text = candidate.format_longer(
+                min(len(shown_text) + added_characters, max_call_characters)
             )
             if len(shown_text) < len(longer_text) <= len(shown_text) + added_characters:
                 self.texts[index] = longer_text

@@ -332,9 +332,8 @@ class _LaterCalls:
             value,
             is_recent=is_recent,
             is_old_read=not is_recent and not answer.is_error and _reads_or_reports(block),
-            format_longer=format_result
-            if value is not CallValue.BRIEF and _shows_contents(block)
-            else None,
+            format_longer=format_result,
+            is_worth_space=value is not CallValue.BRIEF and _shows_contents(block),
         )
         return _ListedCall(candidate, number, key, "")
 
@@ -386,7 +385,8 @@ class _LaterCalls:
             value,
             is_recent=is_recent,
             is_old_read=False,
-            format_longer=format_edit if is_worth_space else None,
+            format_longer=format_edit,
+            is_worth_space=is_worth_space,
         )
         return _ListedCall(candidate, number, ("", ""), path)
 

@@ -42,8 +42,6 @@ MAX_NARRATION_CHARACTERS = 1_500
 # tests pass."
 MIN_NARRATION_CHARACTERS = 60
 ANNOUNCEMENT_MARK = "[...]"  # stands for sentences that only announce the next step
-# the maximum number of characters in a sub-agent's report that was answered
-MAX_REPORT_CHARACTERS = 4_000
 MAX_SUMMARY_CHARACTERS = 16_000  # the maximum number of characters in a client's summary
 _CODE_BLOCK = compile_lazily(
     r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE
@@ -167,21 +165,10 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
             )
         return format_prompt(quote.full_text, _template_room(quote, facts))
 
-    if facts.last_words is not None:
-        answer_order = facts.last_words.place.order
-    else:
-        answer_order = 0
-
     approved = _plans_in_prompts(facts)
 
     def closing_text(quote: Quote) -> str:
         return format_text(_without_approved_plan(quote, approved), MAX_MESSAGE_CHARACTERS)
-
-    def format_report(quote: Quote) -> str:
-        return format_text(
-            quote.text,
-            MAX_REPORT_CHARACTERS if quote.place.order < answer_order else MAX_MESSAGE_CHARACTERS,
-        )
 
     choice = _MessageChoice()
     choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, format_request)
@@ -206,7 +193,11 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         MessageKind.NARRATION,
         lambda quote: _mark_announcements(format_text(quote.text, MAX_NARRATION_CHARACTERS)),
     )
-    choice.add_messages(reversed(facts.reports), MessageKind.REPORT, format_report)
+    choice.add_messages(
+        reversed(facts.reports),
+        MessageKind.REPORT,
+        lambda quote: format_text(quote.text, MAX_MESSAGE_CHARACTERS),
+    )
     return choice.messages
 
 

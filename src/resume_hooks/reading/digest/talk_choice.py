@@ -20,6 +20,8 @@ MAX_RECENT_ANSWERS = 3  # the number of latest answers that are shown whole befo
 WHOLE_ANSWERS_DIVISOR = 3
 MAX_NARRATION_CHARACTERS = 600  # the maximum number of characters in words between two calls
 MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
+# the maximum number of characters in a sub-agent's report that does not fit whole
+MAX_REPORT_CHARACTERS = 4_000
 # the maximum number of characters in a request that does not fit whole
 MAX_BEGINNING_CHARACTERS = 400
 CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
@@ -65,13 +67,11 @@ def choose_talk(
     )
     choice.add_current_messages(first_current)
     for index in requests:
-        choice.show_message(index, first_texts[index]) or choice.show_message(
-            index, talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
-        )
+        beginning = talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
+        choice.show_longest(index, first_texts[index], beginning)
     for index in closings:
-        choice.show_message(index, first_texts[index]) or choice.show_message(
-            index, talk.find_conclusion(messages[index].text)
-        )
+        conclusion = talk.find_conclusion(messages[index].text)
+        choice.show_longest(index, first_texts[index], conclusion)
     for index in (*closings[: -(-len(closings) // WHOLE_ANSWERS_DIVISOR)], *requests):
         choice.show_message(index, messages[index].text)
     for index in (
@@ -81,13 +81,22 @@ def choose_talk(
         choice.show_message(
             index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         )
+    _add_whole_texts(choice, messages, closings)
     if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
-        narration = choice.indexes_of_kind(MessageKind.NARRATION)
-    else:
-        narration = []
-    for index in (*choice.indexes_of_kind(MessageKind.REPORT), *closings, *narration):
-        choice.show_message(index, messages[index].text)
+        for index in choice.indexes_of_kind(MessageKind.NARRATION):
+            choice.show_message(index, messages[index].text)
     return choice.texts
+
+
+def _add_whole_texts(
+    choice: _TalkChoice, messages: Sequence[TalkMessage], closings: Sequence[int]
+) -> None:
+    """Show the sub-agents' reports and the last words of turns whole, as far as the space allows."""
+    for index in choice.indexes_of_kind(MessageKind.REPORT):
+        shortened_report = talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS)
+        choice.show_longest(index, messages[index].text, shortened_report)
+    for index in closings:
+        choice.show_message(index, messages[index].text)
 
 
 class _TalkChoice:
@@ -127,6 +136,12 @@ class _TalkChoice:
         for index in range(len(self._messages) - 1, first_current - 1, -1):
             if self._remaining_characters > min_remaining:
                 self.show_message(index, self._messages[index].text)
+
+    def show_longest(self, index: int, *texts: str) -> None:
+        """Show the first of these texts of a message, given longest first, that fits."""
+        for text in texts:
+            if self.show_message(index, text):
+                return
 
     def show_message(self, index: int, text: str) -> bool:
         """Show this text of a message in place of an earlier choice. Return whether the text fits."""
