@@ -839,6 +839,17 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
         ("let's not leave _all_ the tests to the very end...", True),
         ("I mean we need to accept that an agent is killed without calling the hooks.", False),
         ("let's not do that", False),
+        (
+            "<command-name>/compact</command-name><command-args>keep it very short</command-args>",
+            False,
+        ),
+        ("/review, make sure you check all comments, and fix all findings", False),
+        ("Please merge my thoughts and explain extremely concisely what you propose", False),
+        ("ok push a branch, make sure to run attach so that the trailer is there", False),
+        ("Please fix it as simply as possible, and always add a test", True),
+        ("Update the docs after each change", True),
+        ("Commit often, with messages as short as possible.", True),
+        ("Be concise.", True),
     ],
 )
 def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:

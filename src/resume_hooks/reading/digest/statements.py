@@ -151,8 +151,7 @@ _LASTING_WORD = compile_lazily(
 """Words which show that a demand is valid beyond the next step."""
 
 _ONE_TIME_REQUEST = compile_lazily(
-    r"""\A\s*/compact\b
-    | \A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
+    r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
         |let'?s\s+(?:discuss|talk|see|try|do\s+(?:it|that|this)|go\b|continue|proceed)
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
@@ -168,6 +167,22 @@ _ONE_TIME_REQUEST = compile_lazily(
     re.IGNORECASE | re.VERBOSE,
 )
 """Requests for the next step only, transitions, and sentences without a subject."""
+
+_TASK_START = compile_lazily(
+    rf"\A\W*(?:(?:/\S+\W+)?(?:(?:{_FILLER_WORDS}|great|sure)\b\W*)*(?:(?:make|be)\s+sure\s+(?:that\s+)?(?:you|to)\s+)?"
+    r"(?:add|fix|review|research|merge|create|implement|update|check|find|investigate|rename|remove|delete|commit|push|"
+    r"open|move|refactor|analy[sz]e|summari[sz]e|generate|draft|prepare|replace|verify|rebase|split|convert|build|install|"
+    r"address|resolve|rewrite|compare|make\s+(?:an?|me)|write\s+(?:an?|me|the)|look\s+(?:at|into))\b)",
+    re.IGNORECASE,
+)
+"""The first words of a request for one piece of work."""
+
+_STANDING_WORD = compile_lazily(
+    r"\b(?:always|never|each|every|only|must|should|shall|needs?|do\s+not|don'?t|not|no|avoid|without|instead|rather|keep|"
+    r"prefer|whenever|when|if|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
+    re.IGNORECASE,
+)
+"""Words of a demand that may bind later work, and other languages."""
 
 _ASSENT = compile_lazily(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
@@ -302,8 +317,14 @@ def _is_binding(sentence: str) -> bool:
         return False  # the common case, which this test handles in half of the time
     if is_aside(sentence):
         return False
-    words = _without_assent(sentence)
-    return is_style or _ONE_TIME_REQUEST.search(words) is None
+    if sentence.startswith("/compact") or _is_task(sentence):
+        return False
+    return is_style or _ONE_TIME_REQUEST.search(_without_assent(sentence)) is None
+
+
+def _is_task(sentence: str) -> bool:
+    """Check whether a sentence asks for one piece of work, without a word that binds later work."""
+    return _TASK_START.match(sentence) is not None and _STANDING_WORD.search(sentence) is None
 
 
 def _without_assent(sentence: str) -> str:
