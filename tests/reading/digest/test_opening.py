@@ -460,7 +460,7 @@ def test_the_parts_of_a_diff_that_the_request_is_about_are_whole(config_home: Co
     talk = Talk().prompt("set the retry_limit of the uploader to 9").runs("git diff", diff)
     (shown,) = _latest_texts(talk, config_home)
     assert all(f"retry_limit {number} of" in shown for number in range(40))
-    assert "@@ -1,200 +1,200 @@ first" in shown
+    assert "@@ -1,200 +1,200 @@ first\n[... 200 lines ...]\n" in shown
     assert "context" not in shown
 
 

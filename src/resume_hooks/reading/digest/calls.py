@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.script_writes import find_files_written_by_scri
 from resume_hooks.reading.digest.session_commands import has_check_word
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import collapse_line, plain_line
+from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
@@ -620,7 +620,10 @@ def _format_call_head(block: Record) -> str:
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
-    """Return the whole parts of a long diff that contain some words, or ``""`` for any other text."""
+    """Return the whole parts of a long diff that contain some words, or ``""`` for any other text.
+
+    A mark stands for the lines of each other part.
+    """
     if len(text) <= max_characters or _HUNK_HEADER.search(text[:MAX_DIFF_CHARACTERS]) is None:
         return ""
     rows: list[str] = []
@@ -638,7 +641,10 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
             rows.append(part.rstrip("\n"))
             remaining_characters -= len(part)
         else:
-            rows.append(part.partition("\n")[0][:MAX_DIFF_HEADER_CHARACTERS])
+            header, _, body = part.rstrip("\n").partition("\n")
+            rows.append(header[:MAX_DIFF_HEADER_CHARACTERS])
+            if body:
+                rows.append(f"[... {format_count(body.count(chr(10)) + 1, 'line')} ...]")
     selected_text = "\n".join(row for row in rows if row.strip())
     if has_related_hunk and len(selected_text) <= 2 * MAX_HUNKS_CHARACTERS:
         return selected_text
