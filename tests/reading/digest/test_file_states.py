@@ -48,7 +48,7 @@ def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: Co
     """The command that adds it prints its name first."""
     command = "git add a.py b.lock && git diff --cached --stat && git commit -m x"
     talk = _edited("a.py").runs(command, f" b.lock | 2 +-\n a.py | 1 +\n{COMMITTED}")
-    assert _state(talk, config_home, "b.lock") == "listed by git, committed in 1234567"
+    assert _state(talk, config_home, "b.lock") == "named by git only, committed in 1234567"
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_many_files_that_git_alone_names_are_nobodys(config_home: ConfigHome) ->
     talk.runs("git add -A && git commit -m x", f"{COMMITTED}", cwd=CWD)
     found = notes(talk.digest(config_home), "changed")
     assert len(found) == 9
-    assert [*found.values()][-1] == "listed by git, committed in 1234567, as are 2 others"
+    assert [*found.values()][-1] == "named by git only, committed in 1234567, as are 2 others"
 
 
 def test_a_file_of_a_removed_worktree_says_so(config_home: ConfigHome) -> None:

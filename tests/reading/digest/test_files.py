@@ -101,7 +101,7 @@ def test_files_that_git_lists(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert notes(digest, "changed") == {
         "a.py": "not committed",
-        "gen.py": "listed by git, not committed",
+        "gen.py": "named by git only, not committed",
     }
     assert lines(digest, "changed")["gen.py"] == talk.at
 

@@ -23,7 +23,7 @@ from resume_hooks.system.text import format_count, plain_line
 
 # the maximum number of characters in a path; for a longer path only the end is shown
 MAX_PATH_CHARACTERS = 300
-LISTED_NOTE = "listed by git"  # the note on a file that only git lists as changed
+LISTED_NOTE = "named by git only"  # the note on a file that no call of the session names as changed
 # the note on a file that only a sub-agent's report names as changed
 REPORTED_NOTE = "as a sub-agent reported"
 # the note on a file if the command that wrote it failed at an unknown point
