@@ -195,7 +195,7 @@ def opening_lines_of_child(opening: FreshOpening) -> FreshLines:
     if digest:
         lines.append(entries.format_digest_record(digest))
     lines.append(answer_line)
-    lines += copy_metadata_lines(opening.ends, child.session_id)
+    lines += copy_metadata_lines(opening.ends, child.session_id, redactor=child.secrets)
     return FreshLines(tuple(lines), opening.text)
 
 

@@ -1,7 +1,7 @@
 """Metadata that a child takes over from its parent: tag, pull request, mode, folder, file snapshots.
 
 Invariant: in each line only the session's id changes and, if the session moves, the paths in its
-old home. Messages never change.
+old home. A fresh child's tag also loses its secrets. Messages never change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from resume_hooks.paths import canonical_path
+from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript, read_exactly
 from resume_hooks.transcripts.metadata_records import MODE, PR_LINK, RELOCATED, TAG, WORKTREE
@@ -119,11 +120,16 @@ COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
 
 
 def copy_metadata_lines(
-    ends: HeadTail, session_id: str, *, leaves_folder: bool = False
+    ends: HeadTail,
+    session_id: str,
+    *,
+    leaves_folder: bool = False,
+    redactor: Redactor | None = None,
 ) -> list[bytes]:
     """Return the parent's last tag, pull request and mode, as lines with the child's id.
 
-    Unless the child ``leaves_folder``, the record of the last folder is added.
+    Unless the child ``leaves_folder``, the record of the last folder is added. With a ``redactor``,
+    only folders keep their secrets.
     """
     last_bodies: dict[str, bytes] = {}
     for tail_line in ends.tail.split(b"\n"):
@@ -134,6 +140,8 @@ def copy_metadata_lines(
             and get_kind(record) in COPIED_KINDS
             and not (leaves_folder and get_kind(record) in FOLDER_KINDS)
         ):
+            if redactor and get_kind(record) not in FOLDER_KINDS:
+                body = redactor.redact_line(body)[0]
             last_bodies[get_kind(record)] = body
     return [
         set_session_id(body, session_id)
