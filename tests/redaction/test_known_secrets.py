@@ -30,6 +30,11 @@ GONE = "[secret removed: password]"
         "deploy with xho9yp…",
         "… jaxtbw and more …tbw and",
         "tail of a cut title xho9",
+        "the beginning of an output xho9ypja\n",
+        ' ypjaxtbw" is the other half',
+        "eGhvOXlwamF4dGJ3",
+        "user:xho9ypjaxtbw in base64 is dXNlcjp4aG85eXBqYXh0Ync=",
+        f"{'YWFh' * 15}b2YgeGhvOXlw\namF4dGJ3LCBhbmQgc28g",
     ],
 )
 def test_a_value_is_gone_in_every_form(text: str) -> None:

@@ -8,6 +8,7 @@ this module recognises, and no match of a rule.
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -50,6 +51,23 @@ _MIN_LINE_BYTES = 16
 
 _CUT_PART_BYTES = 3
 """The number of bytes at a value's beginning or end that identify it next to an ellipsis."""
+
+_MIN_HALF_BYTES = 8
+"""The minimum size in bytes of a part of a value that is found without a whole word or an ellipsis next to it.
+
+It is the value's beginning at the end of a text, or its end at the start of the next one.
+"""
+
+_BASE64_RUN = compile_lazily(
+    rb"(?<!\\)[A-Za-z0-9+/_-]{11,}+(?:(?<=[A-Za-z0-9+/_-]{60})\r?\n[A-Za-z0-9+/_-]{11,}+)*+"
+)
+"""A run of characters that may be a value in base64, even over several long lines. 11 characters are eight bytes."""
+
+_PRINTABLE_RUN = compile_lazily(rb"[!-~]{8,}")
+"""The form of a value in decoded base64. Words that are no base64 decode to other bytes."""
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_STANDARD = bytes.maketrans(b"-_", b"+/")
 
 _FOLD_CHARACTERS = b" \t\r\n\\\"'`"
 """Characters that quoting, escaping and line wrapping insert into a value."""
@@ -94,8 +112,8 @@ class Redactor:
     value is searched for depends on how likely the same characters are to mean something else:
 
     - Random values of at least eight bytes are found anywhere, even inside a word, quoted, escaped,
-      percent-encoded, or over several lines. Three characters of the beginning or the end are
-      enough next to an ellipsis, or at the end of a cut text.
+      percent-encoded, in base64, or over several lines. Three characters of the beginning or the
+      end are enough next to an ellipsis, or at the end of a cut text, eight at the start of a text.
     - Shorter random values and digits are found as a whole word.
     - Words, such as ``sunshine``, are found as a whole word near a word that indicates a password.
     - Values below six bytes, and words that are common in programs (``postgres``), are removed only
@@ -186,7 +204,8 @@ class Redactor:
             # the check takes 3 ms, and few texts contain a secret
             from urllib.parse import quote_from_bytes
 
-            for form in {compact_value, quote_from_bytes(compact_value, safe="").encode()}:
+            quoted_values = [quote_from_bytes(each, safe="") for each in (compact_value, value)]
+            for form in {compact_value, *map(str.encode, quoted_values)}:
                 self._remember_anywhere(_KnownValue(kind, form, _folded_pattern(form)))
         else:
             self._context_values.setdefault(
@@ -252,6 +271,8 @@ class Redactor:
         compact_line = line.translate(None, _FOLD_CHARACTERS)
         if any(edge in compact_line for edge in self._value_edges):
             return True
+        if self._values_in_base64(line):
+            return True
         return (
             ESCAPED_CHARACTER.search(line.lower()) is not None
             or next(positions_of_invisible_characters(line), None) is not None
@@ -279,6 +300,9 @@ class Redactor:
         for value in (*self._values_anywhere.values(), *self._word_values.values()):
             if value.compact_value in compact_value:
                 yield from value.spans(text)
+        for value in self._values_in_base64(text):
+            for match in _base64_pattern(value.compact_value).finditer(text):
+                yield Span(value.kind, *match.span(), KNOWN_VALUE_RANK)
         for value in self._context_values.values():
             if value.compact_value in compact_value:
                 yield from (
@@ -286,9 +310,22 @@ class Redactor:
                 )
         yield from self._cut_value_spans(text)
 
+    def _values_in_base64(self, text: bytes) -> list[_KnownValue]:
+        """Return the known values that a text contains in base64."""
+        decoded = b" ".join(map(_decode_base64, _BASE64_RUN.findall(text)))
+        words = b" ".join(_PRINTABLE_RUN.findall(decoded))
+        if not words:
+            return []
+        return [value for value in self._values_anywhere.values() if value.compact_value in words]
+
     def _cut_value_spans(self, text: bytes) -> Iterator[Span]:
-        """Return the parts of known values next to ellipses and at the end of the text."""
+        """Return the parts of known values next to ellipses, and at the start and the end of the text."""
         yield from self._spans_cut_before(text, len(text))
+        halves = (
+            *self._spans_cut_before(text, len(text.rstrip())),
+            *self._spans_cut_after(text, len(text) - len(text.lstrip())),
+        )
+        yield from (span for span in halves if span.end - span.start >= _MIN_HALF_BYTES)
         for number, ellipsis in enumerate(_ELLIPSIS.finditer(text)):
             if number == _MAX_ELLIPSES:
                 break
@@ -298,8 +335,9 @@ class Redactor:
     def _spans_cut_before(self, text: bytes, end: int) -> Iterator[Span]:
         for start in range(max(0, end - self._max_value_bytes), end - _CUT_PART_BYTES + 1):
             values = self._values_by_beginning.get(text[start : start + _CUT_PART_BYTES])
-            if values and not text[start - 1 : start].isalnum():
-                part = text[start:end]
+            is_long = end - start >= _MIN_HALF_BYTES
+            if values and (is_long or not text[start - 1 : start].isalnum()):
+                part = text[start:end].translate(None, _FOLD_CHARACTERS)
                 cut_values = (
                     value
                     for value in values
@@ -312,8 +350,9 @@ class Redactor:
             start + _CUT_PART_BYTES, min(len(text), start + self._max_value_bytes) + 1
         ):
             values = self._values_by_end.get(text[end - _CUT_PART_BYTES : end])
-            if values and not text[end : end + 1].isalnum():
-                part = text[start:end]
+            is_long = end - start >= _MIN_HALF_BYTES
+            if values and (is_long or not text[end : end + 1].isalnum()):
+                part = text[start:end].translate(None, _FOLD_CHARACTERS)
                 cut_values = (
                     value
                     for value in values
@@ -359,8 +398,36 @@ def _secret_parts(value: bytes) -> list[bytes]:
     ]
 
 
+def _decode_base64(run: bytes) -> bytes:
+    """Return the bytes that a run of base64 encodes, with or without its padding."""
+    characters = run.translate(_STANDARD, b"\r\n")
+    if len(characters) % 4 == 1:
+        characters = characters[:-1]
+    return binascii.a2b_base64(characters + b"=" * (-len(characters) % 4))
+
+
+def _base64_pattern(value: bytes) -> re.Pattern[bytes]:
+    """Return a pattern for a value in base64, at each position in a longer text.
+
+    It matches the characters that only the value determines, and one more on either side.
+    """
+    forms = set()
+    for offset in range(3):
+        encoded = binascii.b2a_base64(bytes(offset) + value, newline=False)
+        start, end = (offset * 8 + 5) // 6, (offset + len(value)) * 8 // 6
+        forms |= {encoded[start:end], encoded[start:end].translate(_URL_SAFE)}
+    return re.compile(
+        rb"[A-Za-z0-9+/_-]?(?:" + b"|".join(map(_fold, forms)) + rb")[A-Za-z0-9+/_-]?"
+    )
+
+
 def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
-    return compile_lazily(_FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value))
+    return compile_lazily(_fold(value))
+
+
+def _fold(value: bytes) -> bytes:
+    """Return an expression for a value that quotes, escapes and line breaks may interrupt."""
+    return _FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value)
 
 
 def _whole_word_pattern(value: bytes) -> re.Pattern[bytes]:

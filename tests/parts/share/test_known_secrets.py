@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 import re
 import zlib
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -25,6 +27,7 @@ from tests.builders import (
     Record,
     assistant,
     custom_title,
+    session_bytes,
     tool_result,
     tool_use,
     user,
@@ -34,6 +37,9 @@ from tests.redaction.planted import FORMS, Form
 
 PART = 3
 """Characters of a secret that may not stand beside one another in what leaves."""
+
+HALF = 8
+"""Characters of a secret that are known at the end of a text, or at the start of the next."""
 
 CHANCE = 6
 """The same of a secret of common letters, of which three stand anywhere by chance."""
@@ -50,8 +56,13 @@ ROUNDS = [
 
 
 def records(form: Form, secret: str) -> list[Record]:
-    """A session with a secret in its first prompt, a title, a call, a result, a patch and the names of files."""
+    """A session with a secret in a prompt, title, tag, call, result, patch, attachment and the names of files.
+
+    It is also encoded, and a long one is in halves at the edges of two messages.
+    """
     told = form.words.format(secret)
+    half = len(secret) // 2 if len(secret) >= 2 * HALF else len(secret)
+    first_half, second_half = secret[:half], secret[half:]
     file = f"/srv/{secret}.txt"
     patch = [
         {
@@ -65,13 +76,21 @@ def records(form: Form, secret: str) -> list[Record]:
     return [
         user(f"deploy {secret} with:\n{told}\nplease", uuid="a", parent=None, ts=1, cwd="/srv"),
         custom_title(f"deploy {secret} now"),
+        {"type": "tag", "tag": f"for {secret}", "sessionId": SESSION},
         tool_use(
             "t1",
             uuid="b",
             parent="a",
             ts=2,
             name="Write",
-            tool_input={"file_path": file, "content": secret},
+            tool_input={
+                "file_path": file,
+                "content": secret,
+                "nested": json.dumps({"inner": json.dumps({"value": secret})}),
+                "url": f"https://host/?q={quote(secret, safe='')}",
+                "encoded": base64.b64encode(f"user:{secret}".encode()).decode(),
+                secret: 1,
+            },
         ),
         {
             **tool_result("t1", f"wrote {file}: '{secret}'", uuid="c", parent="b", ts=3),
@@ -81,13 +100,26 @@ def records(form: Form, secret: str) -> list[Record]:
                 "originalFile": f"a\n{secret}\n",
             },
         },
+        attachment_record(f"/srv/{secret}.md", secret),
         assistant(f"I wrote `{secret}` into {file}.", uuid="d", parent="c", ts=4, tokens=9),
+        user(f"the first half\n{first_half}\n", uuid="e", parent="d", ts=5),
+        user(f"{second_half} is the other", uuid="f", parent="e", ts=6),
         {
             "type": "file-history-snapshot",
             "messageId": "m",
             "snapshot": {"trackedFileBackups": {file: {}}},
         },
     ]
+
+
+def attachment_record(file: str, text: str) -> Record:
+    """A file that the user attached."""
+    content = {"type": "text", "file": {"filePath": file, "content": text}}
+    return {
+        **user("", uuid="g", parent="c", ts=4, cwd="/srv"),
+        "type": "attachment",
+        "attachment": {"type": "file", "filename": file, "content": content},
+    }
 
 
 def left(text: str, secret: str, without: str) -> list[str]:
@@ -105,6 +137,10 @@ def left(text: str, secret: str, without: str) -> list[str]:
 def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
     """All that can be made of a session, by what it is; names of files, too."""
     path = write_session(config_home.project("/srv"), SESSION, records(form, secret))
+    agents_folder = Path(path).with_suffix("") / "subagents"
+    agents_folder.mkdir(parents=True, exist_ok=True)
+    said = [user(f"read {secret}", uuid="s", parent=None, ts=1, cwd="/srv")]
+    (agents_folder / "agent-a1.jsonl").write_bytes(session_bytes(said))
     session, where = session_file(path), config_home.where
     made = {}
     for kind in DOCUMENTS:
@@ -133,7 +169,8 @@ def test_no_output_holds_any_of_it(config_home: ConfigHome, form: Form) -> None:
     other = outputs(config_home, form, form.make(random.Random(f"{form.name} another")))
     for what, text in outputs(config_home, form, secret).items():
         assert left(text, secret, other[what]) == [], what
-        assert base64.b64encode(secret.encode())[:12].decode() not in text
+        encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))
+        assert not any(part.decode() in text for part in encoded), what
 
 
 @pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])
