@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 from unittest.mock import ANY
 
@@ -61,6 +62,16 @@ def test_parse(
     assert parsed == expected
     if parsed is not None:
         orjson.dumps(parsed)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_parser_of_the_first_lines(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
+    """The standard parser parses them, unless the process has loaded the faster one."""
+    if not is_loaded:
+        monkeypatch.delitem(sys.modules, "orjson")
+    choice = records._ParserChoice()
+    assert choice(b"{}") is not is_loaded
+    assert not choice(b"x" * records.STANDARD_PARSER_BYTES)
 
 
 def test_deep_nesting_is_counted_without_recursion() -> None:

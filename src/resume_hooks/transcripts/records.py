@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,7 +99,7 @@ def parse_record(body: bytes) -> Record | None:
 
     The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and
     accepts. Such lines use the slower standard parser, with U+FFFD for invalid characters, so that
-    every string can be written again. So do the first lines of a process.
+    every string can be written again. So do the first lines of a process without orjson.
     """
     if _use_standard_parser(body):
         try:
@@ -117,9 +118,10 @@ def parse_record(body: bytes) -> Record | None:
 
 
 class _ParserChoice:
-    """The choice of the standard parser, which is already loaded, for a process's first bytes.
+    """The choice of the standard parser for a process's first bytes, unless the process has loaded orjson.
 
-    The import of orjson takes 10 ms, in which the standard parser parses a megabyte.
+    The import of orjson takes 10 ms, in which the standard parser, which is already loaded, parses
+    a megabyte.
     """
 
     def __init__(self) -> None:
@@ -128,7 +130,7 @@ class _ParserChoice:
     def __call__(self, body: bytes) -> bool:
         """Check whether the standard parser parses this body."""
         self._remaining_bytes -= len(body)
-        return self._remaining_bytes >= 0
+        return self._remaining_bytes >= 0 and "orjson" not in sys.modules
 
 
 _use_standard_parser = _ParserChoice()
