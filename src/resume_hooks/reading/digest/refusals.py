@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
@@ -11,6 +12,7 @@ from resume_hooks.reading.digest.open_calls import PLAN_TOOL, was_replaced
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.session_commands import ShellCommand
 from resume_hooks.reading.digest.shell import (
+    MAX_CACHED_COMMANDS,
     SimpleCommand,
     find_program,
     list_git_words,
@@ -79,7 +81,9 @@ def _ran_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> 
     refused_key = make_command_key(refused_command)
     if any(command.key == refused_key for command in later_commands):
         return True
-    refused_calls = _list_changing_calls(parse_simple_commands(refused_command))
+    refused_calls: Sequence[tuple[str, ...]] = _list_changing_calls(
+        parse_simple_commands(refused_command)
+    )
     if any(words[:2] != _STAGING for words in refused_calls):
         refused_calls = [words for words in refused_calls if words[:2] != _STAGING]
     later_calls: set[tuple[str, ...]] = set()
@@ -88,14 +92,15 @@ def _ran_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> 
     return bool(refused_calls) and later_calls.issuperset(refused_calls)
 
 
-def _list_changing_calls(parts: Sequence[SimpleCommand]) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=MAX_CACHED_COMMANDS)
+def _list_changing_calls(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the words of the simple commands that do more than read, without texts and folders."""
     calls: list[tuple[str, ...]] = []
     for part in parts:
         if find_program((part,)):
             words = ["git", *list_git_words(part.words)] if part.words[0] == "git" else part.words
             calls.append(_without_texts(words))
-    return calls
+    return tuple(calls)
 
 
 def _without_texts(words: Sequence[str]) -> tuple[str, ...]:
