@@ -169,6 +169,8 @@ def test_one_that_can_not_be_kept_keeps_no_other(
     assert b"1 archived, 1 failed" in done.stdout
     assert b"newer resume-hooks" in done.stderr
     assert path.exists()
+    done = cli("archive", "--all", environ={"RESUME_HOOKS_HOME": str(path / "state")})
+    assert done.stdout.decode().endswith(": 2 failed\n")
 
 
 def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,16 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
     assert names == {"index", "state", "transcripts", "holds", "size", "read now"}
     assert "2 sessions, 12 records" in done.stdout.decode()
     assert "read now" not in cli("doctor", "--index", "update").stdout.decode()
+
+
+@pytest.mark.parametrize("act", ["update", "rebuild"])
+def test_an_index_that_can_t_be_stored_is_a_failure(home: ConfigHome, cli: Cli, act: str) -> None:
+    """A temporary index would be of no use here, and no error would look like success."""
+    (home.root / "file").touch()
+    environ = {"RESUME_HOOKS_HOME": str(home.root / "file" / "state")}
+    done = cli("doctor", "--index", act, "--json", environ=environ)
+    assert done.returncode == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "index-unusable"
+    assert "Not a directory" in error["message"]
+    assert "Check free space" in error["remedy"]

@@ -205,7 +205,7 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     counts = {}
     for result in ("kept", "renewed", "unchanged"):
         counts[result] = sum(outcome.result == result for outcome in outcomes)
-    failed_count = sum(outcome.result == "failed" for outcome in outcomes)
+    counts["failed"] = sum(outcome.result == "failed" for outcome in outcomes)
     size_text_of_sessions = format_bytes(sum(outcome.session.size for outcome in outcomes))
     counts_text = (
         ", ".join(
@@ -215,9 +215,7 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
         )
         or "nothing to archive"
     )
-    return f"{format_count(len(outcomes), 'session')}, {size_text_of_sessions}: {counts_text}" + (
-        f", {failed_count:,} failed" if failed_count else ""
-    )
+    return f"{format_count(len(outcomes), 'session')}, {size_text_of_sessions}: {counts_text}"
 
 
 def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:

@@ -68,7 +68,10 @@ def _maintain_index(options: DoctorOptions) -> None:
         with (
             work_progress("Indexing", quiet=options.as_json) as progress,
             opened_index(
-                options.where, progress=progress, rebuild=options.index == "rebuild"
+                options.where,
+                progress=progress,
+                rebuild=options.index == "rebuild",
+                must_be_stored=True,
             ) as index,
         ):
             bytes_read, notes = index.outcome.read_bytes, index.notes

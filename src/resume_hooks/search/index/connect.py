@@ -93,19 +93,23 @@ def opened_index(
     progress: Progress | None = None,
     folder_names: Collection[str] | None = None,
     rebuild: bool = False,
+    must_be_stored: bool = False,
     file_search: FileSearch | None = None,
 ) -> Iterator[OpenIndex]:
     """Yield the index of this config home, updated for up to ``max_seconds`` seconds. Close it after the block.
 
-    If only a temporary index is possible, it contains the project folders in ``folder_names``, or
-    all folders if ``folder_names`` is None. All unread files are searched for the ``file_search``
-    words. The files with the most of these words are indexed first. A background process indexes
-    the rest.
+    If the index cannot be stored, raise IndexUnusable or IndexDamaged if ``must_be_stored``.
+    Otherwise yield a temporary index of the project folders in ``folder_names``, or of all folders
+    if ``folder_names`` is None. All unread files are searched for the ``file_search`` words. The
+    files with the most of these words are indexed first. A background process indexes the rest.
     """
     task = _UpdateTask(
         where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
     )
-    index = _open_usable_index(task, folder_names, rebuild=rebuild)
+    if must_be_stored and not task.has_no_files:
+        index = _open_stored_index(task, rebuild=rebuild)
+    else:
+        index = _open_usable_index(task, folder_names, rebuild=rebuild)
     try:
         with sqlite_errors():
             yield index
@@ -413,7 +417,7 @@ def _open_postings(where: Where, *, is_new: bool) -> Postings:
             make_private_folder(level_folder, where)
     except OSError as error:
         raise IndexUnusable(
-            f"{folder} can't be used: {error.strerror}", "Check the state folder."
+            f"{folder} can't be used: {error.strerror}", "Check free space and the state folder."
         ) from error
     return Postings(folder, is_new=is_new)
 
@@ -460,7 +464,7 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
                 remove_index(where)
     except OSError as error:
         raise IndexUnusable(
-            f"{path} can't be removed: {error.strerror}", "Check the state folder."
+            f"{path} can't be removed: {error.strerror}", "Check free space and the state folder."
         ) from error
 
 

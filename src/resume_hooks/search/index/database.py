@@ -74,7 +74,8 @@ def open_index(where: Where) -> sqlite3.Connection:
             _require_own_files(path)
         except OSError as error:
             raise IndexUnusable(
-                f"{path} can't be written: {error.strerror}", "Check the state folder."
+                f"{path} can't be written: {error.strerror}",
+                "Check free space and the state folder.",
             ) from error
         return _prepare_table(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None))
 
