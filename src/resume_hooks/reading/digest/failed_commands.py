@@ -29,6 +29,7 @@ from resume_hooks.reading.digest.session_commands import (
     only_looks_up,
 )
 from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.reading.digest.workarounds import was_worked_around
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # the number of commands after a failed command that are searched for its replacement
@@ -223,6 +224,8 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     later_commands = [
         command for command in good_commands if command.run.place.order >= failed.run.place.order
     ]
+    if was_worked_around(failed, later_commands):
+        return True
     own_checks = _list_own_checks(failed.parts)
     for command in later_commands:
         if any(check in command.run.command for check in own_checks):

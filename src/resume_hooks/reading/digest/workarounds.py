@@ -1,0 +1,99 @@
+"""Commands that could not run at all, and that another command replaced with the same purpose.
+
+A check that ran and failed is not replaced by another check: that may cover less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.session_commands import MAX_CHECK_WORDS, ShellCommand
+from resume_hooks.reading.digest.shell import SimpleCommand
+from resume_hooks.redaction.lazy_patterns import compile_lazily
+
+NOT_EXECUTABLE_STATUSES = frozenset({126, 127})  # the shell could not start the program
+_INVOCATION_ERROR = compile_lazily(
+    r"command not found|no module named|missing script|no rule to make target|not recognized as|"
+    r"could not determine executable|no such (?:file or directory|command|option)|"
+    r"unknown (?:command|flag|option|json field|shorthand flag)|unrecognized (?:arguments|option|subcommand)|"
+    r"unexpected argument|permission denied|invalid option|is not installed",
+    re.IGNORECASE,
+)
+"""Words in the output of a command that was called in a wrong way, or whose program is missing."""
+
+MAX_INVOCATION_ERROR_CHARACTERS = 1_500  # a longer output is that of a command that ran
+_RESULT = compile_lazily(
+    r"\b\d+ (?:tests? )?(?:passed|failed|passing|failing|errors?)\b|\bFAIL(?:ED)?\b"
+)
+"""A result of a check."""
+
+_PURPOSES = (
+    ("test", r"tests?|pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|bats"),
+    ("types", r"tsc|mypy|pyright|type-?check"),
+    ("lint", r"lint|eslint|ruff|flake8|clippy|vet|golangci-lint"),
+    ("build", r"build|compile"),
+)
+_PURPOSE_PATTERNS = tuple(
+    (name, compile_lazily(rf"\b(?:{words})\b", re.IGNORECASE)) for name, words in _PURPOSES
+)
+_ALTERNATIVES = {
+    "git pull": (("git", "rebase"), ("git", "merge"), ("git", "reset")),
+    "git push": (("gh", "pr", "create"),),
+}
+"""The first words of commands that achieve the same in another way, by the program that failed."""
+
+
+def was_worked_around(failed: ShellCommand, later_commands: Sequence[ShellCommand]) -> bool:
+    """Check whether a later successful command achieved what a command failed to do."""
+    alternatives = _ALTERNATIVES.get(failed.program, ())
+    for command in later_commands:
+        if any(_starts_with_any(part, alternatives) for part in command.parts):
+            return True
+    if not _could_not_run(failed):
+        return False
+    purposes = _collect_purposes(failed)
+    later_purposes: set[str] = set()
+    for command in later_commands:
+        later_purposes |= _collect_purposes(command)
+    if purposes and purposes <= later_purposes:
+        return True
+    name = failed.program.split()[0].replace("-", " ")
+    return any(f" {name} " in f" {_join_words(command)} " for command in later_commands)
+
+
+def _could_not_run(failed: ShellCommand) -> bool:
+    """Check whether a command ended before it did its work: with a short output and without results."""
+    if failed.run.status in NOT_EXECUTABLE_STATUSES:
+        return True
+    output = failed.run.output
+    is_short = len(output) <= MAX_INVOCATION_ERROR_CHARACTERS
+    return (
+        is_short and _INVOCATION_ERROR.search(output) is not None and _RESULT.search(output) is None
+    )
+
+
+def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]]) -> bool:
+    """Check whether a simple command starts with some words, and does not only abort."""
+    words = part.words
+    if words[:1] == ("git",):
+        words = ("git", *shell.list_git_words(words))
+    is_beginning = any(words[: len(beginning)] == beginning for beginning in beginnings)
+    return is_beginning and "--abort" not in words
+
+
+def _join_words(command: ShellCommand) -> str:
+    """Return the words of a command's simple commands, with the last parts of paths."""
+    words = (word for part in command.parts for word in part.words)
+    return " ".join(word.rpartition("/")[2] or word for word in words)
+
+
+def _collect_purposes(command: ShellCommand) -> set[str]:
+    """Return what a command checks: ``test``, ``types``, ``lint``, ``build``."""
+    purposes: set[str] = set()
+    for part in command.parts:
+        text = " ".join(part.words[:MAX_CHECK_WORDS])
+        if shell.find_program((part,)):
+            purposes.update(name for name, pattern in _PURPOSE_PATTERNS if pattern.search(text))
+    return purposes

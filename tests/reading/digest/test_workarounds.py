@@ -1,0 +1,42 @@
+"""Commands that failed, and that another command replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import ConfigHome
+from tests.reading.digest.talk import Talk, texts
+
+FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("failed", "status", "output", "later", "is_open"),
+    [
+        ("pytest -q", 127, "sh: 1: pytest: not found", "python -m pytest -q", False),
+        ("make test", 2, "make: *** No rule to make target 'test'. Stop.", "go test ./...", False),
+        ("npm run lint", 1, 'npm ERR! Missing script: "lint"', "npx eslint .", False),
+        ("npm run build", 1, "npm ERR! Missing script", "npx tsc --noEmit", True),
+        ("docker-compose up -d", 127, "command not found", "docker compose up -d", False),
+        (
+            "psql -c 'select 1'",
+            127,
+            "command not found",
+            "docker exec db psql -c 'select 1'",
+            False,
+        ),
+        ("npm test", 1, FAILED_TEST, "npx vitest run one.test.js", True),
+        ("npm test", 1, f"no such option{'.' * 1_500}", "npx vitest run", True),
+        ("git push origin main", 1, "remote: error: GH006", "gh pr create --fill", False),
+        ("git push origin main", 1, "remote: error: GH006", "gh pr view", True),
+        ("git pull", 128, "fatal: Not possible to fast-forward", "git -C . rebase main", False),
+        ("git pull", 128, "fatal: Not possible to fast-forward", "git merge --abort", True),
+    ],
+)
+def test_an_error_that_was_worked_around_is_not_open(
+    config_home: ConfigHome, failed: str, status: int, output: str, later: str, is_open: bool
+) -> None:
+    """A command that could not run stands for its purpose; a check that ran may cover more."""
+    talk = Talk().prompt("go").runs(later).fails(failed, output, status)
+    assert len(texts(talk.digest(config_home), "errors")) == 1
+    assert bool(texts(talk.runs(later).digest(config_home), "errors")) is is_open
