@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -38,6 +40,7 @@ from resume_hooks.system.plugin_files import (
 from resume_hooks.system.text import format_count
 
 MAX_COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
+MAX_LISTED_PATHS = 12  # the maximum number of paths in one folder that a dry run lists
 EMPTY_INSTALL_DATA = {
     "plugin": "",
     "commands": [],
@@ -293,7 +296,7 @@ def _remove_plugin(options: InstallOptions) -> int:
             first_line = "The plugin is removed."
         else:
             first_line = "\n  ".join([heading, *lines])
-        removed_lines = [f"Would go: {path}" for path in removed_paths or [] if options.dry_run]
+        removed_lines = _list_removed_paths(removed_paths or []) if options.dry_run else []
         remaining_lines = [
             f"Stays: {path} ({description}; {removal})" for path, description, removal in file_rows
         ]
@@ -306,3 +309,15 @@ def _remove_plugin(options: InstallOptions) -> int:
 
     options.emit(data, text, [warning] if warning else [])
     return int(bool(warning))
+
+
+def _list_removed_paths(paths: Sequence[str]) -> list[str]:
+    """Return the lines of a dry run. Of a folder with many of the paths, only their number is named."""
+    lines = []
+    for folder, group in itertools.groupby(paths, os.path.dirname):
+        paths_in_folder = list(group)
+        if len(paths_in_folder) > MAX_LISTED_PATHS:
+            lines.append(f"Would go: {format_count(len(paths_in_folder), 'file')} in {folder}")
+        else:
+            lines += [f"Would go: {path}" for path in paths_in_folder]
+    return lines
