@@ -124,9 +124,9 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         transcript = scan_transcript(session.path, observers=[pieces])
         if not any(node.is_in_conversation for node in transcript.chain):
             return None
-        info: ContextSize = session_facts_data(Session.of(session, where), transcript, pieces)[
-            "context"
-        ]
+        info: ContextSize = session_facts_data(
+            Session.from_file(session, where), transcript, pieces
+        )["context"]
         full = compare_strategies(session, where, clock.now()).context
         row = SessionLister("/", where).row_of_session(session, None)
     except ResumeHooksError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 
-def is_alone(handle: IO[str]) -> bool:
+def acquire_install_lock(handle: IO[str]) -> bool:
     """Take the lock. The kernel releases it when this process ends, so a killed run never blocks another run."""
     try:
         if sys.platform == "win32":
@@ -30,7 +30,7 @@ def is_alone(handle: IO[str]) -> bool:
     return True
 
 
-def leave_client(data: Path) -> None:
+def detach_from_client(data: Path) -> None:
     """Start a new process session with its own log, so that the client neither waits for the installer nor kills it."""
     if sys.platform != "win32":
         os.setsid()
@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> int:
         (data / install_venv.TOOL).write_text(sys.executable, encoding="utf-8")
     locks = install_venv.wanted_locks(team="--team" in arguments)
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
-        if not is_alone(lock) or not install_attempt.is_due(data, locks, time.time(), asked=now):
+        if not acquire_install_lock(lock) or not install_attempt.is_due(
+            data, locks, time.time(), asked=now
+        ):
             if now:
                 print(
                     "resume-hooks: nothing to do: the engine is ready, or being installed",
@@ -62,7 +64,7 @@ def main(arguments: list[str]) -> int:
                 )
             return 0
         if not now:
-            leave_client(data)
+            detach_from_client(data)
         return install_attempt.run(data, locks)
 
 

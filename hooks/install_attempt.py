@@ -19,7 +19,7 @@ import install_venv
 RETRY_SECONDS = 3600
 
 
-def remember(data: Path, state: dict[str, Any]) -> None:
+def save_attempt(data: Path, state: dict[str, Any]) -> None:
     """Replace install.json atomically, because a hook may read it at any moment."""
     fresh = data / f"install.json.{os.getpid()}"
     fresh.write_text(json.dumps(state) + "\n", encoding="utf-8")
@@ -58,7 +58,7 @@ def run(data: Path, locks: list[Path]) -> int:
         "tool": "",
     }
     state.update(pid=os.getpid(), lock=install_venv.digest(locks))
-    remember(data, state)
+    save_attempt(data, state)
     try:
         install_venv.build_venv(data, locks)
         state.update(state="ready", tool=install_venv.lending_python(data / "venv"))
@@ -69,6 +69,6 @@ def run(data: Path, locks: list[Path]) -> int:
     except (OSError, install_venv.BuildError) as error:
         state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)
     state["ended"] = int(time.time())
-    remember(data, state)
+    save_attempt(data, state)
     print(f"resume-hooks: {state['error'] or 'the engine is ready'}", file=sys.stderr)
     return int(state["state"] == "failed")

@@ -43,7 +43,9 @@ def wanted_locks(*, team: bool) -> list[Path]:
     from resume_hooks import questions, seam  # only modules of ours that run on any Python >= 3.9
     from resume_hooks.paths import Where
 
-    if team or any(needs_driver(Where()) for needs_driver in seam.answers(questions.needs_driver)):
+    if team or any(
+        needs_driver(Where()) for needs_driver in seam.find_answers(questions.needs_driver)
+    ):
         return [LOCK, TEAM_LOCK]
     return [LOCK]
 

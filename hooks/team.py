@@ -20,7 +20,7 @@ if __name__ == "__main__":
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks import questions
-    from resume_hooks.seam import answers
+    from resume_hooks.seam import find_answers
 
-    for push_after_turn in answers(questions.push_after_turn):
+    for push_after_turn in find_answers(questions.push_after_turn):
         push_after_turn()

@@ -20,7 +20,7 @@ from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.open_sessions import why_session_is_open
+from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
@@ -143,7 +143,7 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     (row,) = listing.list_project(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse_timestamp(row.ended) is not None
-    assert ("clock" in why_session_is_open(session_file(path), config_home.where)) == (
+    assert ("clock" in describe_open_session(session_file(path), config_home.where)) == (
         jump == -YEAR
     ), "unknown counts as open"
     with opened_index(config_home.where) as index:
@@ -165,7 +165,7 @@ def test_instants_in_the_trash_and_in_backups(
         hands.ahead = ahead
         with commit.lock_trash(config_home.where):
             folders.append(trash.create_trash_folder(SESSION, clock.now(), config_home.where))
-        with backups.hold_for_rewrite(SESSION, path, config_home.where, keep_copy=True) as (
+        with backups.open_for_rewrite(SESSION, path, config_home.where, keep_copy=True) as (
             _,
             kept,
         ):

@@ -48,7 +48,7 @@ from resume_hooks.parts.example.verbs import GreetOptions
 def greet(options: GreetOptions) -> None:
     """Say hello, as loud as asked."""
     said = "HELLO" if options.loud else "hello"
-    options.emit({"said": said}, lambda: said)
+    options.print_answer({"said": said}, lambda: said)
 '''
 
 FORMS = '''
@@ -108,7 +108,7 @@ def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "hello\n"
     assert run(["greet", "--loud", "--json"]) == 0
     assert '"said":"HELLO"' in capsys.readouterr().out.replace(" ", "")
-    assert [note("x", Where()) for note in seam.answers(questions.note_on_session)] == [
+    assert [note("x", Where()) for note in seam.find_answers(questions.note_on_session)] == [
         "a note on x"
     ]
 
@@ -121,7 +121,7 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         UsageError, match=f"{verb} belongs to the part {part}, which is not installed"
     ):
         seam.verb_module(verb)
-    assert not list(seam.answers(questions.note_on_session))
+    assert not list(seam.find_answers(questions.note_on_session))
     assert list(seam.insert_part_names(["untrim"], part_table.VERBS)) == ["untrim"]
 
 
@@ -129,4 +129,4 @@ def test_a_part_that_does_not_load(example: Path) -> None:
     """It is an error, never silence."""
     (example / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
-        list(seam.answers(questions.note_on_session))
+        list(seam.find_answers(questions.note_on_session))

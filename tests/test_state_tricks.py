@@ -101,7 +101,7 @@ def _trash(home: ConfigHome) -> None:
 
 
 def _back_up(home: ConfigHome) -> None:
-    with backups.hold_for_rewrite(
+    with backups.open_for_rewrite(
         SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, keep_copy=True
     ):
         pass

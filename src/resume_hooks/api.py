@@ -118,7 +118,7 @@ def rollover(
     ``size`` is the handoff's size, such as ``"4k"``; the default is the setting ``handoff_size``.
     Raise ResumeHooksError on failure, and leave no file behind.
     """
-    session = Session.at(_require_path(session_file), Where())
+    session = Session.open_path(_require_path(session_file), Where())
     caller = Caller(Where(), dry_run=dry_run)
     if not next_step.strip():
         return rollover_quick(session, caller).receipt
@@ -141,7 +141,7 @@ def trim(
     If trimming saves too little, write nothing: the receipt's ``written`` is false and its ``file``
     empty. Raise ResumeHooksError on failure, and leave no file behind.
     """
-    session = Session.at(_require_path(session_file), Where())
+    session = Session.open_path(_require_path(session_file), Where())
     trim_options = make_options() if options is None else options
     return make_trim(session, trim_options, Caller(Where(), dry_run=dry_run)).receipt
 
@@ -169,7 +169,7 @@ def fork_session(
         spec = spec._replace(cut=cut_point.parse_record_cut(str(at)))
     if home is not None:
         spec = spec._replace(home=os.fspath(home))
-    session = Session.at(_require_path(session_file), Where())
+    session = Session.open_path(_require_path(session_file), Where())
     return make_fork(session, spec, Caller(Where(), dry_run=dry_run)).receipt
 
 

@@ -33,7 +33,7 @@ def add_millisecond(text: str) -> str:
     return text
 
 
-def from_epoch(seconds: float) -> str:
+def timestamp_from_epoch(seconds: float) -> str:
     """Format an epoch time, such as a file's mtime, as a transcript's timestamp.
 
     Clamp a time past the calendar to its last second.
@@ -75,12 +75,12 @@ def to_milliseconds(text: object) -> int | None:
     return round(moment.timestamp() * 1000)
 
 
-def from_milliseconds(count: int) -> str:
+def timestamp_from_milliseconds(count: int) -> str:
     """Format milliseconds since the epoch as a transcript's timestamp.
 
     Clamp a time past the calendar to its last second.
     """
-    return from_epoch(count / 1000)
+    return timestamp_from_epoch(count / 1000)
 
 
 def normalize_timestamp(text: object) -> str:

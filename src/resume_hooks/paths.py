@@ -234,7 +234,7 @@ def project_key(folder: str) -> str:
     )
     if len(key) <= MAX_KEY:
         return key
-    return f"{key[:MAX_KEY]}-{_hash36(units)}"
+    return f"{key[:MAX_KEY]}-{_client_path_hash(units)}"
 
 
 def folder_name_from_variable(where: Where) -> List[str]:
@@ -333,10 +333,10 @@ def verify_session_path(path: str, session_id: str, where: Where) -> Optional[st
 
 def all_project_folders(where: Where) -> List[str]:
     """Return every project folder, sorted, without symbolic links, which could lead anywhere."""
-    return subfolders(where.projects)
+    return list_subfolders(where.projects)
 
 
-def subfolders(folder: str) -> List[str]:
+def list_subfolders(folder: str) -> List[str]:
     """Return the subfolders of a folder, sorted, without links; ``[]`` if it can't be listed."""
     try:
         with os.scandir(folder) as entries:
@@ -420,7 +420,7 @@ def _modification_time(path: str) -> float:
         return 0.0  # deleted since the listing
 
 
-def _hash36(units: list[int]) -> str:
+def _client_path_hash(units: list[int]) -> str:
     """Return the client's 32-bit string hash, in base 36."""
     value = 0
     for unit in units:

@@ -2,7 +2,7 @@
 """All questions that parts can answer: their names, arguments and results.
 
 A part names a question and its function in ``PART``. The core calls
-``seam.answers(questions.<name>)``, which returns functions of the declared type, so that mypy
+``seam.find_answers(questions.<name>)``, which returns functions of the declared type, so that mypy
 checks the caller. ``tests/part_functions.py``, made by ``make docs``, lets mypy check each part's
 function.
 

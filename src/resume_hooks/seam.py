@@ -141,7 +141,7 @@ def list_triggers() -> List[Trigger]:
     ]
 
 
-def answers(question: Question[Function]) -> Iterator[Function]:
+def find_answers(question: Question[Function]) -> Iterator[Function]:
     """Yield the functions with which the installed parts answer a question.
 
     A function that fails to load raises.

@@ -14,6 +14,6 @@ from resume_hooks import questions, seam
 def __getattr__(name: str) -> Any:
     """Load the store on first access. Raise AttributeError for any other name."""
     if name == "PostgresSessionStore":
-        for store in seam.answers(questions.session_store):
+        for store in seam.find_answers(questions.session_store):
             return store
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -58,7 +58,7 @@ def own(found: SessionFile) -> Path:
 
 def look(home: ConfigHome) -> None:
     """What follows a start."""
-    link_sessions.hold_sessions(home.where, never)
+    link_sessions.link_all_sessions(home.where, never)
 
 
 def links(home: ConfigHome) -> dict[str, int]:
@@ -384,7 +384,7 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
     before = links(config_home)
     Path(found.path).unlink()
     session(config_home, 2)
-    link_sessions.hold_sessions(
+    link_sessions.link_all_sessions(
         Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never
     )
     assert (links(config_home).keys(), list_archived(config_home.where)) == (before.keys(), [])
@@ -501,7 +501,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
     """Nothing is begun; the next one goes on."""
     session(config_home)
-    link_sessions.hold_sessions(config_home.where, at_once)
+    link_sessions.link_all_sessions(config_home.where, at_once)
     assert links(config_home) == {}
     look(config_home)
     assert len(links(config_home)) == 3
@@ -542,9 +542,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     held_now = links(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(
-            link_sessions, "find_reason_against_links", lambda _: "no links are made here"
-        )
+        patch.setattr(link_sessions, "reason_not_to_link", lambda _: "no links are made here")
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)

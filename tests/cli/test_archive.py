@@ -261,7 +261,7 @@ def test_a_session_that_vanished_just_now(
             config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost
         )
     )
-    link_sessions.hold_sessions(config_home.where, lambda: False)
+    link_sessions.link_all_sessions(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
     if way == "sessions":
@@ -272,7 +272,7 @@ def test_a_session_that_vanished_just_now(
         assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     else:
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
-        link_sessions.hold_sessions(config_home.where, lambda: False)
+        link_sessions.link_all_sessions(config_home.where, lambda: False)
         assert list_archived(config_home.where) == []
     links = [
         path

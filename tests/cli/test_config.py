@@ -63,13 +63,13 @@ def test_vault_says_what_waits_and_what_goes(
     """
     path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
     state = Path(config_home.where.state)
-    link_sessions.hold_sessions(config_home.where, lambda: False)
+    link_sessions.link_all_sessions(config_home.where, lambda: False)
     (state / "pending").mkdir()
     (state / permission.CAN_ASK_NOTE).touch()
     assert "5 days after the first" in document("config", "vault")["warnings"][0]
     assert "5 days after the first" in document("config")["warnings"][0]
     (state / permission.WAITING_NOTE).touch()
-    soon = clock.format_minute(clock.from_epoch(time.time() + 5 * clock.DAY))[:10]
+    soon = clock.format_minute(clock.timestamp_from_epoch(time.time() + 5 * clock.DAY))[:10]
     assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
     findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
     (found,) = [each for each in findings if each["name"] == "vault"]

@@ -337,7 +337,7 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     warm = compare_strategies(
         SessionFile(SESSION, file, 0, 0),
         config_home.where,
-        clock.from_milliseconds((answered or 0) + 1_000),
+        clock.timestamp_from_milliseconds((answered or 0) + 1_000),
     )
     for found in (cold, warm):
         assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))

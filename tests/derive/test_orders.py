@@ -86,7 +86,7 @@ class Client:
         return {
             "uuid": uuid,
             "parent": self.parent,
-            "ts": clock.from_epoch(at),
+            "ts": clock.timestamp_from_epoch(at),
             "session_id": self.path.stem,
         }
 
@@ -130,7 +130,7 @@ class Client:
             if isinstance(row := json.loads(text), dict) and "uuid" in row
         }
         self.add({**boundary(before=self.parent, **self.place()), "parentUuid": None})
-        made = clock.from_epoch(self.clock - 0.001)
+        made = clock.timestamp_from_epoch(self.clock - 0.001)
         for each in decided.messages:
             kept = isinstance(each, int)
             for at in [each] if isinstance(each, int) else each:
@@ -176,7 +176,7 @@ class Client:
     def untrim(self) -> None:
         """All back, where something is gone."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
-        if not decided.is_idle:
+        if not decided.is_pointless:
             self.go_on_in(write_child(decided, self.where).file)
 
     def handoff(self) -> None:

@@ -432,7 +432,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
         create_session(
             decided.draft.path,
             spoiled,
-            lambda path: invariants.require_all_checks(decided.checks(path), path),
+            lambda path: invariants.require_all_checks(decided.run_checks(path), path),
         )
     assert not os.path.exists(decided.draft.path)
 

@@ -168,7 +168,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
         said_there = Counter(entry.text for entry in entries)
         assert all(said_there[text] <= 1 for text in typed), (steps, name)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(session))), where)
-    whole = session.stem if decided.is_idle else write_child(decided, where).session_id
+    whole = session.stem if decided.is_pointless else write_child(decided, where).session_id
     api.clear()
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr

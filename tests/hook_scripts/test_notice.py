@@ -374,7 +374,7 @@ def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, 
         assert {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()} == was
         assert set(links(plugin).values()) <= {2}
         counts.append(len(links(plugin)))
-        link_sessions.hold_sessions(Where(plugin.env), lambda: False)
+        link_sessions.link_all_sessions(Where(plugin.env), lambda: False)
         assert links(plugin) == dict.fromkeys(
             [f"-work/{each.relative_to(path.parent)}" for each in sorted(was)], 2
         )

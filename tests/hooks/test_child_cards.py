@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import clock
-from resume_hooks.cli.output import emit
+from resume_hooks.cli.output import print_answer
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare_strategies
 from resume_hooks.derive.outcome import OpenedSession, Outcome
@@ -281,7 +281,7 @@ def test_a_command_in_a_warning_can_be_run(
     """On a card and on a terminal, without ``resume-hooks`` on PATH."""
     monkeypatch.delenv("PATH")
     warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
-    emit("search", {}, lambda: "", as_json=False, warnings=[warning])
+    print_answer("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (
         capsys.readouterr().err,
         child_card("made", receipt(warnings=(warning,)), WAYS[0], [], is_slash=True),

@@ -213,7 +213,7 @@ def test_all_count_in_the_window_that_the_client_told_last(
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
-        session = Session.of(session_file(path), Where())
+        session = Session.from_file(session_file(path), Where())
         pieces = PieceCollector()
         transcript = scan_transcript(path, observers=[pieces])
         info = session_facts_data(session, transcript, pieces)["context"]

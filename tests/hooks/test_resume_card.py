@@ -18,7 +18,7 @@ from resume_hooks.derive.compare import (
     Estimate,
     SizeEstimate,
 )
-from resume_hooks.derive.size_table import DialSize
+from resume_hooks.derive.size_table import HandoffSize
 from resume_hooks.hooks.resume_card import build_ways_table, describe_comparison, resume_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import CopyResult
@@ -44,11 +44,11 @@ FIGURES = (
     Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
 )
 DIAL = (
-    SizeEstimate(DialSize("1k", 31_000, 23_000, 24_000, is_lists=True), 18_000, 38_000),
-    SizeEstimate(DialSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
-    SizeEstimate(DialSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
-    SizeEstimate(DialSize("48k", 78_000, 0, 24_000, has_calls=True), 76_000, 97_000),
-    SizeEstimate(DialSize("all", 150_000, 0), 166_000, 187_500),
+    SizeEstimate(HandoffSize("1k", 31_000, 23_000, 24_000, is_lists=True), 18_000, 38_000),
+    SizeEstimate(HandoffSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
+    SizeEstimate(HandoffSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
+    SizeEstimate(HandoffSize("48k", 78_000, 0, 24_000, has_calls=True), 76_000, 97_000),
+    SizeEstimate(HandoffSize("all", 150_000, 0), 166_000, 187_500),
 )
 
 
@@ -168,7 +168,7 @@ def test_when_a_way_pays(config_home: ConfigHome) -> None:
 
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """Of a session that takes too long to read only the most that a size leaves is known."""
-    dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
+    dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
         comparison(config_home, dial=dial)
     )

@@ -49,7 +49,7 @@ def start(home: ConfigHome) -> int:
     """What a start and what follows it does; how many sessions were copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never, is_user_waiting=True)
-    link_sessions.hold_sessions(home.where, never)
+    link_sessions.link_all_sessions(home.where, never)
     return done.archived_count
 
 

@@ -78,7 +78,7 @@ def test_markdown_stays() -> None:
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
     assert (found.sentences, found.tied, found.marked) == (4, 2, 1)
-    assert found.words == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
+    assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
 def test_references_that_stand_there() -> None:

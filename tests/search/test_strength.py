@@ -7,7 +7,7 @@ import pytest
 from resume_hooks.search.hits import (
     FAIR_CONFIDENCE,
     STRONG_CONFIDENCE,
-    answer_probability,
+    hit_probability,
     strength_of_confidence,
 )
 from tests.builders import ConfigHome, custom_title, session_id
@@ -105,20 +105,16 @@ def test_words_for_numbers(sure: float, word: str) -> None:
 
 def test_what_makes_a_hit_surer() -> None:
     """More of the question in the turn, in the record, closer together, higher in the orders, more words asked for."""
-    least = answer_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
+    least = hit_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
     better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
     for one in [*better, (0.2, 0.2, 0.0, 6, 2.0, 1), (0.2, 0.2, 0.0, 12, 0.4, 1)]:
-        assert answer_probability(*one) > least
-    assert answer_probability(0.2, 0.2, 0.0, 900, 0.4, 1) == answer_probability(
-        0.2, 0.2, 0.0, 12, 0.4, 1
-    )
+        assert hit_probability(*one) > least
+    assert hit_probability(0.2, 0.2, 0.0, 900, 0.4, 1) == hit_probability(0.2, 0.2, 0.0, 12, 0.4, 1)
 
 
 def test_more_wordings_make_nothing_sure_by_themselves() -> None:
     """What several wordings found a little is less sure than what one alone found as well as all of them together."""
-    assert answer_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < answer_probability(
-        0.5, 0.5, 0.5, 6, 1.2, 1
-    )
+    assert hit_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < hit_probability(0.5, 0.5, 0.5, 6, 1.2, 1)
 
 
 def test_a_phrase_is_as_sure_in_several_wordings_as_alone(home: ConfigHome) -> None:

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.sessions.open_sessions import FRESH_SECONDS, Clients, why_session_is_open
+from resume_hooks.sessions.open_sessions import FRESH_SECONDS, Clients, describe_open_session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import (
@@ -63,7 +63,7 @@ def listed(home: ConfigHome, pid: int, **entry: Any) -> None:
 
 def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: SessionFile) -> None:
     """No client lists itself, none runs in its folder."""
-    assert why_session_is_open(session, config_home.where) == ""
+    assert describe_open_session(session, config_home.where) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_was_written_just_now_is_live(
 ) -> None:
     """Within a minute, and where the clock says that it was written later than now."""
     os.utime(session.path, (time.time() - age,) * 2)
-    assert bool(why_session_is_open(session, config_home.where)) is is_open
+    assert bool(describe_open_session(session, config_home.where)) is is_open
 
 
 def test_a_child_of_ours_that_nobody_went_on_in(
@@ -85,9 +85,9 @@ def test_a_child_of_ours_that_nobody_went_on_in(
     child = session_file(
         write_child(fork.plan_fork(session, config_home.where), config_home.where).file
     )
-    assert why_session_is_open(child, config_home.where) == ""
+    assert describe_open_session(child, config_home.where) == ""
     listed(config_home, os.getpid(), sessionId=child.session_id)
-    assert "has it open" in why_session_is_open(child, config_home.where)
+    assert "has it open" in describe_open_session(child, config_home.where)
     listed(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
         stream.write(
@@ -95,7 +95,7 @@ def test_a_child_of_ours_that_nobody_went_on_in(
                 [user("more", uuid="m", parent="r1", ts=clock.now(), session_id=child.session_id)]
             )
         )
-    assert "it was written" in why_session_is_open(child, config_home.where)
+    assert "it was written" in describe_open_session(child, config_home.where)
 
 
 HAS_IT_OPEN = f"the running client {os.getpid()} has it open"
@@ -133,7 +133,7 @@ def test_what_clients_say_of_themselves(
     listed(config_home, ended if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
-    why = why_session_is_open(session, config_home.where)
+    why = describe_open_session(session, config_home.where)
     assert reason in why
     assert bool(why) is bool(reason)
 
@@ -141,9 +141,9 @@ def test_what_clients_say_of_themselves(
 def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
     """Entries that can't be listed, and a file that can't be looked at."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
-    assert "it is unknown" in why_session_is_open(session, config_home.where)
+    assert "it is unknown" in describe_open_session(session, config_home.where)
     gone = session._replace(path=f"{session.path}.gone")
-    assert "it is unknown" in why_session_is_open(gone, config_home.where)
+    assert "it is unknown" in describe_open_session(gone, config_home.where)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile,
         os.mkfifo(folder / f"{os.getpid()}.json")
     else:
         (folder / f"{os.getpid()}.json").symlink_to("/dev/zero")
-    assert why_session_is_open(session, config_home.where) == ""
+    assert describe_open_session(session, config_home.where) == ""
 
 
 def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: int) -> None:
@@ -183,7 +183,7 @@ def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_cl
         conversation(1),
         mtime=LONG_AGO,
     )
-    assert why_session_is_open(session_file(path), config_home.where) == ""
+    assert describe_open_session(session_file(path), config_home.where) == ""
     assert not Clients(config_home.where).may_open_child(os.getpid(), SESSION, a_silent_client)
 
 

@@ -21,7 +21,7 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 def session(config_home: ConfigHome) -> Session:
     """A session of three turns."""
     path = write_session(config_home.project(), SESSION, conversation(3))
-    return Session.of(session_file(str(path)), config_home.where)
+    return Session.from_file(session_file(str(path)), config_home.where)
 
 
 def test_it_says_what_its_file_says(session: Session) -> None:
@@ -35,7 +35,7 @@ def test_it_says_what_its_file_says(session: Session) -> None:
 
 def test_a_loaded_session_stays_itself(session: Session) -> None:
     """Whoever is given one reads nothing again; one that differs is a file that nobody read."""
-    assert Session.of(session, session.where) is session
+    assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends
     assert not isinstance(session._replace(session_id="other"), Session)
 

@@ -107,7 +107,7 @@ def test_which_sessions_are_of_it(started: list[str], key: str, *, held: bool) -
     What lies below a repository is of it.
     """
     project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
-    assert project.holds(started, key) is held
+    assert project.contains_session(started, key) is held
 
 
 def test_the_names_of_its_folders(config_home: ConfigHome) -> None:

@@ -49,7 +49,7 @@ def read_data_rules(where: Where) -> tuple[str, ...]:
     return ()
 
 
-def find_reason_against_copies(where: Where) -> str:
+def reason_not_to_copy(where: Where) -> str:
     """Return the reason why nothing is copied, as the end of a sentence, or ``""`` if there is no rule."""
     rules = ", ".join(read_data_rules(where))
     if rules:

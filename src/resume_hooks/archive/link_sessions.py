@@ -1,4 +1,4 @@
-"""Hold sessions: make hard links to each transcript and the files in its folder, so that they survive a deletion.
+"""Make hard links to each transcript and the files in its folder, so that they survive a deletion.
 
 Clients have deleted sessions hours after their last write. A link takes no space. When our link is
 the last one, the vault archives the file. ``held`` in the state folder has the layout of the
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.permission import check_archiving_allowed, do_copies_wait
+from resume_hooks.archive.vault.permission import check_archiving_allowed, must_copies_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -52,8 +52,8 @@ MAX_ARCHIVE_SECONDS = 2.0
 """The number of seconds after which a verb does not start to archive another session."""
 
 
-def find_reason_against_links(where: Where) -> str:
-    """Return the reason why sessions cannot be held here, as the end of a sentence, or ``""`` if links work."""
+def reason_not_to_link(where: Where) -> str:
+    """Return the reason why sessions cannot be linked here, as the end of a sentence, or ``""`` if links work."""
     if os.name == "nt":
         return "no links are made on Windows"
     if config_home_name(where):
@@ -64,14 +64,14 @@ def find_reason_against_links(where: Where) -> str:
     return ""
 
 
-def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Archive the files that exist only as our links, then hold every session, until the time is over.
+def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
+    """Archive the files that exist only as our links, then link every session, until the time is over.
 
     Only names are compared, and for replaced files also contents. If archiving is not allowed, all
     links are removed. Until the user has answered the question about archiving, nothing is
     archived.
     """
-    if _is_holding_allowed(where):
+    if _are_links_allowed(where):
         walk = _ProjectArchiver(where, is_over, is_user_waiting=False)
         make_private_folder(links_folder(where), where)
         for key in sorted(
@@ -79,17 +79,17 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
         ):
             # the held files of an unreadable folder stay unchanged
             with contextlib.suppress(OSError):
-                walk.hold_project(key, create_links=True)
+                walk.link_project(key, create_links=True)
 
 
 def archive_lost_sessions(where: Where) -> None:
     """Archive the files that exist only as our links, within the time for which a user may have to wait."""
-    if os.path.isdir(links_folder(where)) and _is_holding_allowed(where):
+    if os.path.isdir(links_folder(where)) and _are_links_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
         walk = _ProjectArchiver(where, lambda: time.monotonic() > deadline, is_user_waiting=True)
         for key in sorted(_list_folder(links_folder(where))):
             with contextlib.suppress(OSError):
-                walk.hold_project(key, create_links=False)
+                walk.link_project(key, create_links=False)
 
 
 def count_sessions_without_link(where: Where) -> int:
@@ -103,8 +103,8 @@ def count_sessions_without_link(where: Where) -> int:
     return count
 
 
-def _is_holding_allowed(where: Where) -> bool:
-    """Check whether sessions may be held.
+def _are_links_allowed(where: Where) -> bool:
+    """Check whether sessions may be linked.
 
     If archiving is not allowed, all links are removed, unless links are impossible here.
 
@@ -118,11 +118,11 @@ def _is_holding_allowed(where: Where) -> bool:
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_permanently(links_folder(where), where.state)
-    return is_allowed and not find_reason_against_links(where)
+    return is_allowed and not reason_not_to_link(where)
 
 
 class _ProjectArchiver:
-    """Holds and archives the sessions in project folders.
+    """Links and archives the sessions in project folders.
 
     A session is archived from its links, as if these were the client's files.
     """
@@ -134,8 +134,8 @@ class _ProjectArchiver:
         self._refused = 0
         self._archiver: BackgroundArchiver | None = None
 
-    def hold_project(self, project_name: str, *, create_links: bool) -> None:
-        """Check the held files of a project folder. If ``create_links``, hold all sessions in it.
+    def link_project(self, project_name: str, *, create_links: bool) -> None:
+        """Check the linked files of a project folder. If ``create_links``, link all sessions in it.
 
         Raises OSError.
         """
@@ -152,13 +152,13 @@ class _ProjectArchiver:
             if self._is_over():
                 return
             if session_id_from_path(name) and not _is_same_file(entry, client_files.get(name)):
-                self._process_held_transcript(entry.path, os.path.join(client_folder, name))
+                self._process_linked_transcript(entry.path, os.path.join(client_folder, name))
         for name, entry in client_files.items() if create_links else ():
             if self._is_over():
                 return
             if session_id_from_path(name) and entry.is_file(follow_symlinks=False):
                 has_folder = _session_folder(name) in links or _session_folder(name) in client_files
-                self._hold_session(entry, os.path.join(link_folder, name), has_folder=has_folder)
+                self._link_session(entry, os.path.join(link_folder, name), has_folder=has_folder)
         for name, entry in links.items():
             transcript_paths = (
                 entry.path + TRANSCRIPT_SUFFIX,
@@ -171,8 +171,8 @@ class _ProjectArchiver:
         with contextlib.suppress(OSError):
             removal.remove_empty(link_folder, self._where.state)
 
-    def _process_held_transcript(self, link: str, client_file: str) -> None:
-        """Process a held transcript whose name in the client's folder belongs to another file, or to no file."""
+    def _process_linked_transcript(self, link: str, client_file: str) -> None:
+        """Process a linked transcript whose name in the client's folder belongs to another file, or to no file."""
         status = os.lstat(link)
         if is_session_file(client_file):
             if os.path.samestat(os.lstat(client_file), status):
@@ -180,7 +180,7 @@ class _ProjectArchiver:
             if (
                 status.st_nlink > 1
                 or _begins_with_old_file(client_file, link)
-                or self._archive_held(link, client_file)
+                or self._archive_linked(link, client_file)
             ):
                 removal.remove_file(link, self._where.state)
         elif (
@@ -192,11 +192,11 @@ class _ProjectArchiver:
                 os.path.join(self._where.state, TRASH_FOLDER, session_id)
             ):
                 _remove_links(link, self._where)
-        elif self._archive_held(link, client_file):
+        elif self._archive_linked(link, client_file):
             _remove_links(link, self._where)
 
-    def _hold_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
-        """Hold a session and the new files in its folder, and archive the files that disappeared from the folder.
+    def _link_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
+        """Link a session and the new files in its folder, and archive the files that disappeared from the folder.
 
         Empty files of the client are ignored.
         """
@@ -210,12 +210,12 @@ class _ProjectArchiver:
             )
         else:
             lost_files = []
-        if lost_files and self._archive_held(link, entry.path):
+        if lost_files and self._archive_linked(link, entry.path):
             for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
     def _find_lost_files(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
-        """Yield the held files of a folder that exist only as our links. Link its new files."""
+        """Yield the linked files of a folder that exist only as our links. Link its new files."""
         if os.path.islink(client_folder):
             return
         links, client_files = _list_folder(link_folder), _list_folder(client_folder)
@@ -252,13 +252,13 @@ class _ProjectArchiver:
             self._link_file(client_file.path, link.path)
         return False
 
-    def _archive_held(self, link: str, client_file: str) -> bool:
+    def _archive_linked(self, link: str, client_file: str) -> bool:
         """Archive a session from our links. Return whether the vault has the session's current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
         )  # imported here because most checks archive nothing
 
-        if not self._asked and do_copies_wait(self._where):
+        if not self._asked and must_copies_wait(self._where):
             return False
         if self._archiver is None:
             link_locations = Where(self._where.environ)

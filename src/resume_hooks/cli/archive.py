@@ -112,7 +112,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
         data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
-        options.emit(data, lambda: f"{_describe_counts(outcomes)}\n\nNothing was written.")
+        options.print_answer(data, lambda: f"{_describe_counts(outcomes)}\n\nNothing was written.")
         return 0
     with work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
@@ -133,7 +133,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
     notes += filter(None, [claim_announcement(options.where)])
-    options.emit(
+    options.print_answer(
         data, lambda: _describe_report(archived), [*([first_line] if first_line else []), *notes]
     )
     return int(bool(failed_outcomes))
@@ -179,7 +179,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         ),
         ("the original", f"stays; to delete it: {shell_command(f'delete {session.session_id}')}"),
     ]
-    options.emit(data, lambda: receipt_text(child, facts), child.warnings)
+    options.print_answer(data, lambda: receipt_text(child, facts), child.warnings)
     return 0
 
 
@@ -245,7 +245,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
             )
         return "\n".join([*rows, total_line, *removed_lines])
 
-    options.emit(data, text, warnings)
+    options.print_answer(data, text, warnings)
     return 0
 
 
@@ -281,7 +281,7 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
             ]
         )
 
-    options.emit(data, text)
+    options.print_answer(data, text)
     return int(bool(findings))
 
 
@@ -300,7 +300,7 @@ def _forget_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
         last_line = "Removed from the vault."
     else:
         last_line = "Nothing was removed."
-    options.emit(
+    options.print_answer(
         EMPTY_ARCHIVE_DATA | {"vault": sessions, "written": is_confirmed},
         lambda: last_line if is_asking else f"{listing}\n\n{last_line}",
     )

@@ -64,7 +64,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
     refuse_start_without_client(options, child.attributes.cwd, child.agent)
 
 
-def caller_of_options(options: VerbOptions) -> Caller:
+def make_caller(options: VerbOptions) -> Caller:
     """Return the options of a command as the conditions of its child."""
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
@@ -80,7 +80,7 @@ def print_child(
 
     Return the receipt to a calling verb.
     """
-    options.emit(
+    options.print_answer(
         ValueWithFields(receipt, fields or {}),
         text or (lambda: receipt_text(receipt)),
         receipt.warnings,
@@ -98,7 +98,7 @@ def _is_start_requested(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def model_of(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
+def choose_model_name(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
     """Return the model of ``--model``, or the settings' model for a session.
 
     Raise UsageError for an invalid name.
@@ -116,12 +116,12 @@ def model_of(name: str | None, session: SessionFile, where: Where) -> HeadlessMo
     return choose_model(session, where, model_name)
 
 
-def model_seconds(seconds: int | None) -> float:
+def model_time_limit(seconds: int | None) -> float:
     """Return the seconds of ``--timeout``, or the default."""
     return seconds or MODEL_SECONDS
 
 
-def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
+def make_call_reporter(name: str, *, quiet: bool) -> Callable[[int, int], None]:
     """Return a function that reports the number of the current model call, or None if no user is waiting."""
     if quiet or not sys.stderr.isatty():
         return lambda _number, _count: None

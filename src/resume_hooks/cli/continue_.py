@@ -57,14 +57,14 @@ def continue_session(options: ContinueOptions) -> None:
         commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
         parent = session.session_id if child else None
         data = ValueWithFields(start, {"parent_session_id": parent, "commands": commands})
-        options.emit(data, str, child.warnings if child else ())
+        options.print_answer(data, str, child.warnings if child else ())
         return
     if child is not None:
         print_child_note(child)
     elif (
         options.is_interactive
         and not options.show
-        and (reason := agent_of(session, options.where).why_open(session))
+        and (reason := agent_of(session, options.where).describe_open_state(session))
     ):
         print_text(
             f"note: it may be open in a client: {reason}. --fork keeps two clients apart.", err=True
@@ -154,12 +154,12 @@ def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
 
 def fork_whole_session(session: SessionFile) -> Receipt:
     """Copy a session's whole live conversation."""
-    return fork(Session.of(session, Where()), WHOLE, Caller(Where())).receipt
+    return fork(Session.from_file(session, Where()), WHOLE, Caller(Where())).receipt
 
 
 def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
     """Ask how to continue. Mark the recommended answer, and preselect the default answer."""
-    open_reason = agent_of(session, Where()).why_open(session)
+    open_reason = agent_of(session, Where()).describe_open_state(session)
     if open_reason:
         print_text(
             f"It may be open in a client: {open_reason}. Two clients in one session mix it "

@@ -58,7 +58,7 @@ def doctor(options: DoctorOptions) -> int:
             return report_json.decode()
         return _findings_text(findings)
 
-    options.emit(data, text)
+    options.print_answer(data, text)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
 
 
@@ -82,7 +82,7 @@ def _maintain_index(options: DoctorOptions) -> None:
         "file": "",
         "index": ValueWithFields(status, {"bytes_read": bytes_read}),
     }
-    options.emit(data, lambda: _index_text(status, bytes_read), notes)
+    options.print_answer(data, lambda: _index_text(status, bytes_read), notes)
 
 
 def _index_text(status: IndexStatus, bytes_read: int) -> str:

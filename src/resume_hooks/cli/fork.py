@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.child import (
-    caller_of_options,
+    make_caller,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -39,7 +39,7 @@ def fork(options: ForkOptions) -> None:
     refuse_start_in_other_folder(options)
     session, cut_selector = _find_session_and_cut(options)
     outcome = make_fork(
-        session, ForkSpec(cut_selector, folder, options.to or ""), caller_of_options(options)
+        session, ForkSpec(cut_selector, folder, options.to or ""), make_caller(options)
     )
     fork_plan, receipt = outcome.plan, outcome.receipt
     cut_data = None

@@ -46,7 +46,7 @@ def fsck(options: FsckOptions) -> int:
     for session in _show_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
     unlistable = unlistable_folders(options.where) if options.everywhere else []
-    options.emit(
+    options.print_answer(
         _reports_data(reports, unlistable),
         lambda: (
             _overview_text(reports, unlistable) if options.everywhere else report_text(reports[0])
@@ -127,7 +127,7 @@ def _repair_session(options: FsckOptions) -> None:
     repair = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
     report = repair.report
     if report.has_only_notes and options.branch is None:
-        options.emit(
+        options.print_answer(
             _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
@@ -138,7 +138,7 @@ def _repair_session(options: FsckOptions) -> None:
         rows = ["What could not be kept:", *(f"  {line}" for line in losses)]
     else:
         rows = ["Everything was kept."]
-    options.emit(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
+    options.print_answer(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)
 
 
 def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -> dict[str, Any]:

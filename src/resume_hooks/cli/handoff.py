@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    caller_of_options,
+    make_caller,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -54,7 +54,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         edit=edit_text if options.edit else None,
         part_options=options,
     )
-    caller = caller_of_options(options)
+    caller = make_caller(options)
     if options.show:
         _print_opening(plan_handoff(parent, spec, caller), options)
         return None
@@ -137,7 +137,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
         )
 
     data = {"opening": opening, "digest": digest, "full": full_text}
-    options.emit(data, text, fresh_plan.draft.warnings)
+    options.print_answer(data, text, fresh_plan.draft.warnings)
 
 
 USUAL_EDITORS = ("vi", "nano")
@@ -256,4 +256,4 @@ def rollover(options: RolloverOptions) -> Receipt:
         )
     refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
-    return print_child(options, rollover_quick(parent, caller_of_options(options)).receipt)
+    return print_child(options, rollover_quick(parent, make_caller(options)).receipt)

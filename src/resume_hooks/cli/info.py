@@ -40,14 +40,14 @@ def info(options: InfoOptions) -> None:
     piece_counts = PieceCollector()
     with scan_progress(session.path, quiet=options.as_json) as observers:
         transcript = scan_transcript(session.path, observers=[*observers, piece_counts])
-    data = session_facts_data(Session.of(session, options.where), transcript, piece_counts)
+    data = session_facts_data(Session.from_file(session, options.where), transcript, piece_counts)
     data["longest_line"] = measure_longest_line(data["session_file"])
     limitation = row_of_agent(session.agent).loss_note
     notes = [
         *([limitation] if limitation else []),
         *notes_on_session(session.session_id, options.where),
     ]
-    options.emit(data, lambda: facts_table(_info_rows(data)), notes)
+    options.print_answer(data, lambda: facts_table(_info_rows(data)), notes)
 
 
 def session_facts_data(
@@ -200,4 +200,4 @@ def rename_session(options: RenameOptions) -> None:
         facts += [("id", change.session.session_id), ("file", change.session.path)]
         return facts_table(facts) + ("" if is_written else "\n\nNothing was written.")
 
-    options.emit(data, text, change.warnings)
+    options.print_answer(data, text, change.warnings)

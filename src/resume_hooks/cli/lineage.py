@@ -59,7 +59,7 @@ def lineage(options: LineageOptions) -> None:
         default_hint = (
             f"\n\n{click.style(DEFAULT_SESSION_HINT.format(shell_command('sessions')), dim=True)}"
         )
-    options.emit(
+    options.print_answer(
         {"rows": shown_rows},
         lambda: (
             f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown_rows)}{default_hint}"
@@ -121,7 +121,7 @@ def _print_descendants(options: LineageOptions) -> None:
             return _draw_descendants_tree(session.session_id, descendants)
         return _descendants_text(session.session_id, descendants)
 
-    options.emit({"rows": [child.row for child in descendants]}, text)
+    options.print_answer({"rows": [child.row for child in descendants]}, text)
 
 
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:

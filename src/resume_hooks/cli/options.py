@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 
 from resume_hooks import clock, part_table, questions
-from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS, emit, print_text
+from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS, print_answer, print_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.seam import Function, Question, answers, insert_part_names, is_installed
+from resume_hooks.seam import Function, Question, find_answers, insert_part_names, is_installed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import (
     AGENT_NAMES,
@@ -192,9 +192,11 @@ class VerbOptions:
         require_complete(session)
         return session
 
-    def emit(self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()) -> None:
+    def print_answer(
+        self, data: object, text: Callable[[], str], warnings: Sequence[str] = ()
+    ) -> None:
         """Print the verb's answer."""
-        emit(self.verb, data, text, as_json=self.as_json, warnings=warnings)
+        print_answer(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
     def refuse_combination(self, *names: str, remedy: str = "Give only one of them.") -> None:
         """Raise UsageError if more than one of these options was given."""
@@ -303,7 +305,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
 def _load_session(session: SessionFile, where: Where) -> Session:
     from resume_hooks.sessions.session import Session  # help and completion do not need this import
 
-    return Session.of(session, where)
+    return Session.from_file(session, where)
 
 
 _TRIM_KINDS = ("trim", "smart-trim")
@@ -372,7 +374,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
     A sub-agent counts as a session until the verb ends.
     """
     if locator:
-        for open_as_session in answers(questions.subagent_as_session):
+        for open_as_session in find_answers(questions.subagent_as_session):
             context = open_as_session(locator, current_folder(), where)
             subagent = click.get_current_context().with_resource(context)
             if subagent is not None:
@@ -427,6 +429,6 @@ def find_project_folder(folder: str | None) -> str:
 def notes_on_session(session_id: str, where: Where) -> list[str]:
     """Return the parts' notes about a session."""
     notes = []
-    for note_on in answers(questions.note_on_session):
+    for note_on in find_answers(questions.note_on_session):
         notes.append(note_on(session_id, where))
     return [note for note in notes if note]

@@ -45,7 +45,7 @@ def show_outline(options: OutlineOptions) -> None:
     text = functools.partial(
         format_outline, session_outline, turns, names, options.max_chars, options.touched
     )
-    options.emit(
+    options.print_answer(
         _outline_data(session, session_outline, turns, names),
         text,
         [limitation] if limitation else [],

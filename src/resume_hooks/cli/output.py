@@ -54,7 +54,7 @@ class CompleteData(NamedTuple):
     data: dict[str, Any]
 
 
-def emit(
+def print_answer(
     verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
 ) -> None:
     """Print a verb's answer. Warnings go into the document, or to stderr."""

@@ -171,7 +171,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
         turns, reader.turns, "error" if options.errors else "", len(passages)
     )
     heading = _make_heading(session, names, shown_part_text)
-    options.emit(
+    options.print_answer(
         {**_session_data(session), "turn_count": reader.turns, "records": rows},
         lambda: passages_text(heading, passages, names, options.max_chars, gap(passages, names)),
     )
@@ -195,7 +195,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
                 },
             )
         )
-    options.emit(
+    options.print_answer(
         {**_session_data(session), "turn_count": reader.turns, "commands": rows},
         lambda: commands_text(heading, commands, names, options.max_chars),
     )
@@ -234,7 +234,9 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         earlier_text = "from the first record"
     heading = _make_heading(session, names, f"{format_count(len(rows), 'record')}, {earlier_text}")
     gap = records_gap(page.passages, names)
-    options.emit(data, lambda: passages_text(heading, page.passages, names, options.max_chars, gap))
+    options.print_answer(
+        data, lambda: passages_text(heading, page.passages, names, options.max_chars, gap)
+    )
 
 
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
@@ -296,7 +298,7 @@ def _print_with_neighbours(
     passages = [*earlier_passages, middle_passage, *later_passages]
     heading = _make_heading(session, names, f"around {names.reference(requested_record.number)}")
     gap = records_gap(passages, names)
-    options.emit(
+    options.print_answer(
         {
             **_session_data(session),
             "turn_count": None,
@@ -390,7 +392,7 @@ def _print_record(looked_up: OriginalRecord, options: ReadOptions) -> None:
         )
         next_page_text = "" if is_last_page else f"the next page: {next_command}; "
         notice.insert(0, f"{omitted_text}; {next_page_text}--max-chars 0 prints all")
-    options.emit(
+    options.print_answer(
         data,
         lambda: _record_text(looked_up, rendering, data, notice),
         notice if options.as_json else (),

@@ -17,7 +17,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical_path, project_folder_names
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_error
@@ -167,10 +167,10 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
         )
     chosen_home = loss.homes[ask_question(NEW_HOME_QUESTION, choices)]
     receipt = fork(
-        Session.of(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
+        Session.from_file(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
     ).receipt
     print_child_note(receipt)
-    for note_on_other_sessions in answers(questions.note_on_other_sessions):
+    for note_on_other_sessions in find_answers(questions.note_on_other_sessions):
         former_home = home_folder(HeadTail(session.path), where)
         if note := note_on_other_sessions(former_home, chosen_home.folder, where):
             print_text(f"note: {note}", err=True)
@@ -181,7 +181,7 @@ def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[Mo
     """Return the folders that the installed parts suggest, followed by the current folder."""
     current_home = _find_current_home()
     homes = []
-    for homes_of_session in answers(questions.homes_of_session):
+    for homes_of_session in find_answers(questions.homes_of_session):
         homes += homes_of_session(session.path, folder, current_home.folder, where)
     if current_home.folder not in {home.folder for home in homes}:
         homes.append(current_home)

@@ -23,7 +23,7 @@ from resume_hooks.derive import compare
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -143,7 +143,7 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
         os.path.expanduser(locator)
     ):
         return None
-    import_file = next(answers(questions.import_file), None)
+    import_file = next(find_answers(questions.import_file), None)
     if import_file is None:
         raise UsageError(f"What imports {locator} is not installed here", "Reinstall resume-hooks.")
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
@@ -193,7 +193,7 @@ def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
     command = loss.command_to_continue(session) if loss else start.command
     notes = [*([loss.reason] if loss else []), *_list_notes(session, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
-    options.emit(
+    options.print_answer(
         ValueWithFields(comparison, {"commands": commands}),
         lambda: f"{comparison_text(comparison, with_table=options.whole)}\n\n{command}",
         notes,

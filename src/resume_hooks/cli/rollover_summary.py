@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.cli.child import (
-    caller_of_options,
-    model_of,
-    model_progress,
-    model_seconds,
+    choose_model_name,
+    make_call_reporter,
+    make_caller,
+    model_time_limit,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -34,11 +34,11 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child. In a dry run, report what a model would read."""
     refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
-    model = model_of(options.model, parent, options.where)
+    model = choose_model_name(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
-        progress = model_progress(model.name, quiet=options.as_json)
-        calls = ModelCalls(model, model_seconds(options.timeout), progress)
+        progress = make_call_reporter(model.name, quiet=options.as_json)
+        calls = ModelCalls(model, model_time_limit(options.timeout), progress)
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
             print_text(message, err=True)
             raise
 
-    outcome = rollover(parent, options.prompt, caller_of_options(options), ask_for_summary)
+    outcome = rollover(parent, options.prompt, make_caller(options), ask_for_summary)
     match outcome:
         case OpenedSession(receipt=receipt, summary=SummaryOutcome() as summary_outcome):
             return _print_rollover(receipt, summary_outcome, model.name, options)
@@ -69,10 +69,10 @@ def _print_rollover(
         summary_facts = ["none"]
     else:
         summary_facts = [f"by {spent.model}"]
-    if spent.words:
-        summary_facts.append(spent.words)
-    if sentence_check and sentence_check.words:
-        summary_facts.append(sentence_check.words)
+    if spent.description:
+        summary_facts.append(spent.description)
+    if sentence_check and sentence_check.description:
+        summary_facts.append(sentence_check.description)
     report = _make_summary_report(
         model_name,
         included=not failure,

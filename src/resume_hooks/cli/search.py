@@ -17,7 +17,7 @@ from resume_hooks.cli.options import (
 from resume_hooks.cli.output import work_progress
 from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
 from resume_hooks.cli.verbs.search import SearchOptions
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import (
@@ -74,7 +74,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         agent_names=frozenset({options.agent} - {ALL_AGENTS}),
     )
     if options.file:
-        for answer_line_search in answers(questions.answer_line_search):
+        for answer_line_search in find_answers(questions.answer_line_search):
             result = answer_line_search(
                 options, scope, current_folder(), limit=UPDATE_SECONDS, progress=progress
             )

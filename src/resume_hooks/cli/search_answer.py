@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks.cli.output import CompleteData, emit
+from resume_hooks.cli.output import CompleteData, print_answer
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
@@ -44,7 +44,9 @@ def print_search_result(
             for_model=is_model_shell(),
         )
 
-    emit("search", _make_json_data(result, scope), text, as_json=as_json, warnings=result.notes)
+    print_answer(
+        "search", _make_json_data(result, scope), text, as_json=as_json, warnings=result.notes
+    )
 
 
 def _command_without_limits(arguments: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def list_sessions(options: SessionsOptions) -> None:
             f"{folder_path} is a symbolic link, which is not followed: name a session there by its path"
             for folder_path in lister.store.linked_paths()
         )
-    options.emit(data, lambda: _sessions_text(page, folder, options), notes)
+    options.print_answer(data, lambda: _sessions_text(page, folder, options), notes)
 
 
 def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> str:

@@ -100,7 +100,7 @@ def config(options: ConfigOptions) -> None:
     notes += _policy_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
         notes.append(OPEN_SESSIONS_NOTE)
-    options.emit(data, lambda: facts_table(table_rows), notes)
+    options.print_answer(data, lambda: facts_table(table_rows), notes)
 
 
 def _policy_notes(where: Where) -> list[str]:
@@ -149,7 +149,7 @@ def install(options: InstallOptions) -> int:
         return _remove_plugin(options)
     if options.completion is not None:
         script = _make_completion_script(options.completion)
-        options.emit({**EMPTY_INSTALL_DATA, "script": script}, lambda: script)
+        options.print_answer({**EMPTY_INSTALL_DATA, "script": script}, lambda: script)
     else:
         _register_plugin(options)
     return 0
@@ -195,7 +195,7 @@ def _register_plugin(options: InstallOptions) -> None:
     else:
         heading = "Run these to install the plugin:"
     commands_text = "\n  ".join([heading, *lines])
-    options.emit(data, lambda: success_text if was_run else commands_text)
+    options.print_answer(data, lambda: success_text if was_run else commands_text)
 
 
 def _share_packages(folder: str, where: Where) -> None:
@@ -307,7 +307,7 @@ def _remove_plugin(options: InstallOptions) -> int:
             )
         )
 
-    options.emit(data, text, [warning] if warning else [])
+    options.print_answer(data, text, [warning] if warning else [])
     return int(bool(warning))
 
 

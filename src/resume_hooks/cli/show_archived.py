@@ -53,7 +53,7 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
     archived_sessions = list_archived(options.where, present_ids)
     listed_sessions = []
     for archived in archived_sessions:
-        if project is None or project.holds([archived.cwd], archived.project):
+        if project is None or project.contains_session([archived.cwd], archived.project):
             listed_sessions.append(archived)
     end_index = options.offset + options.limit if options.limit else None
     page_sessions = list(islice(listed_sessions, options.offset, end_index))
@@ -70,7 +70,7 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
         next_page = f"\nMore: --offset {options.offset + len(page_sessions)}, or --limit 0 for all."
     else:
         next_page = ""
-    options.emit(data, lambda: _archived_list_text(page_sessions) + next_page)
+    options.print_answer(data, lambda: _archived_list_text(page_sessions) + next_page)
 
 
 def _archived_list_text(sessions: Sequence[ArchivedSession]) -> str:

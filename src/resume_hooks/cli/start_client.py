@@ -100,7 +100,7 @@ def replace_process_by_client(start: ClientStart) -> NoReturn:
         )
     sys.stdout.flush()
     try:
-        with _default_pipe_signal():
+        with _restore_pipe_signal():
             programs.replace_process(
                 path,
                 arguments,
@@ -115,7 +115,7 @@ def replace_process_by_client(start: ClientStart) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _default_pipe_signal() -> Iterator[None]:
+def _restore_pipe_signal() -> Iterator[None]:
     """Restore the default SIGPIPE in the block. Python ignores the signal, and the new program would inherit this."""
     if not hasattr(signal, "SIGPIPE"):
         yield

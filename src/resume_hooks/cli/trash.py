@@ -105,9 +105,9 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
     notes = []
     if is_confirmed:
         notes += _notes_on_archived_copies([entry], options.where)
-        for notes_after_delete in seam.answers(questions.notes_after_delete):
+        for notes_after_delete in seam.find_answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
-    options.emit(data, text, notes)
+    options.print_answer(data, text, notes)
 
 
 def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
@@ -163,7 +163,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         )
     if is_confirmed:
         notes += _notes_on_archived_copies(removed_sessions, options.where)
-    options.emit(data | {"written": is_confirmed}, text, notes)
+    options.print_answer(data | {"written": is_confirmed}, text, notes)
 
 
 def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
@@ -282,7 +282,7 @@ def restore_session(options: RestoreOptions) -> None:
             ]
         )
 
-    options.emit(data, text, restore_plan.warnings)
+    options.print_answer(data, text, restore_plan.warnings)
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
@@ -362,7 +362,7 @@ def _print_restorable(options: RestoreOptions) -> None:
             else [trash_text]
         )
 
-    options.emit(data, text)
+    options.print_answer(data, text)
 
 
 def _describe_deleted_session(entry: ArchivedSession) -> str:

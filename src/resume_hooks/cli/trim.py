@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    caller_of_options,
     checks_text,
+    make_caller,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -58,7 +58,7 @@ def trim_session(options: TrimOptions) -> Receipt:
     if options.in_place:
         return _trim_in_place(trim_options, options)
     session = options.locate_session(foreign=True)
-    outcome = trim(session, trim_options, caller_of_options(options))
+    outcome = trim(session, trim_options, make_caller(options))
     plan, receipt = outcome.plan, outcome.receipt
 
     def text() -> str:
@@ -113,7 +113,7 @@ def untrim_session(options: UntrimOptions) -> None:
     options.refuse_combination("everything", "record")
     session = locate_trim(options.locator, options.where)
     spec = UntrimSpec(options.everything, options.record, options.strict)
-    outcome = untrim(session, spec, caller_of_options(options))
+    outcome = untrim(session, spec, make_caller(options))
     fields = {"restoration": outcome.plan}
     print_child(options, outcome.receipt, fields, lambda: _describe_untrim(outcome))
 

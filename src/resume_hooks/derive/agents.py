@@ -147,7 +147,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     """
     if kind != "handoff":
         require_complete(parent)
-    parent = Session.of(parent, where)
+    parent = Session.from_file(parent, where)
     ends, writer = parent.ends, _load_child_writer(parent, to, where)
     step = check_step(ends, next_step)
     if child is None:
@@ -177,7 +177,7 @@ def plan_fork(
     from resume_hooks.derive import fork as forking
 
     require_complete(session)
-    session = Session.of(session, where)  # read once for the draft and for the sizes
+    session = Session.from_file(session, where)  # read once for the draft and for the sizes
     source_agent, target_agent = session.agent, to or session.agent
     if home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(
@@ -251,7 +251,7 @@ def draft_child(
 ) -> Draft:
     """Return a draft of a child for the agent ``to``, by default the parent's agent."""
     writer = _load_child_writer(parent, to, where)
-    return writer.draft_child(parent, Session.of(parent, where).ends, kind, output_dir)
+    return writer.draft_child(parent, Session.from_file(parent, where).ends, kind, output_dir)
 
 
 def _describe_parent_agent(draft: Draft, where: Where) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
-from resume_hooks.derive.size_table import DialSize, compute_dial, unmeasured_dial
+from resume_hooks.derive.size_table import HandoffSize, bound_sizes, measure_sizes
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
@@ -181,7 +181,7 @@ class SizeEstimate(NamedTuple):
     ``warm`` and ``cold`` are the costs of its first request with a warm and with a cold cache.
     """
 
-    dial_size: DialSize
+    measured_size: HandoffSize
     warm: int
     cold: int
 
@@ -263,7 +263,7 @@ def compare_strategies(
     Raises the same errors as ``scan_session``.
     """
     now_ms = clock.to_milliseconds(at) or 0
-    session = Session.of(session, where)
+    session = Session.from_file(session, where)
     ends = session.head_tail
     if limit == MAX_QUICK_BYTES:
         trim_estimated = session.is_quick_to_read
@@ -281,12 +281,12 @@ def compare_strategies(
         fresh_tokens = handoff_plan.sizes.after if handoff_plan else base.tokens
         # An uncounted context is the conversation alone.
         conversation_tokens = context.tokens - (base.tokens if context.measured else 0)
-        dial_sizes = compute_dial(handoff_plan, conversation_tokens) if handoff_plan else ()
+        dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = tokens_for_size("", where)
         fresh_tokens = fixed_tokens + default_tokens
-        dial_sizes = unmeasured_dial(fixed_tokens, default_tokens)
+        dial_sizes = bound_sizes(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # The summary covers the whole conversation, including everything before a compaction.
     is_uncompacted = trim_estimate is not None and not (
@@ -557,7 +557,7 @@ def _new_session_strategy(
 
 
 def _estimate_sizes(
-    sizes: tuple[DialSize, ...], measurements: _Measurements
+    sizes: tuple[HandoffSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
     """Return the estimate for each size. The last one is a fork, which continues the whole session."""
     cached_tokens, rates = (
@@ -565,11 +565,11 @@ def _estimate_sizes(
         rates_for_lifetime(measurements.traffic.lifetime),
     )
     if sizes:
-        whole_session = [DialSize(WHOLE_SESSION, measurements.context.tokens, 0)]
+        whole_session = [HandoffSize(WHOLE_SESSION, measurements.context.tokens, 0)]
     else:
         whole_session = []
 
-    def size_cost(size: DialSize, cached_tokens: int) -> int:
+    def size_cost(size: HandoffSize, cached_tokens: int) -> int:
         return round(
             first_request_cost(_new_session_strategy(size.size, size.after, cached_tokens), rates)
         )

@@ -206,7 +206,7 @@ class CutBeforeInstant(NamedTuple):
                 None,
             )
             hint = (
-                f"The first message is from {clock.format_minute(clock.from_milliseconds(start_line))} UTC. "
+                f"The first message is from {clock.format_minute(clock.timestamp_from_milliseconds(start_line))} UTC. "
                 if start_line
                 else ""
             )

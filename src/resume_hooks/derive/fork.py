@@ -19,7 +19,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import Draft, find_owner, make_draft
+from resume_hooks.derive.child.draft import Draft, find_listed_session, make_draft
 from resume_hooks.derive.child.inherited_metadata import (
     Relocation,
     copy_lines_after_chain,
@@ -104,7 +104,7 @@ class _FirstFolderWatcher:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         self._home = self._home or get_string(record, "cwd")
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         return [
             Check(
                 "its first folder is its new home",
@@ -238,9 +238,9 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
         if current_home in recorded_folders or not recorded_folders
         else recorded_folders[0]
     )
-    is_at_home = project_folder_of(find_owner(parent.session).path, where) in project_folders(
-        new_home, where
-    )
+    is_at_home = project_folder_of(
+        find_listed_session(parent.session).path, where
+    ) in project_folders(new_home, where)
     if is_at_home and canonical_path(old_home) == new_home:
         return None
     return plan_relocation(old_home, new_home)

@@ -123,12 +123,15 @@ class FreshLines(Body):
         """Return the lines with their line endings."""
         return (body + b"\n" for body in self.bodies)
 
-    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+    def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check the invariants of every session, and that the opening is complete."""
         completeness = Check(
             "the lineage and the next step are complete", read_opening(path) == self.opening
         )
-        return [*Body.checks(self, path, plan), *([] if self.opening is None else [completeness])]
+        return [
+            *Body.run_checks(self, path, plan),
+            *([] if self.opening is None else [completeness]),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +361,6 @@ def make_file_writer(
     plan: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return the answer to ``questions.files_beside_handoff``, or a function that writes nothing."""
-    for files_beside_handoff in seam.answers(questions.files_beside_handoff):
+    for files_beside_handoff in seam.find_answers(questions.files_beside_handoff):
         return files_beside_handoff(plan, where, options)
     return lambda _: AccompanyingFiles()

@@ -1,4 +1,4 @@
-"""The dial: the contents of a handoff at each size, computed from one digest.
+"""The contents of a handoff at each size, computed from one digest.
 
 The figures are measured on that digest. If a session takes too long to read, each size has only an
 upper bound.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
 DIAL_SIZES = (1_000, 4_000, 12_000, 24_000)
-"""The sizes in tokens that the dial always shows, in addition to the default size."""
+"""The sizes in tokens that are always shown, in addition to the default size."""
 
 UNLIMITED_CHARACTERS = 10**9  # a number of characters larger than any session
 MAX_CALL_CHARACTERS = 4_000  # a number of characters larger than any call with its result
@@ -26,7 +26,7 @@ NEGLIGIBLE_CHARACTERS = 400
 MAX_LIST_TOKENS = 1_000
 
 
-class DialSize(NamedTuple):
+class HandoffSize(NamedTuple):
     """A ``size`` such as ``12k``, and the context tokens ``after`` a handoff of that size.
 
     ``whole`` is the size in tokens of an opening without a limit, and ``cut`` the number of tokens
@@ -43,7 +43,7 @@ class DialSize(NamedTuple):
     is_lists: bool = False
 
 
-def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, ...]:
+def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
     """Return every size, measured on the plan of a handoff of the default size.
 
     ``conversation_tokens`` is the number of tokens of the session's conversation.
@@ -95,7 +95,7 @@ def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, .
             missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
         )
         sizes.append(
-            DialSize(
+            HandoffSize(
                 size=format_size(tokens),
                 after=tokens_after,
                 cut=cut_tokens,
@@ -109,24 +109,24 @@ def compute_dial(plan: FreshPlan, conversation_tokens: int) -> tuple[DialSize, .
 
 def _characters_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters available for calls in an opening with ``length`` other characters."""
-    # imported late, for the same reason as in ``compute_dial``
+    # imported late, for the same reason as in ``measure_sizes``
     from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
 
     available_characters = characters_for_tokens(tokens)
     return min(available_characters - length, round(available_characters * CALLS_FRACTION))
 
 
-def unmeasured_dial(fixed_tokens: int, default_tokens: int) -> tuple[DialSize, ...]:
+def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
     """Return every size with its upper bound.
 
     ``fixed_tokens`` is the number of tokens without a digest, ``default_tokens`` the default size.
     """
     return tuple(
-        DialSize(format_size(tokens), fixed_tokens + tokens)
+        HandoffSize(format_size(tokens), fixed_tokens + tokens)
         for tokens in _list_sizes(default_tokens)
     )
 
 
 def _list_sizes(default_tokens: int) -> Iterator[int]:
-    """Yield the sizes of the dial in tokens, in ascending order."""
+    """Yield the sizes in tokens, in ascending order."""
     yield from sorted({*DIAL_SIZES, default_tokens})

@@ -572,7 +572,7 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
         "",
         f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quotable_messages))}",
     )
-    parent = Session.of(rollover.parent, where)
+    parent = Session.from_file(rollover.parent, where)
     remaining_bytes = MAX_ANCESTOR_BYTES
     for ancestor in parent.lineage[-2::-1]:
         remaining_bytes -= ancestor.size
@@ -601,7 +601,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
         passed_checks.extend(writing.check_child_file(plan, title, temporary))
         require_all_checks(passed_checks, path)
 
-    with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
+    with backups.open_for_rewrite(session_id, path, where) as (original, copy):
         with open(copy, "rb") as stream:
             is_unchanged = stream.read() == old_bytes
         if not is_unchanged:

@@ -202,7 +202,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session for trimmed records."""
     pieces, survey, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
     transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
-    loaded_session, live_chain = Session.of(session, Where()), transcript.chain
+    loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)
     chain_before, later_nodes, undone = _undo_trims(transcript)
     chain = [*chain_before, *later_nodes]
@@ -327,7 +327,7 @@ class UntrimPlan(ChildPlan):
         return facts
 
     @property
-    def is_idle(self) -> bool:
+    def is_pointless(self) -> bool:
         """Whether nothing can be restored."""
         return not (self.restored or self.undone)
 
@@ -429,7 +429,7 @@ class _ContentsWatcher:
         if node is not None and node.uuid in self._expected_digests:
             self._found[node.uuid] = _compute_contents_digest(record)
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         return [
             Check("restored contents equal the originals", self._found == self._expected_digests)
         ]

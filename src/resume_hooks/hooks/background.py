@@ -70,7 +70,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     archive_pending(Where(), is_over)
     claims.sweep_claims(Where())
     with contextlib.suppress(OSError):
-        link_sessions.hold_sessions(Where(), is_over)
+        link_sessions.link_all_sessions(Where(), is_over)
     note, now = hook_state.read_note(_VAULT_NOTE), time.time()
     next_run, last_run, archived_until = (
         note[key] if hook_state.is_valid_timestamp(note.get(key)) else 0
@@ -128,7 +128,7 @@ def run_parts_in_background() -> None:
     """Run the background work of the installed parts, but not in a headless run."""
     if hook_replies.is_headless():
         return
-    for work_after_start in seam.answers(questions.work_after_start):
+    for work_after_start in seam.find_answers(questions.work_after_start):
         work_after_start(Where(), _stop_condition(INDEX_SECONDS, find_client_pid()))
 
 

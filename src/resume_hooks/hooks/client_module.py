@@ -22,7 +22,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
 from resume_hooks.hooks.triggers import BARE, REPAIR_QUESTION, ROWS, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.shared_values import SLASH
@@ -381,7 +381,7 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     """
     from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
-    lines = [line(event) for line in answers(questions.line_of_new_folder)]
+    lines = [line(event) for line in find_answers(questions.line_of_new_folder)]
     line = " · ".join(
         filter(None, [*lines, expiring_sessions.claim_vault_announcement(event, Where())])
     )

@@ -84,7 +84,7 @@ def claim_notice(session_id: str, path: str) -> str:
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
         settings.read_number("notice_percent"),
-        Session.of(session_file(path), Where()),
+        Session.from_file(session_file(path), Where()),
     )
     if not percent:
         return ""

@@ -82,7 +82,7 @@ def archive_expiring_sessions(
     try:
         started = time.time()
         progress = archive_expiring(
-            project, start_folder(event), Where(), is_over, is_user_waiting=is_at_start
+            project, client_start_folder(event), Where(), is_over, is_user_waiting=is_at_start
         )
         for prefix in (DUE_PREFIX,) if is_at_start else (DUE_PREFIX, LATER_PREFIX):
             hook_state.write_note(
@@ -93,7 +93,7 @@ def archive_expiring_sessions(
         hook_state.release_note(note_name)
 
 
-def start_folder(event: dict[str, Any]) -> str:
+def client_start_folder(event: dict[str, Any]) -> str:
     """Return the folder in which the client was started, whose settings apply."""
     return (
         os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
@@ -123,7 +123,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     """Return the vault's announcement once, before the first copy; ``""`` if the user has decided. Raise OSError."""
     if not permission.is_notice_due(where):
         return ""
-    folder = start_folder(event)
+    folder = client_start_folder(event)
     has_sessions_to_copy = (
         pending.list_pending_sessions(where)
         or any(links_without_client_file(where))

@@ -97,7 +97,7 @@ class Request:
             raise missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
         from resume_hooks.sessions.session import Session  # a list reads no session
 
-        return Session.at(self.path, self.where)
+        return Session.open_path(self.path, self.where)
 
     @property
     def command(self) -> str:

@@ -28,7 +28,7 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION
 from resume_hooks.derive.outcome import Report, report_on_text
-from resume_hooks.derive.size_table import DialSize
+from resume_hooks.derive.size_table import HandoffSize
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import (
@@ -257,7 +257,10 @@ def build_ways_table(comparison: Comparison) -> list[str]:
         if way.name == HANDOFF and comparison.dial:
             shown_sizes = []
             for size in comparison.dial:
-                if size.dial_size.after < tokens_now or size.dial_size.size == WHOLE_SESSION:
+                if (
+                    size.measured_size.after < tokens_now
+                    or size.measured_size.size == WHOLE_SESSION
+                ):
                     shown_sizes.append(size)
             for size in shown_sizes:
                 rows.append(_format_size_row(size))
@@ -282,10 +285,10 @@ def build_ways_table(comparison: Comparison) -> list[str]:
 
 def _format_size_row(size: SizeEstimate) -> str:
     return _format_way_row(
-        f"{HANDOFF} {size.dial_size.size}",
-        size.dial_size.after,
+        f"{HANDOFF} {size.measured_size.size}",
+        size.measured_size.after,
         size,
-        _describe_size_content(size.dial_size),
+        _describe_size_content(size.measured_size),
     )
 
 
@@ -315,7 +318,7 @@ _WAY_CONTENTS = {
 }
 
 
-def _describe_size_content(size: DialSize) -> str:
+def _describe_size_content(size: HandoffSize) -> str:
     """Describe the content of a handoff of a given size in words that fit the table."""
     if size.size == WHOLE_SESSION:
         return "everything, a copy"

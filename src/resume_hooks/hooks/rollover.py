@@ -164,12 +164,12 @@ def _write_summary(
         )
     usual_model = choose_model(rollover_plan.parent, where)
     outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
-    if outcome.spent.words:
+    if outcome.spent.description:
         if own_model.was_asked:
             model_name = outcome.spent.model or usual_model.name
         else:
             model_name = "it"
-        facts.append(f"{model_name} took {outcome.spent.words}")
+        facts.append(f"{model_name} took {outcome.spent.description}")
     return outcome, facts
 
 
@@ -203,7 +203,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
             f"{request.command}{focus_option}"
         )
         return [summary.describe_failure(outcome.failure), *costs, retry_fact]
-    check_facts = [outcome.checked.words] if outcome.checked else []
+    check_facts = [outcome.checked.description] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check_facts, *costs]
 
 

@@ -330,7 +330,7 @@ def _archive_and_describe(event: Dict[str, Any]) -> str:
 def describe_new_folder(event: Dict[str, Any]) -> str:
     """Return the parts' lines for a start in a folder without sessions."""
     lines = []
-    for line in seam.answers(questions.line_at_start_in_new_folder):
+    for line in seam.find_answers(questions.line_at_start_in_new_folder):
         lines.append(line(event))
     return " · ".join(filter(None, lines))
 
@@ -357,7 +357,7 @@ def _read_context(path: str) -> Optional[ContextSize]:
         from resume_hooks.sessions.session import Session
         from resume_hooks.sessions.session_files import session_file
 
-        return Session.of(session_file(path), Where()).context
+        return Session.from_file(session_file(path), Where()).context
     except ImportError:
         _mark_venv_broken()
     except (OSError, ResumeHooksError):  # without the engine's figure, the client's is used
@@ -370,7 +370,7 @@ def _collect_part_lines() -> List[str]:
     if hook_replies.is_headless():
         return []
     lines = []
-    for line in seam.answers(questions.line_at_start):
+    for line in seam.find_answers(questions.line_at_start):
         lines.append(line(Where()))
     return lines
 

@@ -48,7 +48,7 @@ from resume_hooks.hooks.plain_cards import (
 from resume_hooks.hooks.request import Request, TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.session_files import SessionFile
@@ -84,7 +84,7 @@ def answer(request: Request) -> Outcome:
         if word == "help":
             lines = [HELP]
             if request.trigger.sign == BARE:
-                for line in answers(questions.line_of_trim_help):
+                for line in find_answers(questions.line_of_trim_help):
                     lines.append(line())
             return report_on_text(help_card("\n".join(lines), request.trigger, is_open=is_open))
         confirmations.consume_question(request.session_id)
@@ -113,7 +113,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     if len(request.text) > MAX_OPTIONS_CHARACTERS:
         message = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS_CHARACTERS:,}"
         raise UsageError(message, "See >trim help.")
-    for answer_smart_trim in answers(questions.answer_smart_trim):
+    for answer_smart_trim in find_answers(questions.answer_smart_trim):
         smart_trim_outcome = answer_smart_trim(request)
         if smart_trim_outcome is not None:
             return smart_trim_outcome
@@ -208,7 +208,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
 
 def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     """Return the plan for the options."""
-    for plan_decided_trim in answers(questions.plan_decided_trim):
+    for plan_decided_trim in find_answers(questions.plan_decided_trim):
         trim_plan = plan_decided_trim(text, request)
         if trim_plan is not None:
             return trim_plan

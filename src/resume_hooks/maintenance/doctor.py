@@ -359,7 +359,7 @@ def _check_expiry(cwd: str) -> Finding:
     forecast += (
         f" expire{'s' if expiry.sessions == 1 and not expiry.younger else ''} within seven days"
     )
-    forecast += f", from {clock.format_minute(clock.from_epoch(expiry.first))} UTC on"
+    forecast += f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.first))} UTC on"
     is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
         return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
@@ -597,7 +597,7 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
-    if reason := link_sessions.find_reason_against_links(Where()):
+    if reason := link_sessions.reason_not_to_link(Where()):
         return note_finding(
             f"{sizes_text}; none is held against an early deletion: {reason}", code="unheld"
         )

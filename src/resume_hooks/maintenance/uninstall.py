@@ -101,7 +101,7 @@ def remaining_files(
 def notes_on_written_files(where: Where) -> str:
     """Return sentences about the files that parts wrote into projects, or ``""`` if there are none."""
     notes = []
-    for find_note in seam.answers(questions.note_on_written_files):
+    for find_note in seam.find_answers(questions.note_on_written_files):
         notes.append(find_note(where))
     return " ".join(filter(None, notes))
 

@@ -237,7 +237,7 @@ class CheckedSummary(NamedTuple):
     marked: int
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The counts, described in words."""
         return (
             f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "

@@ -345,7 +345,7 @@ class HitMaker:
             turn=original.turn,
             role=ROLES[original.role],
             tool=self._sources.tool_names(text.record),
-            time=clock.from_epoch(original.time) if original.time else "",
+            time=clock.timestamp_from_epoch(original.time) if original.time else "",
             snippet=clean_snippet.text,
             marks=tuple(clean_snippet.marks),
             words=tuple(found_names),
@@ -371,7 +371,7 @@ class HitMaker:
             score, wording_count = FIRST_RANK_SCORE, 1
         else:
             score, wording_count = combined_score(text.wording_turns), len(text.wording_turns)
-        return answer_probability(
+        return hit_probability(
             wording.weight_fraction(displayed_turn.turn.terms | text.snippet.terms),
             record_fraction,
             text.snippet.nearness,
@@ -393,7 +393,7 @@ def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
     return make_snippet(display_text(clean_text), wording.marker, SNIPPET_CHARACTERS)
 
 
-def answer_probability(
+def hit_probability(
     turn_fraction: float,
     record_fraction: float,
     nearness: float,

@@ -253,7 +253,7 @@ class SessionLister:
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages
         if not (ends.is_listed or is_helper) or not (
-            project is None or project.holds(ends.folders, ends.project)
+            project is None or project.contains_session(ends.folders, ends.project)
         ):
             return None
         if is_helper and not (include_helpers or ends.is_listed):
@@ -292,11 +292,11 @@ class SessionLister:
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
-            expires_at=None if expiry is None else clock.from_epoch(expiry),
+            expires_at=None if expiry is None else clock.timestamp_from_epoch(expiry),
             kept=is_archived(session.session_id, 0.0, self.where),
             open=self._clients.is_listed_open(session)
             if is_claude_session
-            else bool(agent.why_open(session)),
+            else bool(agent.describe_open_state(session)),
             commands=agent.resume_commands(session.session_id, folder),
         )
 
@@ -310,12 +310,12 @@ class SessionLister:
         window = known_window or tokens.stated_window(stated_size)
         context = measure_last_records(ends.last_records, window)
         if session.agent != CLAUDE_NAME:
-            return context or ContextSize.of(0, window, UNKNOWN)
+            return context or ContextSize.from_count(0, window, UNKNOWN)
         is_changed = stated_size is not None or was_compacted(ends) or not ends.small
         if (context is None and is_changed) or ends.lacks_beginning or may_change_in_middle(ends):
-            return Session.of(session, self.where).context
+            return Session.from_file(session, self.where).context
         if context is None:
-            context = ContextSize.of(0, window, UNKNOWN)
+            context = ContextSize.from_count(0, window, UNKNOWN)
         # The settings that define a window are read once for each folder and model.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:

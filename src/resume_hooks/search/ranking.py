@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tantivy import Occur, Query
 
 from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD, Posting, Postings, turn_key
-from resume_hooks.search.index.tokenize import stem
+from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import ScopeConditions
@@ -88,7 +88,7 @@ class TermLookups:
         if lookup.is_in_index or term.is_phrase:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
-            whole_stem = stem(term.forms[0][0])
+            whole_stem = stem_word(term.forms[0][0])
             searches = (("beginning", self._words_with_prefix), ("alike", self._similar_words))
             return next(
                 (
@@ -115,13 +115,13 @@ class TermLookups:
 
         This is used for excluded terms, because a wrong guess would hide hits.
         """
-        whole_stems = tuple(stem(forms[0]) for forms in term.forms)
+        whole_stems = tuple(stem_word(forms[0]) for forms in term.forms)
         rows = min(map(self._count_records, whole_stems))
         if not rows:
             return Lookup(term, "nowhere", (), whole_stems, 0, self._inverse_frequency(0))
         parts = []
         for forms in term.forms:
-            parts.append(() if term.is_phrase else tuple(map(stem, forms[1:])))
+            parts.append(() if term.is_phrase else tuple(map(stem_word, forms[1:])))
         tokens = tuple(
             Token((whole_stem,), part_stems)
             for whole_stem, part_stems in zip(whole_stems, parts, strict=True)
@@ -140,7 +140,7 @@ class TermLookups:
         if lookup.term.is_phrase or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
         other_words = []
-        for row in self._words_containing(stem(lookup.term.forms[0][0])):
+        for row in self._words_containing(stem_word(lookup.term.forms[0][0])):
             if row[0] not in lookup.names:
                 other_words.append(row)
         if other_words:
@@ -149,7 +149,7 @@ class TermLookups:
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
         """Return the indexed forms of one word of a longer term: the whole word, or its parts."""
-        whole_stem, *parts = map(stem, forms)
+        whole_stem, *parts = map(stem_word, forms)
         known_parts = tuple(part for part in parts if self._count_records(part))
         if known_parts or self._count_records(whole_stem):
             return Token((whole_stem,), known_parts)

@@ -125,7 +125,7 @@ class ScopeConditions(NamedTuple):
 
 def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
     """Return the files in scope."""
-    is_in_project = Project(scope.folders or (), scope.root_folders).holds
+    is_in_project = Project(scope.folders or (), scope.root_folders).contains_session
     if scope.include_helpers or scope.sessions is not None:
         helpers = set()
     else:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.index.postings import WORDS_FIELD, Postings
-from resume_hooks.search.index.tokenize import fold_letters, stem
+from resume_hooks.search.index.tokenize import fold_letters, stem_word
 from resume_hooks.search.query import COMMON_WORDS
 
 MAX_SUGGESTED_WORDS = 2  # the maximum number of suggested words
@@ -35,7 +35,7 @@ def suggest_words(
     for hit in hits:
         by_stem = {}
         for word in _WORD.findall(hit.snippet):
-            by_stem[stem(fold_letters(word))] = word
+            by_stem[stem_word(fold_letters(word))] = word
         word_by_stem = {**by_stem, **word_by_stem}
         counts.update(by_stem.keys() - known_stems)
     new_stems = [

@@ -178,7 +178,11 @@ def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[s
         with contextlib.suppress(SessionNotFound):  # deleted since the listing
             row = {"session_id": session.session_id, "title": read_ends(session, where).title}
             rows.append(
-                {**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path}
+                {
+                    **row,
+                    "ended": clock.timestamp_from_epoch(session.mtime),
+                    "session_file": session.path,
+                }
             )
     return rows
 

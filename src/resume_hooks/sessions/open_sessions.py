@@ -29,9 +29,9 @@ CLIENT_PROCESS_NAME = "claude"  # the name of a client's process
 PROC_FOLDER = "/proc"
 
 
-def why_session_is_open(session: SessionFile, where: Where) -> str:
+def describe_open_session(session: SessionFile, where: Where) -> str:
     """Return why a session counts as open, as the end of a sentence, or ``""``."""
-    return Clients(where).why_open(session)
+    return Clients(where).describe_open_state(session)
 
 
 class Clients:
@@ -40,7 +40,7 @@ class Clients:
     def __init__(self, where: Where) -> None:
         self._where = where
 
-    def why_open(self, session: SessionFile) -> str:
+    def describe_open_state(self, session: SessionFile) -> str:
         """Return why a session counts as open, as the end of a sentence, or ``""``."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
@@ -72,7 +72,7 @@ class Clients:
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:
             return session.session_id in listed_ids
-        return bool(self.why_open(session))
+        return bool(self.describe_open_state(session))
 
     def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
         """Check whether the client ``pid`` may open a child. Another running client must not have made or opened it."""

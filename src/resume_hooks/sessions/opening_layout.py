@@ -133,12 +133,12 @@ def _context_lines(
         for part in ("user", "answer", "id")
     )
     user = {
-        **_envelope(attributes, parent, "user", user_id),
+        **_common_chain_fields(attributes, parent, "user", user_id),
         "message": {"role": "user", "content": text},
         **flags,
     }
     # Client 2.1.42 resumes at the latest record, and at the first of two with equal times.
-    envelope = _envelope(
+    envelope = _common_chain_fields(
         attributes._replace(at=clock.add_millisecond(attributes.at)),
         user_id,
         "assistant",
@@ -171,7 +171,9 @@ def message_line(
         message = _card_answer(f"msg_{record_id}", text)
     else:
         message = {"role": role, "content": text}
-    return _encode_record({**_envelope(attributes, parent, role, record_id), "message": message})
+    return _encode_record(
+        {**_common_chain_fields(attributes, parent, role, record_id), "message": message}
+    )
 
 
 def lineage_line(
@@ -182,7 +184,9 @@ def lineage_line(
     It is not displayed.
     """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
-    return _encode_record({**_envelope(attributes, parent, "user", record_id), **content})
+    return _encode_record(
+        {**_common_chain_fields(attributes, parent, "user", record_id), **content}
+    )
 
 
 def missing_result_line(
@@ -191,7 +195,9 @@ def missing_result_line(
     """Return a result for a tool call without one, because no API accepts the conversation otherwise."""
     result = {"type": RESULT, "tool_use_id": call, "content": MISSING_RESULT_TEXT, "is_error": True}
     message = {"role": "user", "content": [result]}
-    return _encode_record({**_envelope(attributes, parent, "user", record_id), "message": message})
+    return _encode_record(
+        {**_common_chain_fields(attributes, parent, "user", record_id), "message": message}
+    )
 
 
 def title_line(session_id: str, title: str) -> bytes:
@@ -199,7 +205,7 @@ def title_line(session_id: str, title: str) -> bytes:
     return _encode_record(make_label_record(CUSTOM_TITLE, title, session_id))
 
 
-def _envelope(
+def _common_chain_fields(
     attributes: ChildAttributes, parent: str | None, kind: str, record_id: str
 ) -> dict[str, Any]:
     """Return the fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""

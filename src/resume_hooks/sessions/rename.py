@@ -18,7 +18,7 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locator_forms import find_sessions_titled
-from resume_hooks.sessions.open_sessions import why_session_is_open
+from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import plain_line, replace_surrogates
@@ -131,7 +131,7 @@ def write_label(change: LabelChange) -> None:
 def _label_change(
     session: SessionFile, old: str, new: str, records: list[Record], where: Where
 ) -> LabelChange:
-    why = why_session_is_open(session, where) if records else ""
+    why = describe_open_session(session, where) if records else ""
     warnings = (OPEN_WARNING.format(why=why),) if why else ()
     return LabelChange(session, old, new, tuple(records), warnings)
 

@@ -34,7 +34,7 @@ class Session(SessionFile):
     where: Where
 
     @classmethod
-    def of(cls, session: SessionFile, where: Where) -> Session:
+    def from_file(cls, session: SessionFile, where: Where) -> Session:
         """Return the session of a file; a loaded session is returned as is."""
         if isinstance(session, Session):
             return session
@@ -43,16 +43,16 @@ class Session(SessionFile):
         return loaded
 
     @classmethod
-    def at(cls, path: str, where: Where) -> Session:
+    def open_path(cls, path: str, where: Where) -> Session:
         """Return any agent's session at a path, in the common record format.
 
         Raise SessionNotFound, NotATranscript or WriteFailed.
         """
-        return cls.of(readable_session(path, where), where)
+        return cls.from_file(readable_session(path, where), where)
 
     def read_again(self) -> Session:
         """Return a fresh object for the same session, for a file that may have changed."""
-        return Session.of(SessionFile(*self), self.where)
+        return Session.from_file(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
         """Return a copy with another file, without this session's cached facts."""

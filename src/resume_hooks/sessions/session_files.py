@@ -114,7 +114,7 @@ def unlistable_folders(where: Where) -> list[str]:
         return [home]
     folders = []
     for folder in paths.all_project_folders(where):
-        if not _is_accessible(_check_first_entry, folder):
+        if not _is_accessible(_stat_first_entry, folder):
             folders.append(folder)
     return folders
 
@@ -267,7 +267,7 @@ def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
     return sessions
 
 
-def _check_first_entry(folder: str) -> None:
+def _stat_first_entry(folder: str) -> None:
     """Stat one entry of a folder. Raise OSError if the folder can't be entered."""
     with os.scandir(folder) as entries:
         for entry in islice(entries, 1):

@@ -54,7 +54,7 @@ class AppendCarryover:
     def settle(self, target: int) -> None:
         """Carry over all lines. Wait for the rest of an unfinished line, but not for ever."""
         self.append_new_lines(target)
-        await_line_end(self._source)
+        wait_for_line_end(self._source)
         self.append_new_lines(target)
 
     def follow(self, target: int) -> bool:
@@ -68,7 +68,7 @@ class AppendCarryover:
             while True:
                 is_open = is_open_for_writing(self._source)
                 now = time.monotonic()
-                if self._carry_between_lines(target):
+                if self._carry_over_whole_lines(target):
                     last_write = now
                 elif now - last_write >= (
                     OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
@@ -78,14 +78,14 @@ class AppendCarryover:
                     break
                 time.sleep(PAUSE_SECONDS)
         finally:
-            self._carry_between_lines(target)
+            self._carry_over_whole_lines(target)
             while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
                 # otherwise the next record would continue this line
                 ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 
-    def _carry_between_lines(self, target: int) -> int:
+    def _carry_over_whole_lines(self, target: int) -> int:
         """Carry over once the last line of the new file is complete, because other programs also write to it."""
         if not self._lines():
             return 0
@@ -119,7 +119,7 @@ class AppendCarryover:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def await_line_end(descriptor: int) -> None:
+def wait_for_line_end(descriptor: int) -> None:
     """Wait for the rest of a line that another program may be writing to an open file.
 
     Stop after a short time if the line was abandoned.

@@ -18,9 +18,9 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import (
     AppendCarryover,
-    await_line_end,
     begins_with_copy,
     has_partial_line,
+    wait_for_line_end,
 )
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import (
@@ -135,7 +135,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     ):
         descriptor = _open_to_append(path)
         try:
-            await_line_end(descriptor)
+            wait_for_line_end(descriptor)
             old_status = os.fstat(descriptor)
             written = append_and_sync(descriptor, b"".join(line + b"\n" for line in lines))
             _restore_time(descriptor, old_status, old_status.st_size + written)

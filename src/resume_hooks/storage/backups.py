@@ -48,7 +48,7 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold_for_rewrite(
+def open_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
     """Hold a session for a rewrite in place. Yield the session's descriptor for reading and the path of its copy.

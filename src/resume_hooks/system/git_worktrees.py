@@ -121,7 +121,7 @@ class Project:
         """The prefixes of the project folders' names, cached because each requires system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
-    def holds(self, start_folders: Iterable[str], name: str) -> bool:
+    def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` that started in these folders belongs to this project.
 
         Different folders may have the same key, so the directories in the session's file decide if

@@ -69,11 +69,11 @@ def search_path(env: Mapping[str, str]) -> str:
 
     It is never ``""``, which would mean the current folder.
     """
-    return _path_outside_projects(env.get("PATH", ""), tuple(project_roots(env)))
+    return _compute_search_path(env.get("PATH", ""), tuple(project_roots(env)))
 
 
 @lru_cache(maxsize=8)
-def _path_outside_projects(path: str, projects: Tuple[str, ...]) -> str:
+def _compute_search_path(path: str, projects: Tuple[str, ...]) -> str:
     """Implement ``search_path`` with a cache, because resolving all folders takes a millisecond."""
     return (
         os.pathsep.join(

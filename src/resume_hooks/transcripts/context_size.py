@@ -95,7 +95,7 @@ def measure_chain(
         kind, reason = ESTIMATED, THINKING_UNCOUNTED
     elif added_tokens > MAX_ESTIMATED_SHARE * count:
         kind, reason = ADDED, MUCH_LATER_CONTENT
-    return ContextSize.of(count, window, kind, reason, added_tokens), scale
+    return ContextSize.from_count(count, window, kind, reason, added_tokens), scale
 
 
 def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
@@ -136,10 +136,10 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
             added_tokens = round(later_characters / CHARACTERS_PER_TOKEN)
             is_much = added_tokens > MAX_ESTIMATED_SHARE * (count + added_tokens)
             if is_much:
-                return ContextSize.of(
+                return ContextSize.from_count(
                     count + added_tokens, window, ADDED, MUCH_LATER_CONTENT, added_tokens
                 )
-            return ContextSize.of(count + added_tokens, window, added=added_tokens)
+            return ContextSize.from_count(count + added_tokens, window, added=added_tokens)
         if records.get_kind(record) in records.MESSAGE_KINDS:
             later_characters += make_node(record, Line(0, 0, b"")).characters
     return None
@@ -197,7 +197,7 @@ def _size_without_count(
                 first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
             )
             reason = NOT_COUNTED_SINCE_TRIM if tokens_after_trim else NOT_COUNTED_SINCE_COMPACTION
-    return ContextSize.of(count or message_tokens, window, ESTIMATED, reason)
+    return ContextSize.from_count(count or message_tokens, window, ESTIMATED, reason)
 
 
 def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:

@@ -258,7 +258,9 @@ class HeadTail:
     @property
     def created(self) -> str:
         """The timestamp of the first dated record, or the file's own time."""
-        return self._first_timestamp or self._last_timestamp or clock.from_epoch(self.mtime)
+        return (
+            self._first_timestamp or self._last_timestamp or clock.timestamp_from_epoch(self.mtime)
+        )
 
     @property
     def ended(self) -> str:
@@ -266,7 +268,9 @@ class HeadTail:
 
         Never earlier than ``created``.
         """
-        return max(self._first_timestamp, self._last_timestamp) or clock.from_epoch(self.mtime)
+        return max(self._first_timestamp, self._last_timestamp) or clock.timestamp_from_epoch(
+            self.mtime
+        )
 
     @cached_property
     def _first_timestamp(self) -> str:
@@ -366,7 +370,9 @@ class HeadTail:
         wrong.
         """
         derived_at = self.derived_at
-        if not derived_at or derived_at > clock.from_epoch(self.mtime + _TIME_RESOLUTION_SECONDS):
+        if not derived_at or derived_at > clock.timestamp_from_epoch(
+            self.mtime + _TIME_RESOLUTION_SECONDS
+        ):
             return self.has_own_turns
         return self.has_record(
             lambda record: (

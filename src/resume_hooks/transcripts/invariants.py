@@ -115,7 +115,9 @@ class ChildObserver:
             if block.get("type") == records.THINKING:
                 self.thoughts.add(hash_thought(block))
 
-    def checks(self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]) -> list[Check]:
+    def run_checks(
+        self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]
+    ) -> list[Check]:
         """Check that the calls match the planned chain, and that all thinking is in the parent."""
         calls: Counter[str] = Counter()
         for node in planned_chain.nodes:

@@ -107,7 +107,7 @@ class Checkpoint:
     emptied: bool = False
     hinted: bool = False
 
-    def set_leaf(self, leaf: str | None, *, explicit: bool) -> None:
+    def process_last_prompt(self, leaf: str | None, *, explicit: bool) -> None:
         """Process a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
         self.hinted = True
         if leaf:

@@ -36,7 +36,7 @@ def is_unsent(record: Record) -> bool:
     return record.get("isVirtual") is True
 
 
-def results(record: Record) -> list[Record]:
+def list_printed_results(record: Record) -> list[Record]:
     """Return a record's results, with the client's note as the text of an empty one."""
     result_blocks = records.list_results(record)
     if _is_empty_result(result_blocks):

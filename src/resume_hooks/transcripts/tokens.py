@@ -185,7 +185,7 @@ class ContextSize(NamedTuple):
     added: int = 0
 
     @classmethod
-    def of(
+    def from_count(
         cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
     ) -> ContextSize:
         """Create a size. With a ``window`` of 0, only a count above the default window proves a large one."""

@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultO
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault_folder
-from resume_hooks.sessions.archived.manifest import find_archived, list_archived, why_unreadable
+from resume_hooks.sessions.archived.manifest import find_archived, list_archived, unreadable_reason
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
@@ -251,7 +251,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
         with pytest.raises(WriteFailed, match=why):
             archive_session(session, config_home.where)
         assert (note.read_bytes(), find_archived(SESSION, config_home.where)) == (content, None)
-        assert why in why_unreadable(SESSION, config_home.where)
+        assert why in unreadable_reason(SESSION, config_home.where)
 
 
 @pytest.mark.parametrize(

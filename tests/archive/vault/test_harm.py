@@ -20,7 +20,7 @@ from resume_hooks.sessions.archived.manifest import (
     find_archived,
     list_archived,
     unreadable_folders,
-    why_unreadable,
+    unreadable_reason,
 )
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
@@ -91,7 +91,7 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
     row["parts"][0][field] = number
     note.write_text(json.dumps(row))
     assert find_archived(SESSION, config_home.where) is None
-    assert "is not a readable manifest" in why_unreadable(SESSION, config_home.where)
+    assert "is not a readable manifest" in unreadable_reason(SESSION, config_home.where)
     assert unreadable_folders(config_home.where) == [kept.folder]
 
 

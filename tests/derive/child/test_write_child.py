@@ -164,7 +164,7 @@ def test_a_failed_check_leaves_nothing(
     """Neither a file nor a folder that was made for it, nor a link."""
     plan = written[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
-    monkeypatch.setattr(type(plan), "checks", lambda *_: [Check("broken", ok=False)])
+    monkeypatch.setattr(type(plan), "run_checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
         write_child(plan, config_home.where)
     assert set(config_home.root.rglob("*")) == before

@@ -301,11 +301,11 @@ def test_what_several_calls_took(tmp_path: Path) -> None:
     """A meter adds them up, also a call that failed and cost something."""
     made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
-    assert meter.spent.words == ""
+    assert meter.spent.description == ""
     with pytest.raises(HeadlessFailed):
         list(meter.ask_all([("a", "b")], 1, Found))
     assert (meter.spent.calls, meter.spent.cost_usd) == (1, 0.0125)
     assert [answer.word for answer in meter.ask_all([("a", "b")], 1, Found)] == ["x"]
     assert meter.spent._replace(seconds=0) == CallCosts("haiku-of-the-day", 2, 1_200, 50, 0.025, 0)
-    assert meter.spent.words.startswith("2 calls, 1,200 tokens read, 50 written, ")
-    assert meter.spent.words.endswith(" s, 0.0250 USD")
+    assert meter.spent.description.startswith("2 calls, 1,200 tokens read, 50 written, ")
+    assert meter.spent.description.endswith(" s, 0.0250 USD")

@@ -211,7 +211,7 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
     """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
     path = laid(config_home, bulky(8))
     for number in range(2):
-        link_sessions.hold_sessions(config_home.where, lambda: False)
+        link_sessions.link_all_sessions(config_home.where, lambda: False)
         link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
         assert link.samefile(path)
         if not number:

@@ -49,7 +49,7 @@ def verb(request: pytest.FixtureRequest) -> Verb:
 
 def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """The outcome carries its id and its plan; nobody has to look for them."""
-    outcome = verb(Session.at(str(parent), config_home.where), Caller(config_home.where))
+    outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, OpenedSession)
     (child,) = children(parent)
     assert outcome.receipt.session_id == child.stem
@@ -60,7 +60,7 @@ def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHom
 def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """Its receipt names no session, which a script could remove."""
     outcome = verb(
-        Session.at(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
+        Session.open_path(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
     )
     assert isinstance(outcome, NothingWritten)
     assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
@@ -75,7 +75,7 @@ def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: 
 
     with pytest.raises(UsageError, match="no client"):
         verb(
-            Session.at(str(parent), config_home.where),
+            Session.open_path(str(parent), config_home.where),
             Caller(config_home.where, check_draft=refuse),
         )
     assert children(parent) == []
@@ -85,7 +85,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
     parent: Path, config_home: ConfigHome
 ) -> None:
     """A prompt that comes back makes one child; a command makes one each time."""
-    session, spec = Session.at(str(parent), config_home.where), HandoffSpec("fix it")
+    session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     assert isinstance(again, OpenedSession)
@@ -107,7 +107,7 @@ def test_a_trim_is_written_once_its_caller_agrees(
         return answer
 
     preview = trim(
-        Session.at(str(parent), config_home.where),
+        Session.open_path(str(parent), config_home.where),
         make_options(),
         Caller(config_home.where, dry_run=True),
     )
@@ -121,7 +121,7 @@ def test_an_untrim_of_what_is_whole_says_why_it_made_nothing(config_home: Config
     """As a reason that each door words in its way."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(
-        Session.at(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
+        Session.open_path(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
     )
     assert isinstance(outcome, NothingWritten)
     assert outcome.why is not None

@@ -85,7 +85,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     fork = write_child(agents.plan_fork(parent, where), where)
     assert sent_of(fork.file) == items
     decided = agents.plan_trim(parent, where, Options(keep_recent=1))
-    if decided.is_idle:
+    if decided.is_pointless:
         return
     trim = write_child(decided, where)
     after = sent_of(trim.file)
@@ -170,11 +170,11 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
         agents.plan_fresh(thread(where), where, kind="handoff"),
     ):
         child = write_child(made, where)
-        assert agent.why_open(agent.open_session(child.file)) == ""
+        assert agent.describe_open_state(agent.open_session(child.file)) == ""
         assert "session-searcher" not in Path(child.file).read_text()
     later = time.time() + 10
     os.utime(child.file, (later, later))
-    assert "seconds ago" in agent.why_open(agent.open_session(child.file))
+    assert "seconds ago" in agent.describe_open_state(agent.open_session(child.file))
 
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
@@ -509,7 +509,7 @@ def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
         for plan in (agents.plan_fork, lambda one, there: agents.plan_trim(one, there, Options())):
             try:
                 decided = plan(thread(where), where)
-                receipt = None if decided.is_idle else write_child(decided, where)
+                receipt = None if decided.is_pointless else write_child(decided, where)
             except ResumeHooksError:
                 continue
             if receipt is not None:

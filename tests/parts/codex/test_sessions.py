@@ -101,7 +101,7 @@ def test_a_full_session_counts_against_the_window_that_it_names(
             counted(246_000, 3),
         ],
     )
-    context = Session.at(found(config_home).path, config_home.where).context
+    context = Session.open_path(found(config_home).path, config_home.where).context
     assert (context.tokens, context.window) == (246_000, 258_400)
     assert (context.percent or 0) > 100
 
@@ -117,7 +117,10 @@ def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
         write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base)], 4), OTHER)
     else:
         write(home, [meta(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
-    assert Session.at(found(config_home, OTHER).path, config_home.where).context.window == 258_400
+    assert (
+        Session.open_path(found(config_home, OTHER).path, config_home.where).context.window
+        == 258_400
+    )
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
@@ -345,14 +348,14 @@ def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
     path = write(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
-    assert "seconds ago" in agent.why_open(session)
+    assert "seconds ago" in agent.describe_open_state(session)
     os.utime(path, (1, 1))
-    assert agent.why_open(session) == ""
+    assert agent.describe_open_state(session) == ""
     (home / "thread-writer-locks").mkdir()
     with (home / "thread-writer-locks" / f"{THREAD}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert agent.why_open(session) == "Codex has it open"
-    assert agent.why_open(session) == ""
+        assert agent.describe_open_state(session) == "Codex has it open"
+    assert agent.describe_open_state(session) == ""
     assert agent.resume_commands(THREAD, "/a b") == (
         f"/resume {THREAD}",
         f"cd '/a b' && codex resume {THREAD}",

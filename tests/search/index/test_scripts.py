@@ -12,7 +12,12 @@ from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD
-from resume_hooks.search.index.tokenize import MAX_TOKEN_BYTES, forms_of_word, index_words, stem
+from resume_hooks.search.index.tokenize import (
+    MAX_TOKEN_BYTES,
+    forms_of_word,
+    index_words,
+    stem_word,
+)
 from tests.builders import SESSION, ConfigHome, line, session_id
 from tests.search.index.probe import add_bytes, held, said, written
 
@@ -21,7 +26,7 @@ NAME = f"{SESSION}.jsonl"
 
 def finds(home: ConfigHome, word: str) -> bool:
     """Whether any row holds all forms of a typed word."""
-    wanted = [stem(forms[0]) for forms in forms_of_word(word)]
+    wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
     )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.permission import do_copies_wait
+from resume_hooks.archive.vault.permission import must_copies_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_project_folders
@@ -144,7 +144,7 @@ def _archive_due(
         is_quick_to_archive,
     )
 
-    if do_copies_wait(where):
+    if must_copies_wait(where):
         return 0, len(due_sessions), 0
     archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due_sessions if archiver.may else ()):

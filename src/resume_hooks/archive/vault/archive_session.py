@@ -217,7 +217,7 @@ def is_archive_current(
         return False
     transcript = sources[0]
     is_same_transcript = (
-        clock.from_epoch(transcript.status.st_mtime) == archived.ended
+        clock.timestamp_from_epoch(transcript.status.st_mtime) == archived.ended
         and transcript.place == archived.place
     )
     has_changes = _split_by_change(archived, sources)[0] or archived.complete == bool(failures)
@@ -280,7 +280,7 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
         place=f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
         title=replace_surrogates(plain_line(head_tail.title)),
         cwd=replace_surrogates(home_folder(head_tail, where)),
-        ended=clock.from_epoch(head_tail.mtime),
+        ended=clock.timestamp_from_epoch(head_tail.mtime),
         archived_at=clock.now(),
         parts=(),
         stored=0,

@@ -28,7 +28,7 @@ from resume_hooks.sessions.archived.manifest import (
     encode_manifest,
     read_manifest,
     unreadable_folders,
-    why_unreadable,
+    unreadable_reason,
 )
 from resume_hooks.sessions.archived.unpack import PACK_SUFFIX
 from resume_hooks.sessions.expiry import MAX_CLOCK_AHEAD_SECONDS
@@ -60,7 +60,7 @@ def lock_archived(
         raise WriteFailed(
             f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
         )
-    if reason := why_unreadable(session_id, where):
+    if reason := unreadable_reason(session_id, where):
         raise WriteFailed(reason, "Update resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
     with lock_folder(folder, where, _BUSY_MESSAGE, _FAILED_MESSAGE, max_wait_seconds):

@@ -40,7 +40,7 @@ from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage import Descendant, Family
-from resume_hooks.sessions.open_sessions import why_session_is_open
+from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal
 from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy
@@ -76,12 +76,12 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     parts = _find_files_to_delete(session, where)
     entry = describe_session(session, where)._replace(parts=parts, deleted_at=clock.now())
     descendants = Family(where).descendants(session.session_id)
-    return Deletion(session, entry, why_session_is_open(session, where), tuple(descendants))
+    return Deletion(session, entry, describe_open_session(session, where), tuple(descendants))
 
 
 def require_closed(session: SessionFile, where: Where) -> None:
     """Raise SessionOpen if a session may be open."""
-    if reason := why_session_is_open(session, where):
+    if reason := describe_open_session(session, where):
         raise SessionOpen(
             f"The session may be open: {reason}",
             (

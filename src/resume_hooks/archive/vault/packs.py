@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import vault_folder
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, why_unreadable
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, unreadable_reason
 from resume_hooks.sessions.archived.unpack import hash_and_yield
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
@@ -135,7 +135,7 @@ def find_unreadable_folders(where: Where) -> list[ArchiveDefect]:
         session_id = os.path.basename(path) if is_session_folder else ""
         leftover_message = f"{path} has no manifest: it is left over from an interrupted command"
         if is_session_folder:
-            message = why_unreadable(session_id, where) or leftover_message
+            message = unreadable_reason(session_id, where) or leftover_message
         else:
             message = f"{path} is a symbolic link, or can't be listed"
         findings.append(ArchiveDefect(session_id, "unreadable", "", message))

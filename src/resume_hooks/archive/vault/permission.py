@@ -18,7 +18,7 @@ from resume_hooks.archive import data_rules
 from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
-from resume_hooks.seam import answers
+from resume_hooks.seam import find_answers
 from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.storage.state_file import create_marker
 from resume_hooks.system.claude_settings import read_managed_retention, read_retention_days
@@ -37,7 +37,7 @@ def check_archiving_allowed(where: Where) -> tuple[bool, str]:
 
     The reason is the end of a sentence.
     """
-    if rules_reason := data_rules.find_reason_against_copies(where):
+    if rules_reason := data_rules.reason_not_to_copy(where):
         return False, rules_reason
     path, days = read_managed_retention()
     if days:
@@ -94,7 +94,7 @@ def is_notice_due(where: Where) -> bool:
     return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
-def do_copies_wait(where: Where) -> bool:
+def must_copies_wait(where: Where) -> bool:
     """Check whether a copy that is due must wait for the user's answer. If so, record the start of the wait."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
@@ -110,9 +110,7 @@ def format_waiting_notice(where: Where) -> str:
     end_text = f"{MAX_WAIT_DAYS} days after the first had to wait"
     with contextlib.suppress(OSError):
         wait_start = os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
-        end_text = (
-            f"from {clock.format_minute(clock.from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
-        )
+        end_text = f"from {clock.format_minute(clock.timestamp_from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
     return f"Copies wait for your answer; without one they are made {end_text}."
 
 
@@ -139,7 +137,7 @@ def describe_first_archive(where: Where, cwd: str = "/") -> str:
     off_command = shell_command("config vault off")
     notice = f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off_command}"
     lines = [notice]
-    for note_on_lost_sessions in answers(questions.note_on_lost_sessions):
+    for note_on_lost_sessions in find_answers(questions.note_on_lost_sessions):
         lines.append(note_on_lost_sessions(where))
     return " · ".join(filter(None, lines))
 

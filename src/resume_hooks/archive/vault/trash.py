@@ -16,7 +16,7 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit, former_trash_format
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.paths import Where, is_session_id, make_private_folder, subfolders
+from resume_hooks.paths import Where, is_session_id, list_subfolders, make_private_folder
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH_FOLDER, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
@@ -106,8 +106,8 @@ def read_entry(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
-    for path in subfolders(os.path.join(where.state, TRASH_FOLDER)):
-        for folder in subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
+    for path in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
+        for folder in list_subfolders(path) if is_session_id(os.path.basename(path)) else [path]:
             if folder != path and (entry := read_entry(folder, where)):
                 yield entry
                 continue

@@ -94,7 +94,7 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
         if was_compacted(row.path):
             return FORK_HINT
         return "It has no compaction to undo."
-    session = Session.at(row.path, Where())
+    session = Session.open_path(row.path, Where())
     try:
         path = fork(session, ForkSpec(CutBeforeCompaction()), Caller(Where())).receipt.file
         child = agent_of_path(path, Where()).open_session(path)

@@ -69,19 +69,22 @@ class SizeRow(StrictModel):
     """A size of a handoff: its content, and the cost of its first request in input tokens."""
 
     size: str = size_field(
-        lambda estimate: estimate.dial_size.size, "the value for `handoff --size`; `all` is a fork"
+        lambda estimate: estimate.measured_size.size,
+        "the value for `handoff --size`; `all` is a fork",
     )
-    after: int = size_field(lambda estimate: estimate.dial_size.after, "tokens of context after it")
+    after: int = size_field(
+        lambda estimate: estimate.measured_size.after, "tokens of context after it"
+    )
     whole: int = size_field(
-        lambda estimate: estimate.dial_size.whole,
+        lambda estimate: estimate.measured_size.whole,
         "tokens of an opening without a limit; 0 if not measured",
     )
     cut: int | None = size_field(
-        lambda estimate: estimate.dial_size.cut,
+        lambda estimate: estimate.measured_size.cut,
         "tokens of these that are cut; null if not measured",
     )
     has_calls: bool = size_field(
-        lambda estimate: estimate.dial_size.has_calls,
+        lambda estimate: estimate.measured_size.has_calls,
         "nothing is cut, and the latest calls fit, too",
     )
     warm: int = size_field(lambda estimate: estimate.warm, "while the session's cache is warm")

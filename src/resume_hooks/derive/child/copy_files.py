@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft, find_owner
+from resume_hooks.derive.child.draft import Draft, find_listed_session
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import (
     TASKS,
@@ -127,7 +127,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
     """
     failures: list[str] = []
     new_folders: list[str] = []
-    parent = find_owner(draft.parent)
+    parent = find_listed_session(draft.parent)
     history_home = where.file_history
     targets = _outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):

@@ -186,10 +186,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     If ``home``, a real path, is given, the child belongs to that folder's project, otherwise to its
     parent's project. ``about`` is the subject in the child's title, by default the root's title.
     """
-    parent = Session.of(parent, where)
+    parent = Session.from_file(parent, where)
     _require_usable_parent(parent, ends, kind, place, where)
     subagent = subagent_name(parent.path) or ""
-    owner = find_owner(parent)
+    owner = find_listed_session(parent)
     if subagent:
         family = Family(where)
         ancestors = tuple(family.lineage(owner.path))
@@ -270,7 +270,7 @@ def _require_usable_parent(
         )
 
 
-def find_owner(session: SessionFile) -> SessionFile:
+def find_listed_session(session: SessionFile) -> SessionFile:
     """Return the session as its agent lists it.
 
     For a sub-agent's transcript, return the session that started it.

@@ -85,7 +85,7 @@ def find_existing_child(
     must contain it. If ``opening_tokens`` is given, the child must have this size. Children of
     other running clients are ignored, because those clients may have them open.
     """
-    parent = Session.of(parent, where)
+    parent = Session.from_file(parent, where)
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
         return None
@@ -104,7 +104,7 @@ def find_existing_child(
     if not any(report in str(get_message(row).get("content")) for row in first_records):
         return None
     tokens_before = parent.context.tokens
-    tokens_after = Session.of(session_file(child.path), where).context.tokens
+    tokens_after = Session.from_file(session_file(child.path), where).context.tokens
     return _make_receipt(parent, child, kind, tokens_before, tokens_after, where)
 
 
@@ -154,7 +154,7 @@ def _find_unused_child(
         return None
     agent = agent_of(session, where)
     try:
-        ends, parent_ends = agent.read_ends(session.path), Session.of(parent, where).ends
+        ends, parent_ends = agent.read_ends(session.path), Session.from_file(parent, where).ends
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
         return None  # the file was deleted since the search

@@ -281,7 +281,7 @@ def measure_session(
     pieces: PieceCollector,
 ) -> ParentScan:
     """Return the scan of a session with the sizes of its pieces."""
-    loaded_session = Session.of(session, Where())
+    loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return ParentScan(
         session, transcript, survey, read_back, loaded_session.head_tail, context, scale.ratio
@@ -300,7 +300,7 @@ class RecordWatcher:
         """Check one record."""
         self._sound = self._sound and self._holds(line, record, node)
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         """Return the result."""
         return [Check(self._name, self._sound)]
 
@@ -390,17 +390,19 @@ class ChainRewrite(Body):
         for body in (*chain_writer.make_closing_lines(), *self.metadata_lines):
             yield body + b"\n"
 
-    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+    def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check every session's invariants, the calls, the watchers' results, and that all thinking is the parent's."""
         read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
-        checks += read_back.checks(
+        checks += read_back.run_checks(
             self.linear,
             read_back.thoughts if self.allowed_thinking is None else self.allowed_thinking,
         )
-        return checks + [check for watcher in watchers for check in watcher.checks()]
+        return checks + [check for watcher in watchers for check in watcher.run_checks()]
 
-    def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
+    def write_sidecars(
+        self, draft: Draft, where: Where
+    ) -> contextlib.AbstractContextManager[list[str]]:
         """Write the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
@@ -560,7 +562,9 @@ class _ChainWriter:
         if closing_texts is None:
             return
         self._time = max(self._time + 1, clock.to_milliseconds(self._child.attributes.at) or 0)
-        attributes = self._child.attributes._replace(at=clock.from_milliseconds(self._time))
+        attributes = self._child.attributes._replace(
+            at=clock.timestamp_from_milliseconds(self._time)
+        )
         yield from closing_lines(attributes, self._last, closing_texts.text, closing_texts.card)
 
     def make_record_line(self, node: Node, body: bytes, *, last: bool) -> bytes:
@@ -591,7 +595,7 @@ class _ChainWriter:
         if "sessionId" not in record:
             del new_fields["sessionId"]
         if time_ms != node.time_ms:
-            new_fields["timestamp"] = clock.from_milliseconds(time_ms)
+            new_fields["timestamp"] = clock.timestamp_from_milliseconds(time_ms)
         if node.has_sent_uuid:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
@@ -601,7 +605,7 @@ class _ChainWriter:
     ) -> bytes:
         own_id = str(uuid.uuid4())
         body = write_record(
-            self._child.attributes._replace(at=clock.from_milliseconds(self._time)),
+            self._child.attributes._replace(at=clock.timestamp_from_milliseconds(self._time)),
             self._last,
             own_id,
         )

@@ -54,7 +54,7 @@ class Watcher(Protocol):
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Inspect one record of the child."""
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         """Return the checks after the whole file was read."""
 
 
@@ -74,11 +74,15 @@ class Body:
         """Return the lines with their line endings, without the title."""
         raise NotImplementedError
 
-    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+    def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Read the child's file ``path`` back, and return the checks."""
         return invariants.check_session(path, plan.draft.session_id)
 
-    def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
+    def write_sidecars(
+        self,
+        draft: Draft,  # noqa: ARG002
+        where: Where,  # noqa: ARG002
+    ) -> contextlib.AbstractContextManager[list[str]]:
         """Write the sidecars, and remove them if the block fails.
 
         Yields a sentence for each failure.
@@ -111,21 +115,21 @@ class ChildPlan:
         return self.draft.kind != SCRUB_KIND and self.draft.is_same_work
 
     @property
-    def is_idle(self) -> bool:
+    def is_pointless(self) -> bool:
         """Whether there is nothing to write. If so, the receipt does not name a child."""
         return False
 
-    def checks(self, path: str) -> list[Check]:
+    def run_checks(self, path: str) -> list[Check]:
         """Read the child's file ``path`` back, and return the checks."""
-        return self.body.checks(path, self)
+        return self.body.run_checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
         """Return new observers that check how a child of this kind takes over the parent's records."""
         return ()
 
-    def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the sidecars, like ``Body.sidecars``."""
-        return self.body.sidecars(self.draft, where)
+    def write_sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
+        """Write the sidecars, like ``Body.write_sidecars``."""
+        return self.body.write_sidecars(self.draft, where)
 
 
 def write_child(plan: ChildPlan, where: Where) -> Receipt:
@@ -139,7 +143,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
     with contextlib.ExitStack() as stack:
         stack.enter_context(_ensure_project_folder(draft, where))
         stack.enter_context(claim_child(draft.session_id, os.path.basename(draft.folder), where))
-        failures = stack.enter_context(plan.sidecars(where))
+        failures = stack.enter_context(plan.write_sidecars(where))
 
         def lines() -> Iterator[bytes]:
             nonlocal title
@@ -167,14 +171,14 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 
 def write_unless_idle(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
-    if dry_run or plan.is_idle:
+    if dry_run or plan.is_pointless:
         return make_planned_receipt(plan)._replace(session_id="", file="")
     return write_child(plan, where)
 
 
 def make_planned_receipt(plan: ChildPlan) -> Receipt:
     """Return the receipt for a plan that is not written. For an idle plan it does not name a child."""
-    if plan.is_idle:
+    if plan.is_pointless:
         idle_receipt = make_receipt(plan, title="")
         tokens_before = plan.sizes.before
         return idle_receipt._replace(
@@ -222,7 +226,7 @@ def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
 
 def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
     """Read the child's file ``path`` back, and return all checks, including those of its parent and its title."""
-    draft, checks = plan.draft, plan.checks(path)
+    draft, checks = plan.draft, plan.run_checks(path)
     if draft.parent is not NO_PARENT:
         # The parent is identified by its id, or by its file if the file's name is not an id.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)

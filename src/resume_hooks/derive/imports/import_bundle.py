@@ -145,7 +145,7 @@ class _WholePlan(ChildPlan):
     existing: SessionFile | None
     uuids: tuple[str, ...]
 
-    def checks(self, path: str) -> list[Check]:
+    def run_checks(self, path: str) -> list[Check]:
         """Check that the written session is complete.
 
         The session is not our child, so its client's other content is allowed.
@@ -165,12 +165,12 @@ class _WholePlan(ChildPlan):
                 tuple(node.uuid for node in written.nodes) == self.uuids,
             ),
             Check("no line is damaged", not written.bad_lines and not written.torn),
-            *names.checks(),
+            *names.run_checks(),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 
     @contextlib.contextmanager
-    def sidecars(self, where: Where) -> Iterator[list[str]]:
+    def write_sidecars(self, where: Where) -> Iterator[list[str]]:
         """Write the files of the session's own folder. Raises WriteFailed."""
         own_folder, was_created, succeeded = self.draft.path.removesuffix(".jsonl"), False, False
         incomplete_path = os.path.join(

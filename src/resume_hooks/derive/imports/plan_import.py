@@ -95,12 +95,12 @@ class ImportPlan(ChildPlan):
             RecordWatcher("the API accepts every block", _is_sendable_record),
         ]
 
-    def checks(self, path: str) -> list[Check]:
+    def run_checks(self, path: str) -> list[Check]:
         """They also check that the first line names the source, and that there is no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
-            *ChildPlan.checks(self, path),
+            *ChildPlan.run_checks(self, path),
             Check("the first line names the source", first == next(iter(self.body.lines()))),
             Check("it has no parent", read_parent(path) is None),
         ]

@@ -82,7 +82,7 @@ class CallCosts(NamedTuple):
     cost_usd: float | None = None
     seconds: float = 0.0
 
-    def plus(self, reply: Reply[Any]) -> CallCosts:
+    def add_reply(self, reply: Reply[Any]) -> CallCosts:
         """Return the total after one more answered call."""
         return self.add_cost(reply.cost_usd)._replace(
             model=reply.model,
@@ -92,7 +92,7 @@ class CallCosts(NamedTuple):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The total in words, or ``""`` if it is unknown."""
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
         parts = [counts] if self.tokens_out else []
@@ -144,7 +144,7 @@ class ModelCalls:
             except HeadlessFailed as error:
                 self.spent = self.spent.add_cost(error.cost_usd)
                 raise
-            self.spent = self.spent.plus(reply)
+            self.spent = self.spent.add_reply(reply)
             yield reply.data
 
 

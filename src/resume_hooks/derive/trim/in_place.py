@@ -28,7 +28,7 @@ from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.held_links import remove_links
-from resume_hooks.sessions.open_sessions import why_session_is_open
+from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER_BYTES, replace_session
@@ -73,7 +73,7 @@ def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPla
     _require_own_file(session, where)
     plan = trimming.plan_trim(trimming.scan_session(session), where, options)
     notes = _list_notes(plan)
-    if why := why_session_is_open(session, where):
+    if why := describe_open_session(session, where):
         notes.insert(0, OPEN_NOTE.format(why=why))
     return InPlaceTrim(plan, _make_receipt(plan, (), notes), "")
 
@@ -88,12 +88,12 @@ def write_in_place(
     not pay is not written.
     """
     _require_own_file(session, where)
-    if not force and (why := why_session_is_open(session, where)):
+    if not force and (why := describe_open_session(session, where)):
         raise SessionOpen(
             f"The session may be open: {why}",
             "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
         )
-    with backups.hold_for_rewrite(session.session_id, session.path, where, keep_copy=True) as (
+    with backups.open_for_rewrite(session.session_id, session.path, where, keep_copy=True) as (
         original,
         backup,
     ):
@@ -174,7 +174,7 @@ def _check_in_place(
         ),
         Check(
             "every trimmed record names its original",
-            all(pieces.origins.get(number) == origins.of(number) for number in edits),
+            all(pieces.origins.get(number) == origins.origin_of_record(number) for number in edits),
         ),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
     ]

@@ -92,7 +92,7 @@ class Options:
             tool.lower(), DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         )
 
-    def allows(self, tool: str) -> bool:
+    def allows_tool(self, tool: str) -> bool:
         """Check whether contents of ``tool`` may be trimmed.
 
         The name ``""`` stands for contents that do not belong to a tool.

@@ -92,7 +92,7 @@ class Trimmable(Protocol):
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the contents of these pieces of the material."""
 
-    def spoken_words(self) -> Iterator[SpokenMessage]:
+    def message_texts(self) -> Iterator[SpokenMessage]:
         """Yield the messages of both sides, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
@@ -152,7 +152,7 @@ class TrimPlan(ChildPlan):
         )
 
     @property
-    def is_idle(self) -> bool:
+    def is_pointless(self) -> bool:
         """Whether the trim would not pay."""
         return not self.pays
 
@@ -312,7 +312,7 @@ class SessionScan:
                 value = value[key]
             yield value
 
-    def spoken_words(self) -> Iterator[SpokenMessage]:
+    def message_texts(self) -> Iterator[SpokenMessage]:
         """Read prompts, answers and summaries from disk."""
         for index, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
@@ -370,7 +370,7 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
             "There is nothing to trim: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
-    loaded_session = Session.of(session, Where())
+    loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return SessionScan(
         session, transcript, pieces, survey, loaded_session.head_tail, context, scale

@@ -78,7 +78,7 @@ class Origins:
     _is_reference_alive: Callable[[int], bool]
     _origins: dict[int, Origin] = field(default_factory=dict)
 
-    def of(self, number: int) -> Origin:
+    def origin_of_record(self, number: int) -> Origin:
         """Return the origin of the record in line ``number``.
 
         If the record names an origin, that origin counts only if it still exists.
@@ -159,7 +159,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
         return False
     if not piece.call:
         return not options.tools or rule in options.only
-    return options.allows(material.find_tool(piece))
+    return options.allows_tool(material.find_tool(piece))
 
 
 def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
@@ -176,7 +176,7 @@ def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins)
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
-    original = origins.of(piece.number).reference
+    original = origins.origin_of_record(piece.number).reference
     if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.characters, original, why)
     if piece.kind == INPUT_PIECE:
@@ -202,7 +202,8 @@ def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
     for choice in choices:
         by_record[choice.piece.number].append(choice)
     return {
-        number: TrimEdit(tuple(chosen), origins.of(number)) for number, chosen in by_record.items()
+        number: TrimEdit(tuple(chosen), origins.origin_of_record(number))
+        for number, chosen in by_record.items()
     }
 
 
@@ -240,7 +241,7 @@ def add_screen_edits(
 ) -> dict[int, Edit]:
     """Return edits that also remove the screen's copy of a result from records over ``max_record_bytes``."""
     return {
-        node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
+        node.number: _ScreenEdit(edits.get(node.number), origins.origin_of_record(node.number))
         for node in chain
         if node.results and node.length > max_record_bytes
     }
@@ -342,7 +343,7 @@ def count_savings(
         ),
         largest=tuple(
             LargestPiece(
-                origins.of(choice.piece.number).reference,
+                origins.origin_of_record(choice.piece.number).reference,
                 choice.rule,
                 choice.tool,
                 choice.target,

@@ -53,7 +53,7 @@ def untrim(
     receipt = caller.write(plan)
     if not receipt.written:
         return NothingWritten(
-            receipt, plan, why=trimmed_session.nothing_error if plan.is_idle else None
+            receipt, plan, why=trimmed_session.nothing_error if plan.is_pointless else None
         )
     facts = [*plan.facts]
     if plan.after.compacts_at_once:

@@ -518,7 +518,7 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
     from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 
-    session = Session.at(row.path, where)
+    session = Session.open_path(row.path, where)
     if action == UNDO_ACTION:
         limit_time = partial(
             time_limit, shell_command(f"fork {row.session_id} --before-compaction")

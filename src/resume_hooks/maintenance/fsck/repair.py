@@ -140,7 +140,7 @@ def _find_end_of_branch(
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, continued before each gap that the client would not bridge."""
     checkpoint = Checkpoint()
-    checkpoint.set_leaf(end.uuid, explicit=True)
+    checkpoint.process_last_prompt(end.uuid, explicit=True)
     chain: list[Node] = []
     while True:
         longer_chain = build_live_chain(nodes, checkpoint, size)
@@ -341,7 +341,7 @@ class _RecordsWatcher:
         if node is not None:
             self._missing.discard(node.uuid)
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         """Return the check of the records."""
         return [Check("every record to keep was written", not self._missing)]
 

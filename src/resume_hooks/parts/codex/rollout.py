@@ -83,7 +83,7 @@ class RolloutBody(Body):
         """Return the encoded lines."""
         return iter(self.encoded_lines)
 
-    def checks(self, path: str, plan: ChildPlan) -> list[Check]:
+    def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Check that a written child follows our rules, and that the model receives exactly the planned items."""
         history, kinds, next_line_number, ordinals = History(), [], 0, 0
         for line in read_rollout_lines(path):

@@ -181,7 +181,7 @@ class CodexThread:
                     value = value[step]
             yield value
 
-    def spoken_words(self) -> Iterator[SpokenMessage]:
+    def message_texts(self) -> Iterator[SpokenMessage]:
         """Yield the thread's prompts, answers and compaction summaries."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
@@ -211,7 +211,7 @@ class CodexThread:
             edited[index] = {
                 **self.child_records[index],
                 "payload": payload,
-                **decision.origins.of(index).trim_fields(0),
+                **decision.origins.origin_of_record(index).trim_fields(0),
             }
         return self.child_body(child, head, edited)
 

@@ -69,12 +69,12 @@ class CleanedChildPlan(ChildPlan):
 
     clean: Callable[[bytes], bytes]
 
-    def checks(self, path: str) -> list[Check]:
+    def run_checks(self, path: str) -> list[Check]:
         """Return the usual checks of a child, and a check that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
             has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
-            *ChildPlan.checks(self, path),
+            *ChildPlan.run_checks(self, path),
             Check("no secret is found in it", not has_secret),
         ]
 

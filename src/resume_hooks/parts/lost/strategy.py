@@ -111,7 +111,7 @@ class LostPrompts(Claude):
             files.extend(transcript_files.files_in(folder))
         return files
 
-    def why_open(self, session: SessionFile) -> str:  # noqa: ARG002
+    def describe_open_state(self, session: SessionFile) -> str:  # noqa: ARG002
         """Return ``""``, since a lost session cannot be open."""
         return ""
 
@@ -300,7 +300,7 @@ def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[byt
             "type": "user",
             "message": {"role": "user", "content": entry.text_with_pastes(where)},
             "uuid": uuid,
-            "timestamp": clock.from_milliseconds(entry.time_ms),
+            "timestamp": clock.timestamp_from_milliseconds(entry.time_ms),
         }
         parent_id = uuid
         yield orjson.dumps(record) + b"\n"

@@ -62,7 +62,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
             f"Nothing tells where this fork left its parent {parent.session_id}",
             f"To go on in the parent, in Claude Code: /resume {parent.session_id}",
         )
-    fork_time = clock.normalize_timestamp(parent.at) or clock.from_milliseconds(
+    fork_time = clock.normalize_timestamp(parent.at) or clock.timestamp_from_milliseconds(
         last_shared_node.time_ms or 0
     )
     return Mark(

@@ -285,7 +285,7 @@ def plan_back(
         ).text
         mark_node = parent.transcript.by_uuid.get(mark.uuid)
         if mark_node and mark_node.time_ms:
-            fork_time = clock.from_milliseconds(mark_node.time_ms)
+            fork_time = clock.timestamp_from_milliseconds(mark_node.time_ms)
         else:
             fork_time = mark.started_at
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
@@ -453,6 +453,6 @@ class _EndingWatcher:
         if node is not None and node.kind == USER:
             self._text = get_message(record).get("content")
 
-    def checks(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         """Return a check of the child's ending."""
         return [Check("the report is whole", self._text == self._wanted)]

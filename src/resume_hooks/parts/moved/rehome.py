@@ -165,7 +165,7 @@ def copy_sessions_to_folder(
                     not_copied.append(NotCopied(session.session_id, HAS_COPY_REASON))
                 else:
                     outcome = fork(
-                        Session.of(session, where),
+                        Session.from_file(session, where),
                         ForkSpec(home=new_folder),
                         Caller(where, dry_run=dry_run),
                     )

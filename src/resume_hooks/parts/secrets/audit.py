@@ -266,7 +266,7 @@ class _AuditRun:
         """
         if archived is None:
             if location.session_id:
-                reason = manifest.why_unreadable(location.session_id, self._where)
+                reason = manifest.unreadable_reason(location.session_id, self._where)
             else:
                 reason = ""
             raise OSError(errno.EINVAL, reason or "It is a link, can't be listed, or has no note")
@@ -314,7 +314,7 @@ def _measure_places(locations: Iterable[Location]) -> dict[Location, int]:
 
 
 def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:
-    file_time = clock.from_epoch(scan.mtime_ns / 1e9)
+    file_time = clock.timestamp_from_epoch(scan.mtime_ns / 1e9)
     for finding in scan.findings:
         reference = ""
         is_transcript = place.kind == TRANSCRIPT and session_id_from_path(place.path)

@@ -50,14 +50,14 @@ class ScrubPlan(ChildPlan):
     cleaner: Cleaner
     copied_chain: tuple[str, ...]
 
-    def checks(self, path: str) -> list[Check]:
+    def run_checks(self, path: str) -> list[Check]:
         """Return the usual checks of a child, and checks that it has no secret and the whole conversation."""
         copied_ids = set(self.copied_chain)
         written_chain = tuple(
             node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids
         )
         return [
-            *ChildPlan.checks(self, path),
+            *ChildPlan.run_checks(self, path),
             Check(
                 "no secret is found in it", not self.cleaner.has_secret_in_file(path, by_line=True)
             ),
@@ -68,12 +68,12 @@ class ScrubPlan(ChildPlan):
         ]
 
     @contextlib.contextmanager
-    def sidecars(self, where: Where) -> Iterator[list[str]]:
+    def write_sidecars(self, where: Where) -> Iterator[list[str]]:
         """Write the child's separate files without their secrets.
 
         If a backup of a user's file contains secrets, it is left out.
         """
-        with ChildPlan.sidecars(self, where) as missed_paths:
+        with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
                 dropped_count = self._scrub_sidecars(where)
             if dropped_count:

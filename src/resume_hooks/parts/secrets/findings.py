@@ -96,7 +96,7 @@ class PlaceContents(NamedTuple):
     printed_secrets: tuple[RemovedSecret, ...]
 
 
-def search_place(location: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
+def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
     """Return the secrets in a file.
 
     Raise OSError, or WriteFailed with the reason why the file cannot be read.
@@ -126,7 +126,7 @@ def _read_place_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
     archived = find_archived_session(location, where)
     if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
-            manifest.why_unreadable(location.session_id, where)
+            manifest.unreadable_reason(location.session_id, where)
             or "It has no note, or can't be listed",
             "Its content is unknown: update resume-hooks, or move it away.",
         )
@@ -256,7 +256,9 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
             secrets: tuple[RemovedSecret, ...] = ()
             if previous_findings.clean_place_states.get(location) != _read_place_state(location):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    contents = search_place(location, previous_findings.scanning_cleaner, where)
+                    contents = find_secrets_in_file(
+                        location, previous_findings.scanning_cleaner, where
+                    )
                     secrets = contents.secrets + contents.printed_secrets
             values |= _find_searchable_values(secrets)
             short_values |= {
@@ -302,11 +304,11 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     if not os.path.lexists(session.path):
         return replace(findings, rows=tuple(rows), open_reason="")
     if session.agent != CLAUDE_NAME:
-        open_reason = agent_of(session, where).why_open(session)
+        open_reason = agent_of(session, where).describe_open_state(session)
     elif is_archived_copy(session.path, where):
         open_reason = ""
     else:
-        open_reason = client_processes.why_open(session)
+        open_reason = client_processes.describe_open_state(session)
     return replace(
         findings,
         rows=tuple(rows),
@@ -341,7 +343,7 @@ def _search_and_classify(
     if findings.clean_place_states.get(location) == state:
         return None
     try:
-        contents = search_place(location, findings.choose_cleaner(location), where)
+        contents = find_secrets_in_file(location, findings.choose_cleaner(location), where)
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(location.path):
             return None
@@ -369,7 +371,7 @@ def _search_and_classify(
         with contextlib.suppress(OSError):
             status = os.stat(location.path)
             file = SessionFile(location.session_id, location.path, status.st_mtime, status.st_size)
-            if reason := client_processes.why_open(file):
+            if reason := client_processes.describe_open_state(file):
                 why = (
                     f"It may be open: {reason}. When it is not: resume-hooks scrub "
                     f"{location.session_id} --in-place"

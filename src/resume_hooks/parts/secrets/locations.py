@@ -329,7 +329,7 @@ def find_family_relations(session: SessionFile, where: Where) -> dict[str, str]:
 
 def find_document_places(session: SessionFile, where: Where) -> Iterator[Location]:
     """Yield the documents that parts wrote about a session, inside or outside its project."""
-    for folder_of_documents in seam.answers(questions.folder_of_documents):
+    for folder_of_documents in seam.find_answers(questions.folder_of_documents):
         for location, ending in folder_of_documents(session, where):
             for path in list_regular_files(location):
                 if path.endswith(ending) or os.path.isdir(path):

@@ -30,8 +30,8 @@ from resume_hooks.parts.secrets.findings import (
     UNCHANGED_STATE,
     PlaceWithSecrets,
     ScrubFindings,
+    find_secrets_in_file,
     search_known_secrets,
-    search_place,
 )
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
@@ -191,7 +191,7 @@ def _rewrite_place(
     try:
         _remove_from_place(row.place, cleaner, where)
         if os.path.lexists(row.place.path):
-            remaining_contents = search_place(row.place, cleaner, where)
+            remaining_contents = find_secrets_in_file(row.place, cleaner, where)
         else:
             remaining_contents = None
     except ResumeHooksError as error:

@@ -102,7 +102,7 @@ def split_offer(offer: Offer) -> list[CallPrompt]:
 
 
 def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
-    for spoken in offer.trimmable.spoken_words():
+    for spoken in offer.trimmable.message_texts():
         max_characters = (
             MAX_SUMMARY_CHARACTERS if spoken.speaker == BEFORE else MAX_MESSAGE_CHARACTERS
         )
@@ -122,7 +122,7 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
 def _format_ending(trimmable: Trimmable) -> str:
     """Return longer excerpts from the last prompt and answer, because they show the current work."""
     last_messages: dict[str, str] = {}
-    for spoken in trimmable.spoken_words():
+    for spoken in trimmable.message_texts():
         if spoken.speaker == USER or (spoken.speaker == ASSISTANT and spoken.text.strip()):
             last_messages[spoken.speaker] = _shorten_text(spoken.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]

@@ -74,7 +74,7 @@ def _describe_choice(choice: Choice) -> str:
 def format_spent(spent: CallCosts) -> str:
     """Return the model's token usage and cost as text."""
     if spent.calls:
-        return f"{plain_line(spent.model)}: {spent.words}"
+        return f"{plain_line(spent.model)}: {spent.description}"
     return "no model was asked"
 
 
@@ -126,4 +126,4 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
 
 
 def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
-    return str(smart_plan.offer.origins.of(choice.piece.number).reference)
+    return str(smart_plan.offer.origins.origin_of_record(choice.piece.number).reference)

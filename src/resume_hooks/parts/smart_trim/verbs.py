@@ -13,10 +13,10 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
-    caller_of_options,
-    model_of,
-    model_progress,
-    model_seconds,
+    choose_model_name,
+    make_call_reporter,
+    make_caller,
+    model_time_limit,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -95,7 +95,7 @@ def smart_trim(options: Any) -> Receipt:
 
     receipt = write_trim(
         smart_plan.trim,
-        caller_of_options(options),
+        make_caller(options),
         partial(_is_plan_confirmed, options, plan_text),
         write,
     ).receipt
@@ -151,14 +151,14 @@ def _refuse_ordinary_options(options: Any) -> None:
 
 
 def _ask_model(trimmable: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
-    model = model_of(options.model, trimmable.session, options.where)
+    model = choose_model_name(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
     offer = build_offer(
         trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where
     )
-    progress = model_progress(model.name, quiet=options.as_json)
+    progress = make_call_reporter(model.name, quiet=options.as_json)
     result = ask_model_about_offer(
-        model, offer, prompt, model_seconds(options.timeout and int(options.timeout)), progress
+        model, offer, prompt, model_time_limit(options.timeout and int(options.timeout)), progress
     )
     verdicts = [*build_rule_verdicts(offer), *result.verdicts]
     return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result

@@ -65,7 +65,7 @@ def print_subagents(options: SessionsOptions) -> None:
     for session in sessions:
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             ends, project_folder = HeadTail(session.path), os.path.dirname(session.path)
-            if project is None or project.holds(ends.folders, ends.project):
+            if project is None or project.contains_session(ends.folders, ends.project):
                 if project_folder not in files_by_session:
                     files_by_session[project_folder] = subagents_by_session(project_folder)
                 subagents += _list_subagents(
@@ -83,7 +83,7 @@ def print_subagents(options: SessionsOptions) -> None:
         more_text = f"\nMore: --offset {options.offset + len(page)}, or --limit 0 for all."
     else:
         more_text = ""
-    options.emit(data, lambda: _format_subagents(page) + more_text)
+    options.print_answer(data, lambda: _format_subagents(page) + more_text)
 
 
 def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
@@ -94,7 +94,7 @@ def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
         "session_file": subagent.session_file,
         "kind": subagent.kind,
         "asked": subagent.asked,
-        "ended": clock.from_epoch(subagent.mtime),
+        "ended": clock.timestamp_from_epoch(subagent.mtime),
         "size": subagent.size,
     }
 

@@ -48,7 +48,7 @@ The scheme, user, password, port and file extension are not part of a project's 
 """
 
 
-def require_team(where: Where) -> Team:
+def get_joined_team(where: Where) -> Team:
     """Return the joined team. Raise TeamFailed if no team was joined."""
     team = read_team(where)
     if team is None:

@@ -126,7 +126,7 @@ def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> PushResult:
     """Upload a session's data that is not on the server yet. Raise TeamFailed, SessionNotFound or WriteFailed."""
-    if reason := data_rules.find_reason_against_copies(where):
+    if reason := data_rules.reason_not_to_copy(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, Family(where), where)["title"]
     try:
@@ -406,7 +406,7 @@ class _SessionPush:
                 body += record.body
                 line_count, end_offset = line_count + 1, record.end_offset
             if line_count < server_chunk.record_count:
-                self._compare_remaining(row, name, server_chunk.first_line, bytes(body))
+                self._make_shorter_file_error(row, name, server_chunk.first_line, bytes(body))
             if (
                 server_chunk.first_line != line_number
                 or hashlib.sha256(body).digest() != server_chunk.sha256
@@ -419,7 +419,7 @@ class _SessionPush:
             )
         return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
-    def _compare_remaining(self, row: int, name: str, first_line: int, body: bytes) -> None:
+    def _make_shorter_file_error(self, row: int, name: str, first_line: int, body: bytes) -> None:
         """Raise the error for a file that is shorter than the server's copy: it was either truncated or changed."""
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"

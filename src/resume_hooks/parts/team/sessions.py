@@ -87,7 +87,7 @@ class TeamSession(NamedTuple):
 
 
 def _parse_push_time(raw: bytes | None) -> str:
-    return clock.from_epoch(rows.parse_finite_number(raw))
+    return clock.timestamp_from_epoch(rows.parse_finite_number(raw))
 
 
 _SESSION_FORMAT = RowFormat(

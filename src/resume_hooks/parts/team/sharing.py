@@ -19,7 +19,7 @@ from resume_hooks.parts.team.cursor import (
     record_forgotten_session,
     write_cursor,
 )
-from resume_hooks.parts.team.membership import require_team
+from resume_hooks.parts.team.membership import get_joined_team
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.team_file import read_team, team_folder_path
@@ -184,7 +184,7 @@ def _remove_from_server(sessions: list[str], days: int, db: Database, where: Whe
     """
     if not sessions:
         return []
-    values = (sessions, require_team(where).machine, days)
+    values = (sessions, get_joined_team(where).machine, days)
     expired_ids = db.fetch_rows(
         "select gone from team.expire(%s, %s, %s) gone",
         values,

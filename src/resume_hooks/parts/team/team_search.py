@@ -25,7 +25,7 @@ from resume_hooks.parts.team.turn_reading import (
     balance_members,
     limit_per_member,
 )
-from resume_hooks.search.index.tokenize import stem
+from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Query, Term, parse_query
 
 _MAX_RANKED_TURNS = 50
@@ -267,7 +267,7 @@ def build_queries(query: Query) -> list[str]:
 
 def quote_stem(word: str) -> str:
     """Return the stem of a word as the server stores it."""
-    return quote_word(stem(word))
+    return quote_word(stem_word(word))
 
 
 def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:

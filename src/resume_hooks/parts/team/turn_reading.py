@@ -25,7 +25,7 @@ from resume_hooks.parts.team.stored_chunks import (
     unpack_lines,
 )
 from resume_hooks.search.index.extract import TextExtractor
-from resume_hooks.search.index.tokenize import stem
+from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import (
@@ -283,7 +283,7 @@ class _HitBuilder:
         self._query = query
         term_stems = []
         for term in query.terms:
-            term_stems.append(tuple(stem(forms[0]) for forms in term.forms if forms))
+            term_stems.append(tuple(stem_word(forms[0]) for forms in term.forms if forms))
         lookups = []
         for term, mark in zip(query.terms, term_stems, strict=True):
             lookups.append(Lookup(term, "word", (), mark, 1, 1.0, mark))

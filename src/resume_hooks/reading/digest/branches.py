@@ -30,12 +30,12 @@ class Branches:
             source = self._order_by_uuid.get(copied_from(record))
             if source is not None:
                 self._order_by_uuid.setdefault(uuid, source)
-        return self.is_copied_uuid(
+        return self.is_known_copy(
             uuid, get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"), order
         )
 
-    def is_copied_uuid(self, uuid: str, parent: str, order: int) -> bool:
-        """Do the same check for a record that is given by its ids. ``order`` counts the records that were read."""
+    def is_known_copy(self, uuid: str, parent: str, order: int) -> bool:
+        """Check whether a record with these ids was processed before. ``order`` counts the records that were read."""
         first_order = self._order_by_uuid.setdefault(uuid, order)
         if uuid in self._parents:
             return True  # the record is repeated in one file

@@ -231,7 +231,7 @@ def _make_sections(
         ),
         "next": list_next_steps(facts),
         "pending": list_pending_work(facts, session_id),
-        "marks": changed_files.list_marks(facts, touched_files, paths),
+        "marks": changed_files.list_todo_comments(facts, touched_files, paths),
         "todos": chain(
             todo_entries.open_todos,
             changed_files.list_unchecked_plan_steps(facts, touched_files, paths),
@@ -323,7 +323,7 @@ def build_digest(
     MAX_READ_BYTES). The start of a larger file is also read. ``first_line`` is the first line of
     the session that counts. If it is given, ancestors are ignored.
     """
-    session = Session.of(session, where)
+    session = Session.from_file(session, where)
     head_tail = session.head_tail
     folder = home_folder(head_tail, where)
     with (

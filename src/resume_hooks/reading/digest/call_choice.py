@@ -34,7 +34,7 @@ MAX_SPARE_CHARACTERS = 4_000
 
 
 class CallValue(Enum):
-    """How useful a call is for continuing the work."""
+    """The usefulness of a call for continuing the work."""
 
     DECIDING = "deciding"
     """An edit since the last request, or of a file that the last request or the last answer names."""

@@ -128,7 +128,7 @@ class _Answer(NamedTuple):
 
 
 class _Subject(NamedTuple):
-    """What the last turn is about: the words of the last request, its record number, and files.
+    """The subject of the last turn: the words of the last request, its record number, and files.
 
     ``file_names`` are the names of files, without folders, in the last request and the last answer.
     """
@@ -206,7 +206,7 @@ def _list_calls(
                 answer = results.pop(get_string(block, "id"), None)
                 if answer is None:
                     continue
-                call = later_calls.list_call(block, answer, line_number)
+                call = later_calls.register_call(block, answer, line_number)
                 if call is None:
                     continue
                 if _is_whole_file(block, call):
@@ -276,7 +276,7 @@ class _LaterCalls:
         self._search_count = 0
         self._check_count = 0
 
-    def list_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
+    def register_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
         """Register a call of the record ``number``. Return the call as it is shown, or None if it is useless.
 
         A call is useless if it changed little, if it succeeded and was later repeated, or if little
@@ -290,7 +290,7 @@ class _LaterCalls:
             self._is_committed = True  # what was written before is in the repository
         self._has_plan = self._has_plan or tool == PLAN_TOOL
         if tool in records.WRITING_TOOLS:
-            return None if answer.is_error else self._list_edit(block, number)
+            return None if answer.is_error else self._register_edit(block, number)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
         key = tool, _make_repetition_key(tool, inputs)
@@ -314,7 +314,7 @@ class _LaterCalls:
     def _list_result(
         self, block: Record, answer: _Answer, number: int, value: CallValue, key: _CallKey
     ) -> _ListedCall:
-        """Return a call that wrote no file as it is shown."""
+        """Return the text of a call that wrote no file."""
         is_recent = number >= self._subject.request_number
         format_result = partial(_format_result, block, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
@@ -348,11 +348,11 @@ class _LaterCalls:
     def _find_change_note(self, path: str) -> str:
         """Return a note if a later command changed or removed a file, else ``""``."""
         for changed_path, note in self._changing_commands.items():
-            if _is_among(path, [changed_path]):
+            if _is_listed_path(path, [changed_path]):
                 return note
         return ""
 
-    def _list_edit(self, block: Record, number: int) -> _ListedCall | None:
+    def _register_edit(self, block: Record, number: int) -> _ListedCall | None:
         """Register a call that wrote a file. Return the call as it is shown, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
@@ -450,7 +450,7 @@ class _LaterCalls:
         for path, characters in self._longest_edits.items():
             if characters > len(command) + len(answer.text):
                 rewritten_files.add(path)
-        return bool(paths) and all(_is_among(path, rewritten_files) for path in paths)
+        return bool(paths) and all(_is_listed_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many calls have a key."""
@@ -461,8 +461,8 @@ _FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
 _FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
-def _is_among(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether a path is one of some paths. Each of them may be relative."""
+def _is_listed_path(path: str, other_paths: Iterable[str]) -> bool:
+    """Check whether a path is in a list of absolute or relative paths."""
     tail = f"/{path.removeprefix('./')}"
     return any(
         f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
@@ -545,7 +545,7 @@ def _changes_more_than_imports(edit: Record) -> bool:
 
 def _read_results(record: Record) -> dict[str, _Answer]:
     answers = {}
-    for block in script_calls.results(record):
+    for block in script_calls.list_printed_results(record):
         answer = _Answer(records.result_text(block), records.is_error(block))
         answers[get_string(block, "tool_use_id")] = answer
     return answers

@@ -426,7 +426,7 @@ def _collect_folder_contents(
     return contents
 
 
-def list_marks(
+def list_todo_comments(
     facts: LineageFacts, touches_by_path: Mapping[str, list[FileTouch]], paths: SessionPaths
 ) -> Iterator[DigestEntry]:
     """Yield the TODO comments that the session wrote into files and that still exist, the latest first."""

@@ -249,7 +249,7 @@ class LineageFacts:
             return False
         self._order += 1
         if (
-            not self._branches.is_copied_uuid(prescan.uuid, prescan.parent, self._order)
+            not self._branches.is_known_copy(prescan.uuid, prescan.parent, self._order)
             and call is not None
         ):
             del self._open_calls[prescan.call]
@@ -302,7 +302,7 @@ class LineageFacts:
         ):
             self.foreign_prompts.add(place)
         content = records.get_message(record).get("content")
-        if results := script_calls.results(record):
+        if results := script_calls.list_printed_results(record):
             for block in results:
                 self._process_result(record, block, place)
             has_only_results = isinstance(content, list) and len(content) == len(results)
@@ -530,7 +530,7 @@ class LineageFacts:
         elif call.tool == "EnterPlanMode":
             self.plan_mode = True
         elif call.tool == "TodoWrite":
-            self.todo_list.write_todos(call)
+            self.todo_list.replace_todos(call)
         elif call.tool == "TaskCreate":
             self.todo_list.create_task(call, text)
         elif call.tool == "TaskUpdate":

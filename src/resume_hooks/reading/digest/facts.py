@@ -485,7 +485,7 @@ class TodoList:
         self._tasks: dict[tuple[str, str], Todo] = {}
         self._latest: dict[str, tuple[str, str]] = {}
 
-    def write_todos(self, call: PendingCall) -> None:
+    def replace_todos(self, call: PendingCall) -> None:
         """Replace the todo list by the list that a call contains."""
         self.was_used = True
         self._todos = [

@@ -289,7 +289,7 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
     process_numbers = _assign_jobs(jobs, processes)
     workers: list[_Worker] = []
     try:
-        with _interruptions_delayed() if processes else contextlib.nullcontext():
+        with _delay_interruptions() if processes else contextlib.nullcontext():
             for number in range(processes):
                 own_jobs = [
                     job
@@ -406,7 +406,7 @@ def _cpu_count() -> int:
 
 
 @contextlib.contextmanager
-def _interruptions_delayed() -> Iterator[None]:
+def _delay_interruptions() -> Iterator[None]:
     """Delay an interruption while workers start, because each worker must first prepare for it."""
     former_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

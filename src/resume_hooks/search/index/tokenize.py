@@ -79,7 +79,7 @@ _stemmer = (
 )
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return a word without its English ending, as it is indexed."""
     return next(iter(_stemmer.analyze(word)), word)
 

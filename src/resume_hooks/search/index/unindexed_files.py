@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import TermForms
-from resume_hooks.search.index.tokenize import fold_letters, stem
+from resume_hooks.search.index.tokenize import fold_letters, stem_word
 
 CHUNK_BYTES = 8 * 1024 * 1024  # the number of bytes of a file to search at a time
 # the number of bytes to search again with the next chunk, so that no word is cut
@@ -247,7 +247,7 @@ def _needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
 
 def _needle(word: str) -> bytes:
     """Return the prefix that all words with the same stem share."""
-    word_stem = stem(word)
+    word_stem = stem_word(word)
     shared_prefix = next(
         (word[:end] for end in range(len(word), 0, -1) if word_stem.startswith(word[:end])), word
     )

@@ -108,7 +108,7 @@ class Agent(Protocol):
         """Return the command, for the plugin's folder, that installs a plugin; ``""`` if it is already enabled."""
         return ""
 
-    def why_open(self, session: SessionFile) -> str:
+    def describe_open_state(self, session: SessionFile) -> str:
         """Return the reason why a session counts as open, as the end of a sentence; ``""`` if it is closed."""
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
@@ -139,20 +139,20 @@ class Claude(Agent):
         """Return the transcripts of sessions and sub-agents."""
         return transcript_files.all_files(self._where)
 
-    def why_open(self, session: SessionFile) -> str:
+    def describe_open_state(self, session: SessionFile) -> str:
         """Return why a session counts as open, according to the running clients and the last write."""
         from resume_hooks.sessions.open_sessions import (
-            why_session_is_open,  # imported late, because few callers inspect processes
+            describe_open_session,  # imported late, because few callers inspect processes
         )
 
-        return why_session_is_open(session, self._where)
+        return describe_open_session(session, self._where)
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the client's own commands."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
 
     def launch_command(self, session_id: str) -> LaunchCommand:
-        """Resume the session by its id."""
+        """Return the command that resumes a session by its id."""
         from resume_hooks.system.claude_cli import (
             find_client,
         )  # imported late, because few callers search for programs

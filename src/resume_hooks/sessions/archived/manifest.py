@@ -229,7 +229,7 @@ def _may_contain_files(folder: str) -> bool:
         return True
 
 
-def why_unreadable(session_id: str, where: Where) -> str:
+def unreadable_reason(session_id: str, where: Where) -> str:
     """Return why a folder of the vault can't be used, as a sentence; ``""`` if it can, or if it has no manifest."""
     path = os.path.join(archive_folder(session_id, where), MANIFEST)
     if link := find_archive_link(session_id, where):

@@ -231,7 +231,7 @@ def plant(home: ConfigHome) -> Planted:
     with opened_index(where):
         pass
     lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
-    link_sessions.hold_sessions(where, lambda: False)
+    link_sessions.link_all_sessions(where, lambda: False)
     lost.unlink()
     return Planted(home, path, children)
 

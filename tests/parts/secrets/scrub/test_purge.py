@@ -142,7 +142,7 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     scrub(home, planted.path)
     assert not (top / home.project().name / planted.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
-    link_sessions.hold_sessions(home.where, lambda: False)
+    link_sessions.link_all_sessions(home.where, lambda: False)
     assert (top / home.project().name / planted.path.name).samefile(planted.path)
     assert told_in(home) == {".claude/settings.json"}
     assert [

@@ -195,7 +195,7 @@ class Codex:
             return ""
         return f'codex plugin marketplace add "$PWD" && codex plugin add {plugin}@{plugin}'
 
-    def why_open(self, session: SessionFile) -> str:
+    def describe_open_state(self, session: SessionFile) -> str:
         """Explain why a thread counts as open: because of its lock or a recent write."""
         if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
             return "Codex has it open"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from resume_hooks.cli.child import (
-    caller_of_options,
+    make_caller,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -42,7 +42,7 @@ def go_back(options: BackOptions) -> None:
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1).decode("utf-8", "replace")
-    plan, receipt = plan_back.go_back(session, mark, report, caller_of_options(options))
+    plan, receipt = plan_back.go_back(session, mark, report, make_caller(options))
     print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
 

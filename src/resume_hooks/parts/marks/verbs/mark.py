@@ -88,7 +88,7 @@ def _print_mark(
         "mark": mark,
         "replaced": replaced_mark,
     }
-    options.emit(data, lambda: _format_mark(mark, replaced_mark, outcome))
+    options.print_answer(data, lambda: _format_mark(mark, replaced_mark, outcome))
 
 
 def _format_mark(mark: Mark | None, replaced_mark: Mark | None, outcome: str) -> str:

@@ -68,4 +68,4 @@ def delete_other_copies(options: DeleteOptions) -> None:
         )
         return f"{kept_text}. Moved to the trash:\n{files}\n\nBring it back:\n{restore_commands}"
 
-    options.emit(data, format_text)
+    options.print_answer(data, format_text)

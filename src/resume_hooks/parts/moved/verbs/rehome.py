@@ -55,7 +55,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     for row in receipts:
         rows.append((row.parent_session_id[:8], f"{row.session_id}  {row.title}"))
     rows += ((row.session_id[:8], f"not copied: {row.why}") for row in not_copied)
-    options.emit(data, lambda: f"{heading}\n\n{facts_table(rows)}", list(warnings))
+    options.print_answer(data, lambda: f"{heading}\n\n{facts_table(rows)}", list(warnings))
     return int(any(row.why != HAS_COPY_REASON for row in not_copied))
 
 

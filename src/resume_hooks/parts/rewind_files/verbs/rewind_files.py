@@ -21,7 +21,7 @@ from resume_hooks.parts.rewind_files.plan import FileChange, FilesPlan
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.open_sessions import why_session_is_open
+from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
@@ -60,7 +60,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
         copies_folder = restore_files.write_files(files_plan, options.where)
     else:
         copies_folder = ""
-    options.emit(
+    options.print_answer(
         _build_data(request, copies_folder),
         lambda: _format_outcome(request, copies_folder, was_shown=is_asking),
         () if is_asking else notes,
@@ -79,7 +79,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
             session,
             None,
             restore_files.plan_undo(session.session_id, where),
-            why_session_is_open(session, where),
+            describe_open_session(session, where),
         )
     target = files_at_prompt.parse_target(options.to)
     session = locate_session(locator if locator is not None else target.session, where)
@@ -95,7 +95,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
         session,
         prompt_state,
         files_at_prompt.plan_rewind(file_history, prompt_state, where),
-        why_session_is_open(session, where),
+        describe_open_session(session, where),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.cli.child import caller_of_options, receipt_text, refuse_start_in_other_folder
+from resume_hooks.cli.child import make_caller, receipt_text, refuse_start_in_other_folder
 from resume_hooks.cli.options import current_folder, parse_time_option
 from resume_hooks.cli.output import facts_table, print_text, work_progress
 from resume_hooks.cli.start_client import find_client_start, replace_process_by_client
@@ -103,7 +103,7 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
             findings_of_scrub.scanning_cleaner,
             output_dir=options.output_dir,
         )
-        receipt = caller_of_options(options).write(plan)
+        receipt = make_caller(options).write(plan)
     warnings = list(receipt.warnings) if receipt else []
     if findings_of_scrub.places_to_change:
         is_foreign = findings_of_scrub.session.agent != CLAUDE_NAME
@@ -155,7 +155,7 @@ def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
 def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
     """Return the notes from parts about rewritten files, given the ids of the files' sessions."""
     notes = []
-    for notes_after_scrub in seam.answers(questions.notes_after_scrub):
+    for notes_after_scrub in seam.find_answers(questions.notes_after_scrub):
         notes += notes_after_scrub(rewritten_ids, where)
     return notes
 
@@ -187,7 +187,7 @@ def _print_scrub(
             "" if was_written else "\n\nNothing was written."
         )
 
-    options.emit(data, format_text, warnings)
+    options.print_answer(data, format_text, warnings)
 
 
 def _format_findings(findings_of_scrub: ScrubFindings) -> str:
@@ -282,7 +282,7 @@ def list_secrets(options: ScrubOptions) -> int:
             progress=report_progress,
         )
     warnings = [*audit_result.unreadable_files, *audit_result.warnings]
-    options.emit(audit_result, lambda: format_audit(audit_result, scope), warnings)
+    options.print_answer(audit_result, lambda: format_audit(audit_result, scope), warnings)
     return int(bool(audit_result.leaks or audit_result.unreadable_files))
 
 

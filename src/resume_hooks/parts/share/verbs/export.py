@@ -55,7 +55,7 @@ def export_session(options: ExportOptions) -> None:
     else:
         written_file = write_document(path, document.chunks(), replaced_status)
     receipt_data = build_receipt(document, path, written_file, is_written=not options.dry_run)
-    options.emit(receipt_data, lambda: _format_receipt(receipt_data), warnings)
+    options.print_answer(receipt_data, lambda: _format_receipt(receipt_data), warnings)
 
 
 def _build_document_options(options: ExportOptions) -> DocumentOptions:

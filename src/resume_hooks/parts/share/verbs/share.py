@@ -78,7 +78,7 @@ def share_session(options: ShareOptions) -> None:
         ),  # the command is for the recipient's shell
     ]
     closing_text = "" if is_confirmed else "\n\nNothing was written."
-    options.emit(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
+    options.print_answer(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
 
 
 def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:

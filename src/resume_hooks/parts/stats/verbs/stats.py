@@ -51,7 +51,8 @@ def print_stats(options: StatsOptions) -> None:
     selected_transcripts = []
     for transcript in all_counts.transcripts:
         if options.agent in {ALL_AGENTS, transcript.program} and (
-            project is None or project.holds(transcript.counts.folders, transcript.folder)
+            project is None
+            or project.contains_session(transcript.counts.folders, transcript.folder)
         ):
             selected_transcripts.append(transcript)
     statistics = make_statistics(selected_transcripts, day)
@@ -79,7 +80,7 @@ def print_stats(options: StatsOptions) -> None:
         "threshold": prices,
         "assumed": ASSUMPTIONS if prices else "",
     }
-    options.emit(
+    options.print_answer(
         data,
         lambda: (
             _format_thresholds(prices, _format_heading(data))

@@ -55,7 +55,7 @@ def push(options: PushOptions) -> None:
         pushing,
     )  # takes 80 ms to import
 
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     if options.everything and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
     if options.everything:
@@ -97,7 +97,7 @@ def pull(options: PullOptions) -> None:
     """Fetch a session, or remove copies that you may no longer read."""
     from resume_hooks.parts.team import fetching  # as in push
 
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
         removed_ids = fetching.remove_unreadable_copies(db, options.where)
         if options.locator:
@@ -123,7 +123,7 @@ def pull(options: PullOptions) -> None:
 
 def sessions(options: SessionsOptions) -> None:
     """Print the sessions that you may see."""
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
         team_sessions = list_team_sessions(db, only_own=options.mine)
     notes = [
@@ -149,7 +149,7 @@ def resume(options: ResumeOptions) -> None:
     from resume_hooks.derive.imports.import_bundle import BundleOptions  # as in push
     from resume_hooks.parts.team import fetching
 
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     refuse_start_in_other_folder(options)
     home = canonical_path(options.home or current_folder())
     refuse_start_without_client(options, home)
@@ -212,7 +212,7 @@ def unshare(options: UnshareOptions) -> None:
 def forget(options: ForgetOptions) -> None:
     """Ask for confirmation, then remove a session from the server."""
     is_asking = options.must_ask("Forgetting")
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
         session = find_team_session(options.locator, db, only_own=True)
         is_confirmed = options.confirm_write(
@@ -265,7 +265,7 @@ def _change_own_session(
     change: Callable[[Database, TeamSession], None],
     outcome: str,
 ) -> None:
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
         session = find_team_session(options.locator, db, only_own=True)
         if outcome == "with project":

@@ -18,7 +18,7 @@ from resume_hooks.cli.options import (
     parse_time_option,
     refuse_unknown_options,
 )
-from resume_hooks.cli.output import column_table, emit
+from resume_hooks.cli.output import column_table, print_answer
 from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import SessionNotFound
@@ -88,7 +88,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
         from resume_hooks.parts.team import background  # not needed for a search by the user
 
         background.check_model_search_allowed(options.where)
-    with connect_to_team(membership.require_team(options.where).service) as db:
+    with connect_to_team(membership.get_joined_team(options.where).service) as db:
         db.set_deadline(MAX_READ_SECONDS)
         yield db
 
@@ -141,7 +141,7 @@ def print_team_answer(
         "service": team.service if team else "",
         "login": team.login if team else "",
     }
-    emit(
+    print_answer(
         "team", {**EMPTY_ANSWER, **facts, **data}, text, as_json=options.as_json, warnings=warnings
     )
 

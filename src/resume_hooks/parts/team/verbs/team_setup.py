@@ -77,7 +77,7 @@ def join(options: JoinOptions) -> None:
 
 def projects(options: ProjectsOptions) -> None:
     """Add or remove a project if requested, and print the pushed projects."""
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     key, change, text = (
         membership.read_project_name(find_project_folder(options.project)),
         options.change,
@@ -141,7 +141,7 @@ def member(options: MemberOptions) -> None:
     )
     text = "Nothing was changed."
     if is_confirmed:
-        with connect_to_team(membership.require_team(options.where).service) as db:
+        with connect_to_team(membership.get_joined_team(options.where).service) as db:
             values = (options.login, options.change, options.to)
             count = db.fetch_value(
                 "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
@@ -180,7 +180,7 @@ def status(options: StatusOptions) -> None:
     """Print the team, the pushed projects and the waiting sessions."""
     from resume_hooks.parts.team import background  # takes 80 ms to import
 
-    team = membership.require_team(options.where)
+    team = membership.get_joined_team(options.where)
     unsent_sessions = background.find_unsent_sessions(team, options.where)
     failure = team_file.read_failure(options.where)
     data = {
@@ -200,7 +200,7 @@ def status(options: StatusOptions) -> None:
 
 def leave(options: LeaveOptions) -> None:
     """Forget the team on this machine."""
-    membership.require_team(options.where)
+    membership.get_joined_team(options.where)
     membership.leave_team(options.where)
     print_team_answer(
         options,
