@@ -581,6 +581,8 @@ def test_what_only_looks_like_a_pair_stays(text: str) -> None:
         "_PKCS12_KEY = '_private_key_pkcs12'",
         "'ConsoleAuthToken': '1.3-64803f4ab6b1bf92af587bbf21793390',",
         "Return the code object for the module identified by 'fullname'.",
+        "const SECRET = process.env.WEBHOOK_SECRET!;",
+        "ret = func(False)  # Second pass => first_pass=False\n",
         'provider = "pass"\nvalue = "does-not-exist-$$"\n',
         "- name: Login to the registry\n  uses: docker/login-action@5e57cd118135c172c3672efd75eb46360885c0ef",
     ],
