@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 import time
@@ -21,6 +22,7 @@ from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
+from resume_hooks.parts.team.fetching import read_pulled_sessions
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
@@ -445,6 +447,40 @@ def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Co
     laptop.run("delete", SESSION, "--yes", "--force")
     assert laptop.team("push", "--all")["gone"] == [SESSION]
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
+
+
+def test_what_was_removed_here_stays_away(
+    people: dict[str, Person], git: Any, root: Connection
+) -> None:
+    """A removed copy or session comes back only if it is asked for by name.
+
+    It was not pushed from here, so the server keeps it.
+    """
+    laptop, desk = people["laptop"], people["desk"]
+    told(laptop, git)
+    laptop.team("join", "alice")
+    laptop.team("push", *laptop.files())
+    desk.team("join", "alice")
+    (copy,) = desk.team("pull", CHILD)["files"]
+    shutil.rmtree(Path(copy).parent)
+    pulled = desk.team("pull")
+    assert (pulled["files"], pulled["gone"], pulled["written"]) == ([], [], False)
+    assert not Path(copy).exists()
+    assert desk.team("pull", CHILD)["files"] == [copy]
+    assert Path(copy).exists()
+
+    brought = Path(desk.team("resume", CHILD)["receipt"]["file"])
+    assert "team" not in desk.run("delete", CHILD, "--yes", "--force")
+    assert desk.team("push", "--all")["gone"] == []
+    assert not brought.exists()
+    assert desk.team("resume", CHILD)["receipt"]["file"] == str(brought)
+    assert brought.exists()
+
+    shutil.rmtree(Path(copy).parent)
+    laptop.team("forget", CHILD, "--yes")
+    assert desk.team("pull")["gone"] == [], "nothing was there to remove"
+    assert read_pulled_sessions(desk.where) == {}
+    assert root.execute("select session_id from team.session").fetchall() == [(SESSION,)]
 
 
 def test_init(

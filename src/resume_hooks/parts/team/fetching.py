@@ -192,7 +192,7 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
 def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     """Remove the copies of sessions that were forgotten or are no longer shared with you.
 
-    Return the ids of these sessions.
+    Return the ids of the sessions whose copies existed.
     """
     pulled_rows = read_pulled_sessions(where)
     if not pulled_rows:
@@ -205,10 +205,12 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     removed_rows = sorted(
         {row for row in unreadable_rows if row in pulled_rows}
     )  # ignore rows that we did not request
+    removed_ids = []
     for row in removed_rows:
-        removal.remove_if_possible(
-            os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row)), where.state
-        )
+        folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row))
+        if os.path.lexists(folder):  # otherwise the user removed it
+            removed_ids.append(pulled_rows[row])
+        removal.remove_if_possible(folder, where.state)
     if removed_rows:
         remaining_rows = {}
         for row, name in pulled_rows.items():
@@ -219,7 +221,7 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
             json.dumps(remaining_rows).encode(),
             where,
         )
-    return [pulled_rows[row] for row in removed_rows]
+    return removed_ids
 
 
 def _fetch_own_ancestors(
