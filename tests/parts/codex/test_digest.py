@@ -142,11 +142,31 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
     session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
-    polls = [call.text for call in calls if call.text.startswith("write_stdin")]
+    polls = [call.text for call in calls if call.text.startswith("later output of: ")]
     assert len(polls) == 1
     assert "[the latest of several such calls]" in polls[0]
-    assert polls[0].startswith("write_stdin: gh run watch 1\n")
+    assert polls[0].startswith("later output of: gh run watch 1\n")
     assert polls[0].endswith("job 8 failed")
+
+
+def test_the_start_of_a_command_is_not_shown_beside_its_later_output(where: Where) -> None:
+    """It says nothing. The start of a command that nobody polled is all there is."""
+    running = "Process running with session ID %d\nOutput:\n1 of 2"
+    lines = [
+        call("1", "make test"),
+        output("1", running % 5),
+        poll("2", 5),
+        output("2", running % 5),
+        poll("3", 5),
+        output("3", "Process exited with code 0\nOutput:\n2 of 2"),
+        call("4", "make serve"),
+        output("4", running % 6),
+    ]
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
+    session = resolve_locator(THREAD, "/", where, foreign=True)
+    calls = collect_latest_calls(session, build_digest(session, where), 20_000)
+    heads = [call.text.partition("\n")[0] for call in calls]
+    assert heads == ["later output of: make test", "Bash: make serve"]
 
 
 def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:

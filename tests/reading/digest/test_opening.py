@@ -581,6 +581,30 @@ def test_several_edits_of_one_call_are_separated(config_home: ConfigHome) -> Non
     ]
 
 
+def test_a_repeated_diff_is_shown_once(config_home: ConfigHome) -> None:
+    """Its words about failures are those of the code. An output with such words may matter."""
+    diff = "diff --git a/pool.py b/pool.py\n+    raise Error('failed')"
+    talk = Talk().prompt("go")
+    for number in range(2):
+        talk.runs("git diff", f"{diff} {number}").runs("./try", f"failed at {number}")
+    texts_of_calls = _latest_texts(talk.says("Done."), config_home)
+    assert [text.partition("\n")[0] for text in texts_of_calls] == [
+        "Bash: ./try",
+        "Bash: git diff",
+        "Bash: ./try",
+    ]
+
+
+def test_the_description_of_a_pull_request_is_whole(config_home: ConfigHome) -> None:
+    """A later request may change it. The input of another command is cut."""
+    rows = "\n".join(f"- row {number} of the list" for number in range(50))
+    talk = Talk().prompt("open it").runs(f"gh pr create --title x --body '{rows}'", "https://x/1")
+    talk.runs(f"./publish --body '{rows}'", "https://x/2")
+    created, published = _latest_texts(talk.says("Done."), config_home)
+    assert "- row 25 of" in created
+    assert "- row 25 of" not in published
+
+
 def test_a_short_file_is_shown_instead_of_its_edits(config_home: ConfigHome) -> None:
     """The file contains them."""
     path = "/home/user/proj/pool.py"

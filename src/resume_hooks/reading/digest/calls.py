@@ -68,6 +68,9 @@ MAX_REQUEST_CHARACTERS = 2_000
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 # the maximum number of characters in a tool's name, and of a call's input
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
+# the maximum number of characters in the input of a call that describes a pull request
+MAX_DESCRIPTION_CHARACTERS = 2_000
+POLL_LABEL = "later output of"  # the label of a call that shows more output of a command
 # the maximum number of bytes at the end of a file that are searched
 MAX_SEARCHED_BYTES = 24_000_000
 _MAIN_INPUTS = ("command", "file_path", "pattern", "query", "url", "prompt", "description", "code")
@@ -121,10 +124,11 @@ _CallKey = tuple[str, str]
 
 
 class _Answer(NamedTuple):
-    """The result of a call, and whether the call failed or was refused."""
+    """The result of a call, whether the call failed or was refused, and whether a command went on."""
 
     text: str
     is_error: bool
+    is_running: bool
 
 
 class _Subject(NamedTuple):
@@ -270,6 +274,7 @@ class _LaterCalls:
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
         self._passed_keys: set[_CallKey] = set()
+        self._polled_commands: set[str] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
         self._is_committed = False
         self._has_plan = False
@@ -294,11 +299,14 @@ class _LaterCalls:
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
         key = tool, _make_repetition_key(tool, inputs)
-        has_passed = not answer.is_error and _FAILURE_WORD.search(answer.text) is None
+        has_passed = not answer.is_error and (
+            _is_diff(block) or _FAILURE_WORD.search(answer.text) is None
+        )
         has_passed_later = key in self._passed_keys
         if key[1] and has_passed:
             self._passed_keys.add(key)
-        if _is_useless(answer) or self._is_superseded(block, answer):
+        is_partial = self._was_polled(block) and answer.is_running
+        if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
             return None
         is_repeated = key in self._call_counts
         if key[1]:
@@ -310,6 +318,14 @@ class _LaterCalls:
         else:
             value = self._rate_call(block, has_passed=has_passed)
         return self._list_result(block, answer, number, value, ("", "") if is_repeated else key)
+
+    def _was_polled(self, block: Record) -> bool:
+        """Check whether a later call shows more output of a command. Register a call that shows it."""
+        command = get_string(records.get_mapping(block, "input"), "command")
+        was_polled = command in self._polled_commands
+        if get_string(block, "name") == records.POLL_TOOL and command:
+            self._polled_commands.add(command)
+        return was_polled
 
     def _list_result(
         self, block: Record, answer: _Answer, number: int, value: CallValue, key: _CallKey
@@ -518,6 +534,13 @@ def _shows_contents(block: Record) -> bool:
     return False
 
 
+def _is_diff(block: Record) -> bool:
+    """Check whether a call shows changes, which may contain words about failures."""
+    command = get_string(records.get_mapping(block, "input"), "command")
+    parts = shell.parse_simple_commands(command) if get_string(block, "name") == "Bash" else ()
+    return any(part.words[:1] == ("git",) and "diff" in part.words[1:3] for part in parts)
+
+
 _SHOWING_VERBS = frozenset({"diff", "show", "view"})
 """The verbs of git and gh that show contents, as in ``gh pr diff``."""
 
@@ -546,7 +569,8 @@ def _changes_more_than_imports(edit: Record) -> bool:
 def _read_results(record: Record) -> dict[str, _Answer]:
     answers = {}
     for block in script_calls.list_printed_results(record):
-        answer = _Answer(records.result_text(block), records.is_error(block))
+        is_running = records.TASK_FIELD in block
+        answer = _Answer(records.result_text(block), records.is_error(block), is_running)
         answers[get_string(block, "tool_use_id")] = answer
     return answers
 
@@ -613,10 +637,19 @@ def _format_call_head(block: Record) -> str:
     """Format the tool of a call and its main input."""
     inputs = records.get_mapping(block, "input")
     main_input = next((value for key in _MAIN_INPUTS if (value := get_string(inputs, key))), "")
+    name = get_string(block, "name")
+    if name == records.POLL_TOOL and "command" in inputs:
+        name = POLL_LABEL
+    is_description = _DESCRIBING_COMMAND.search(main_input) is not None
     shown_input = talk.format_text(
-        main_input or json.dumps(inputs, ensure_ascii=False), MAX_INPUT_CHARACTERS
+        main_input or json.dumps(inputs, ensure_ascii=False),
+        MAX_DESCRIPTION_CHARACTERS if is_description else MAX_INPUT_CHARACTERS,
     )
-    return f"{collapse_line(plain_line(get_string(block, 'name')), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
+    return f"{collapse_line(plain_line(name), MAX_TOOL_NAME_CHARACTERS)}: {shown_input}"
+
+
+_DESCRIBING_COMMAND = compile_lazily(r"\b(?:gh|glab)\s+(?:pr|mr)\s+(?:create|edit)\b")
+"""Commands with the description of a pull request, which a later request may change."""
 
 
 def _select_related_hunks(text: str, max_characters: int, request_words: frozenset[str]) -> str:
