@@ -242,13 +242,17 @@ def test_the_question_is_left_too(desk: Desk) -> None:
 
 
 def test_esc_leads_back_to_the_list(desk: Desk) -> None:
-    """From the choice of a way, where the session came from there; a second Esc leaves that."""
+    """From the choice of a way, with the words typed there; a second Esc leaves that."""
     screen = desk.run("resume")
+    screen.wait_for("^> Fix the parser")
+    screen.type("parser")
     screen.wait_for("^> Fix the parser")
     screen.key("Enter")
     screen.wait_for(r"q to leave \[1\]:")
     screen.key("Escape")
+    screen.wait_for("search: parser")
     screen.wait_for("^> Fix the parser")
+    screen.key("C-u")
     screen.type("docs")
     screen.wait_for("^> Write the docs")
     screen.key("Enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import click
@@ -61,14 +62,24 @@ def resume(options: ResumeOptions) -> None:
         _print_comparison(strategy, options)
         return
     session_by_name = _import_session_page(options) or _find_session_by_name(options.locator)
-    while True:
-        session = session_by_name or _choose_session(options)
-        try:
+    if session_by_name:
+        _continue_session(session_by_name, strategy, options)
+    else:
+        _choose_and_continue_session(strategy, options)
+
+
+def _choose_and_continue_session(strategy: str | None, options: ResumeOptions) -> None:
+    """Let the user choose a session, and continue it. Esc leads back to the list with the words typed there."""
+    # The screen takes 100 ms to load, and a session that was named does not need it.
+    from resume_hooks.cli.picker.choose import ListView, choose_session
+
+    typed_text = "" if options.locator in {None, EMPTY_OPTION_VALUE} else str(options.locator)
+    view, is_continued = ListView(typed_text, options.everywhere), False
+    while not is_continued:
+        session, view = choose_session(view)
+        with contextlib.suppress(ask_question.BackRequested):
             _continue_session(session, strategy, options)
-            break
-        except ask_question.BackRequested:
-            if session_by_name:
-                raise
+            is_continued = True
 
 
 def _continue_session(session: SessionFile, strategy: str | None, options: ResumeOptions) -> None:
@@ -153,16 +164,6 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
         err=True,
     )
     return session_file(receipt.file or receipt.parent_file)
-
-
-def _choose_session(options: ResumeOptions) -> SessionFile:
-    # The screen takes 100 ms to load, and a session that was named does not need it.
-    from resume_hooks.cli.picker.choose import choose_session
-
-    return choose_session(
-        "" if options.locator in {None, EMPTY_OPTION_VALUE} else str(options.locator),
-        in_all_projects=options.everywhere,
-    )
 
 
 def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:

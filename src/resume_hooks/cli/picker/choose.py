@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 import click
 
@@ -31,15 +32,27 @@ MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in a numbered list
 MAX_SEARCHED_SESSIONS = 2_000
 
 
-def choose_session(typed_text: str = "", *, in_all_projects: bool = False) -> SessionFile:
-    """Return the session that the user chooses. Raise click.Abort if they leave, SessionNotFound for an empty list."""
+class ListView(NamedTuple):
+    """What the list shows: the sessions of this project, or of all, that contain the typed words."""
+
+    typed_text: str = ""
+    in_all_projects: bool = False
+
+
+def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
+    """Return the session that the user chooses, and the view of the list in which they found it.
+
+    Raise click.Abort if they leave, SessionNotFound for an empty list.
+    """
     folder = current_folder()
 
     def list_sessions(in_all_projects: bool) -> Iterator[ListEntry]:
         return list_entries(folder, Where(), all_projects=in_all_projects, all_agents=True)
 
     if is_dumb_terminal():
-        row: ListedSession | None = _choose_by_number(list_sessions(in_all_projects), typed_text)
+        row: ListedSession | None = _choose_by_number(
+            list_sessions(view.in_all_projects), view.typed_text
+        )
     else:
         # These imports take 100 ms, and a session that was named does not need them.
         from resume_hooks.cli.picker.chooser_threads import ContentSearch
@@ -51,14 +64,19 @@ def choose_session(typed_text: str = "", *, in_all_projects: bool = False) -> Se
             KEY_ACTIONS,
             lambda on_answer: ContentSearch(folder, Where(), on_answer),
         )
-        row = Chooser(
-            offered_sessions, Where(), typed_text=typed_text, in_all_projects=in_all_projects
-        ).run()
+        chooser = Chooser(
+            offered_sessions,
+            Where(),
+            typed_text=view.typed_text,
+            in_all_projects=view.in_all_projects,
+        )
+        row = chooser.run()
+        view = ListView(chooser.typed_text, chooser.in_all_projects)
     if row is None:
         raise click.Abort
     session = readable_session(row.path, Where())
     require_complete(session)
-    return session
+    return session, view
 
 
 def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedSession:

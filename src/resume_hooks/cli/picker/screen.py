@@ -194,6 +194,11 @@ class Chooser:
             os.kill(os.getpid(), self._ending_signal)
         return chosen_session
 
+    @property
+    def typed_text(self) -> str:
+        """The words in the search field."""
+        return self._input_buffer.text
+
     def describe_list(self) -> str:
         """Return a description of the listed sessions, and their number."""
         if self.in_all_projects:
