@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.find_session_homes)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
-    fits(questions.is_loss)(resume_hooks.parts.codex.defects.means_lost_content)
+    fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_content_loss)
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.report_push_failure)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.format_start_line)
     fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.format_background_line)

@@ -27,7 +27,7 @@ from benchmarks.attribution.replay import (
     steps_in,
 )
 from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
-from resume_hooks.parts.attribution.match_edits import find_writer
+from resume_hooks.parts.attribution.match_edits import find_writing_edit
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.scope import Scope, find_files_in_scope
@@ -123,7 +123,7 @@ class Measured:
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first.encode()) % 2, kind]
         for place, authors in truth.items():
-            found = find_writer(lines, place + 1, edits).record
+            found = find_writing_edit(lines, place + 1, edits).record
             named = (
                 {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
                 if found

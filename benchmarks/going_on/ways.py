@@ -18,9 +18,9 @@ from typing import NamedTuple
 from benchmarks.going_on.judge import Row, flat, prose, rows_of
 from resume_hooks import fork_session, trim
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
-from resume_hooks.derive.fresh_child import Contents, read_opening
+from resume_hooks.derive.fresh_child import ChildContents, read_opening
 from resume_hooks.derive.trim.options import TypedOptions, make_options
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.after_compaction import describe_lost_facts
@@ -141,7 +141,7 @@ def whole_session(path: Path) -> Iterator[Went]:
     digest = build_digest(session_file(str(path)), Where())
     for size in SIZES:
         name = named_size(size)
-        yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
+        yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
         yield Went(
             f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
         )
@@ -183,7 +183,7 @@ def compacted(path: Path) -> Iterator[Went]:
         name = named_size(size)
         facts = describe_lost_facts(path.stem, str(path), characters_for_tokens(size), LIMIT)
         yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
-        yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
+        yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
         yield Went(
             f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
         )
@@ -198,7 +198,7 @@ def cuts() -> Iterator[tuple[str, Make]]:
     yield "fork", forked
 
 
-def handed_off(path: Path, base: int, contents: Contents) -> Left:
+def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
     """Return what a child of the copy ``path`` contains, according to its file. Only its digest is searched for items.
 
     The sizes are those of ``handoff --size``, which accepts only whole thousands. The request also
@@ -207,7 +207,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
     )
-    child = Path(write_unless_idle(decided, Where(), dry_run=False).file)
+    child = Path(write_if_worthwhile(decided, Where(), dry_run=False).file)
     said = round(
         sum(node.characters for node in scan_transcript(str(child)).chain)
         / tokens.CHARACTERS_PER_TOKEN
@@ -250,7 +250,9 @@ def by_model(way: str, path: Path, base: int, digest: Digest) -> Went:
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
     if way != MODEL[0]:
         return Went(way, plain(base, text))
-    return Went(way, handed_off(path, base, Contents(digest, summary=text, tokens=DEFAULT_TOKENS)))
+    return Went(
+        way, handed_off(path, base, ChildContents(digest, summary=text, tokens=DEFAULT_TOKENS))
+    )
 
 
 def trimmed(**how: object) -> Make:

@@ -125,7 +125,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "sessions.strategy:Codex",
         "writer:CodexWriter",
         "defects:find_thread_defects",
-        "defects:means_lost_content",
+        "defects:is_content_loss",
         "model:CodexExec",
     ),
     "prompts": (

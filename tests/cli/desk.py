@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from resume_hooks.sessions.locate import sessions_in
+from resume_hooks.sessions.locate import sessions_in_project_folder
 from tests.builders import (
     ConfigHome,
     conversation,
@@ -85,5 +85,6 @@ class Desk:
     def ids(self) -> set[str]:
         """The sessions of the project."""
         return {
-            found.session_id for found in sessions_in(str(self.home.project(str(self.project))))
+            found.session_id
+            for found in sessions_in_project_folder(str(self.home.project(str(self.project))))
         }

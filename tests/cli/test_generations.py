@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import (
     DIGEST_LINE,
     OPENING_LINE,
     TITLE_LINE,
-    Contents,
+    ChildContents,
     read_opening,
 )
 from resume_hooks.reading.digest.build import build_digest
@@ -134,7 +134,7 @@ def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> No
     """Its digest has no talk: its prompts and last words are the talk before its own."""
     path = Talk().prompt("go").says("ok").write(config_home)
     plan = agents.plan_fresh(
-        session_file(str(path)), config_home.where, kind="handoff", contents=Contents(Digest())
+        session_file(str(path)), config_home.where, kind="handoff", contents=ChildContents(Digest())
     )
     child = Path(write_child(plan, config_home.where).file)
     rows = child.read_bytes().split(b"\n")
@@ -169,7 +169,7 @@ def large(home: ConfigHome) -> Any:
     for number in range(200):
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
-    contents = Contents(digest(path, home), tokens=48_000)
+    contents = ChildContents(digest(path, home), tokens=48_000)
     return path, agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
     )

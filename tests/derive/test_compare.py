@@ -28,7 +28,7 @@ from resume_hooks.derive.compare import (
     estimate_prompts_left,
     recommend_strategy,
 )
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.summary import MAX_PART_BYTES, MAX_PARTS, MAX_SUMMARY_CHARACTERS
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.errors import NotATranscript, SessionNotFound
@@ -358,7 +358,7 @@ def test_a_receipt_says_what_the_card_said(
     session = locate.session_file(str(real_session.copied_to(config_home.project())))
     found = compare_strategies(session, where, clock.now())
     if found.tokens_after_strategy(HANDOFF):
-        contents = Contents(build_digest(session, where))
+        contents = ChildContents(build_digest(session, where))
         made = write_child(
             agents.plan_fresh(session, where, kind="handoff", contents=contents), where
         )

@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.compare import HANDOFF, SizeEstimate, compare_strategies
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import (
@@ -83,7 +83,7 @@ def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None
     """The usual one to the token, the others within a tenth: how many calls fit into a larger one is not looked up."""
     session, dial = dial_of(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
-        contents = Contents(
+        contents = ChildContents(
             build_digest(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
         )
         planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)

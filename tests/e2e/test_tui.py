@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.link_log import read_links
@@ -180,7 +180,7 @@ def test_the_child_looks_right_on_every_client(
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     source = locate.session_file(str(parent))
-    contents = Contents(build_digest(source, home.where))
+    contents = ChildContents(build_digest(source, home.where))
     plan = agents.plan_fresh(
         source, home.where, kind="handoff", next_step="fix the tests", contents=contents
     )

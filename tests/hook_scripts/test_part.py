@@ -355,7 +355,7 @@ def test_a_state_folder_that_cannot_be_written(
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(state_file, "create_file", fail)
-    said = json.loads(start_parts.deliver_start(OPENING, "", NEW))["hookSpecificOutput"][
+    said = json.loads(start_parts.deliver_start_text(OPENING, "", NEW))["hookSpecificOutput"][
         "additionalContext"
     ]
     assert said == start_parts.remove_middle(OPENING, parted_text.MAX_PART_UNITS)

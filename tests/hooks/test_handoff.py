@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import OPENING_LINE, Contents
+from resume_hooks.derive.fresh_child import OPENING_LINE, ChildContents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
@@ -184,7 +184,7 @@ def test_a_long_digest_gives_way_by_section(
         for n in range(60)
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
-    contents = Contents(build_digest(parent, config_home.where))
+    contents = ChildContents(build_digest(parent, config_home.where))
     plan = agents.plan_fresh(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )

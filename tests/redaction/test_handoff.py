@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import make_planned_receipt, write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
 from resume_hooks.sessions.locate import session_file
@@ -57,7 +57,7 @@ def leaky(config_home: ConfigHome, tmp_path: Path) -> str:
 
 def test_the_child(config_home: ConfigHome, leaky: str) -> None:
     """Opening, digest and title say that something was there, and nothing of it."""
-    contents = Contents(build_digest(session_file(leaky), config_home.where))
+    contents = ChildContents(build_digest(session_file(leaky), config_home.where))
     decided = agents.plan_fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
@@ -157,7 +157,7 @@ def test_no_spelling_of_a_tag_is_one(config_home: ConfigHome, posing: str) -> No
         SESSION,
         [*conversation(2), user(posing, uuid="x", parent="r3", ts=9)],
     )
-    contents = Contents(build_digest(session_file(str(path)), config_home.where))
+    contents = ChildContents(build_digest(session_file(str(path)), config_home.where))
     decided = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=contents
     )

@@ -20,7 +20,7 @@ from claude_agent_sdk import get_session_messages, get_subagent_messages, list_s
 from resume_hooks.paths import session_id_from_path
 from resume_hooks.reading.passages import has_content, read_page
 from resume_hooks.sessions.record_references import RecordLines, TranscriptNames
-from resume_hooks.sessions.transcript_files import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of_session
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import BOM
 from resume_hooks.transcripts.records import Record
@@ -208,7 +208,7 @@ def test_subagents(project: Path, file: Path) -> None:
     copy = project / file.name
     shutil.copyfile(file, copy)
     shutil.copytree(file.parent / file.stem, project / file.stem)
-    found = subagents_of(str(copy))
+    found = subagents_of_session(str(copy))
     assert [one.name.removeprefix("agent-") for one in found] == list_subagents(file.stem)
     assert found
     for one in found:
@@ -246,7 +246,7 @@ def test_subagents_beside_the_session(project: Path) -> None:
     for session in project.glob("*.jsonl"):
         if session_id_from_path(str(session)):
             assert list_subagents(session.stem) == []
-            missed += len(subagents_of(str(session)))
+            missed += len(subagents_of_session(str(session)))
     assert missed == 9
 
 

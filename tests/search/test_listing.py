@@ -21,7 +21,7 @@ from resume_hooks.search.listing import (
     short_ids,
 )
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
+from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of_directory
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.transcripts.head_tail import END_BYTES
 from resume_hooks.transcripts.tokens import ESTIMATED
@@ -396,7 +396,7 @@ def test_a_session_that_vanishes_meanwhile(
     put(config_home, 2, age=1)
 
     def gone(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
-        found = sessions_of(CWD, config_home.where)
+        found = sessions_of_directory(CWD, config_home.where)
         os.unlink(path)
         return found
 

@@ -271,10 +271,10 @@ def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) ->
 
 def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
     """Where there is nothing, nothing is listed."""
-    assert locate.sessions_in("/nowhere") == []
+    assert locate.sessions_in_project_folder("/nowhere") == []
     (config_home.config / "projects").rmdir()
     assert locate.all_sessions(config_home.where) == []
-    assert locate.sessions_of(CWD, config_home.where) == []
+    assert locate.sessions_of_directory(CWD, config_home.where) == []
 
 
 def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:

@@ -20,7 +20,11 @@ from resume_hooks.sessions.locator_forms import (
     pattern_of_words,
     titles_of,
 )
-from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
+from resume_hooks.sessions.session_files import (
+    SessionFile,
+    session_file,
+    sessions_in_project_folder,
+)
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
@@ -121,7 +125,7 @@ def test_every_title_of_the_corpus(tmp_path: Path) -> None:
     """Each real session is found by the names that it answers to."""
     for number, path in enumerate(corpus_sessions()):
         (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
-    for session in sessions_in(str(tmp_path)):
+    for session in sessions_in_project_folder(str(tmp_path)):
         glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
         assert all(filter_by_naming_lines(pattern_of_words(name), [session], {}) for name in names)

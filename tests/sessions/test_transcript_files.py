@@ -12,10 +12,10 @@ from resume_hooks.sessions.record_references import TranscriptNames, names_of_tr
 from resume_hooks.sessions.transcript_files import (
     Subagent,
     agent_type,
-    all_files,
+    list_transcripts,
     owning_session,
     subagent_name,
-    subagents_of,
+    subagents_of_session,
     title_of_transcript,
 )
 from tests.builders import (
@@ -60,15 +60,15 @@ def parent(config_home: ConfigHome) -> Path:
 
 def test_the_subagents_of_a_session(parent: Path) -> None:
     """By name, wherever they lie; links, other files, and those of other sessions are none."""
-    found = subagents_of(str(parent))
+    found = subagents_of_session(str(parent))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
     assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
     assert [title_of_transcript(one.path) for one in found] == ["look around"] * 3
-    assert subagents_of(str(parent.parent / f"{OTHER}.jsonl")) == [
+    assert subagents_of_session(str(parent.parent / f"{OTHER}.jsonl")) == [
         Subagent(OTHER, "agent-c8", str(parent.parent / "agent-c8.jsonl"))
     ]
-    assert subagents_of("/nowhere/at/all.jsonl") == []
+    assert subagents_of_session("/nowhere/at/all.jsonl") == []
 
 
 @pytest.mark.parametrize("place", ["", "subagents", "subagents/workflows"])
@@ -83,8 +83,8 @@ def test_folders_that_are_links_are_not_followed(
     link = project / SESSION / place
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(outside / place)
-    assert subagents_of(path) == []
-    assert [file.session_id for file in all_files(config_home.where)] == [SESSION]
+    assert subagents_of_session(path) == []
+    assert [file.session_id for file in list_transcripts(config_home.where)] == [SESSION]
     with pytest.raises(SessionNotFound, match="No sub-agent"):
         resolve_transcript(f"{SESSION}/agent-a1", CWD, config_home.where)
 

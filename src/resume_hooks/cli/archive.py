@@ -27,10 +27,10 @@ from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
 from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -38,7 +38,7 @@ from resume_hooks.sessions.session_files import (
     SessionFile,
     all_sessions,
     belongs_to_folder,
-    sessions_of,
+    sessions_of_directory,
 )
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
@@ -91,7 +91,7 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
         folder = current_folder()
         return [
             candidate
-            for candidate in sessions_of(folder, options.where)
+            for candidate in sessions_of_directory(folder, options.where)
             if belongs_to_folder(candidate.path, folder)
         ]
     sessions = []
@@ -163,7 +163,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 f"No copy was made: {findings[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
             )
-    child = write_unless_idle(plan, options.where, dry_run=options.dry_run)
+    child = write_if_worthwhile(plan, options.where, dry_run=options.dry_run)
     data = EMPTY_ARCHIVE_DATA | {"archived": outcomes, "slim": child, "written": child.written}
     if child.written:
         size = format_bytes(os.path.getsize(child.file))
@@ -193,7 +193,7 @@ def _describe_failure(outcome: ArchiveOutcome) -> str:
 def _describe_report(report: ArchiveReport) -> str:
     if len(report.outcomes) == 1 and (archived := report.outcomes[0].archived):
         path = report.outcomes[0].session.path
-        own_path = path_of_place(archived.place, Where(), archived.home)
+        own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
         earlier_text = f"{path} as an earlier state of\n" if is_other_state else ""
         result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)

@@ -22,7 +22,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_named
+from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import MODEL_SECONDS
@@ -42,7 +42,7 @@ def refuse_start_without_client(
     """Refuse ``--start`` before a child is created if the agent is not installed or the folder does not exist."""
     if not _is_start_requested(options):
         return
-    client = agent_named(agent, options.where).launch_command("")
+    client = agent_with_name(agent, options.where).launch_command("")
     if client.path is None:
         raise ResumeHooksError(
             f"{client.program} is not on PATH, so nothing was made",
@@ -98,7 +98,7 @@ def _is_start_requested(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def choose_model_name(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
+def model_of_option(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
     """Return the model of ``--model``, or the settings' model for a session.
 
     Raise UsageError for an invalid name.
@@ -160,7 +160,7 @@ def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] =
             ("file", receipt.file),
             *facts,
             checks_row,
-            (f"in {agent_named(receipt.agent, Where()).label}", receipt.in_client),
+            (f"in {agent_with_name(receipt.agent, Where()).label}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]
     )

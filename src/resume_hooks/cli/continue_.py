@@ -25,7 +25,7 @@ from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_of
+from resume_hooks.sessions.agents.registry import agent_of_session
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.project_folder import home_folder
@@ -64,7 +64,7 @@ def continue_session(options: ContinueOptions) -> None:
     elif (
         options.is_interactive
         and not options.show
-        and (reason := agent_of(session, options.where).describe_open_state(session))
+        and (reason := agent_of_session(session, options.where).describe_open_state(session))
     ):
         print_text(
             f"note: it may be open in a client: {reason}. --fork keeps two clients apart.", err=True
@@ -159,7 +159,7 @@ def fork_whole_session(session: SessionFile) -> Receipt:
 
 def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
     """Ask how to continue. Mark the recommended answer, and preselect the default answer."""
-    open_reason = agent_of(session, Where()).describe_open_state(session)
+    open_reason = agent_of_session(session, Where()).describe_open_state(session)
     if open_reason:
         print_text(
             f"It may be open in a client: {open_reason}. Two clients in one session mix it "

@@ -10,7 +10,7 @@ import click
 
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.verbs.upkeep import FsckOptions
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.errors import UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
@@ -131,7 +131,7 @@ def _repair_session(options: FsckOptions) -> None:
             _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
         )
         return
-    receipt = write_unless_idle(repair.child, options.where, dry_run=options.dry_run)
+    receipt = write_if_worthwhile(repair.child, options.where, dry_run=options.dry_run)
     losses = list(repair.losses)
     data = _reports_data([report]) | {"repair": receipt, "lost": losses}
     if losses:

@@ -14,7 +14,7 @@ from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
     agent_name_of_path,
-    agent_named,
+    agent_with_name,
     original_path,
     row_of_agent,
 )
@@ -114,7 +114,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("title", data["title"]),
         ("id", data["session_id"]),
         *(
-            [("agent", agent_named(data["agent"], Where()).label)]
+            [("agent", agent_with_name(data["agent"], Where()).label)]
             if data["agent"] != CLAUDE_NAME
             else []
         ),

@@ -298,7 +298,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
         return _load_session(session_file, where)
     session = _load_session(locate.resolve_locator(locator, folder, where, foreign=foreign), where)
     if locator is None:
-        _print_chosen_session(session, _unused_child(session, folder, where))
+        _print_chosen_session(session, _find_unused_newest_child(session, folder, where))
     return session
 
 
@@ -321,7 +321,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     default_session = _load_session(
         locate.resolve_locator(None, current_folder(), where, foreign=True), where
     )
-    child = _unused_child(default_session, current_folder(), where)
+    child = _find_unused_newest_child(default_session, current_folder(), where)
     if child is not None and child.kind in _TRIM_KINDS:
         print_text(
             f"This is about the trim of {default_session.session_id} that has no new prompt yet.",
@@ -339,12 +339,14 @@ class UnusedChild(NamedTuple):
     kind: str
 
 
-def _unused_child(default_session: SessionFile, folder: str, where: Where) -> UnusedChild | None:
+def _find_unused_newest_child(
+    default_session: SessionFile, folder: str, where: Where
+) -> UnusedChild | None:
     """Return a folder's newest session if it is a child of ``default_session`` without a new prompt.
 
     Otherwise return None.
     """
-    newest_session = next(iter(locate.sessions_of(folder, where)), default_session)
+    newest_session = next(iter(locate.sessions_of_directory(folder, where)), default_session)
     if (
         newest_session.session_id == default_session.session_id
         or default_session.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID")

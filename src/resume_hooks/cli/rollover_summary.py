@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.cli.child import (
-    choose_model_name,
+    model_of_option,
     make_call_reporter,
     make_caller,
     model_time_limit,
@@ -34,7 +34,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child. In a dry run, report what a model would read."""
     refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
-    model = choose_model_name(options.model, parent, options.where)
+    model = model_of_option(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
         progress = make_call_reporter(model.name, quiet=options.as_json)

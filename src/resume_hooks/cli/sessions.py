@@ -17,7 +17,7 @@ from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_named, list_agents, store_of
+from resume_hooks.sessions.agents.registry import agent_with_name, list_agents, store_of_agents
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
@@ -48,7 +48,7 @@ def list_sessions(options: SessionsOptions) -> None:
 
         print_archived_page(options, project, scope)
         return
-    lister = SessionLister(folder, options.where, store_of(options.where, options.agent))
+    lister = SessionLister(folder, options.where, store_of_agents(options.where, options.agent))
     page = listing.listing_page(
         lister,
         project,
@@ -151,7 +151,7 @@ def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
         kind_text = kind_unless_in_title(row.title, row.kind)
     agent_title = row.agent_name if row.agent_name != row.title else ""
     marks = (
-        agent_named(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
+        agent_with_name(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_expiry and row.expires_at else "",
         "open" if row.open else "",
         "archived" if row.kept else "",

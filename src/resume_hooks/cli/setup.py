@@ -20,9 +20,9 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, trigger_named
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
+    list_remaining_files,
     notes_on_written_files,
     paths_to_purge,
-    remaining_files,
     remove_paths,
 )
 from resume_hooks.paths import Where
@@ -275,7 +275,7 @@ def _remove_plugin(options: InstallOptions) -> int:
         warning = error.message
     if removed_paths is not None and not options.dry_run:
         remove_paths(where.state, removed_paths)
-    file_rows = remaining_files(where, removed_paths, commands)
+    file_rows = list_remaining_files(where, removed_paths, commands)
     lines = [shlex.join(command) for command in commands]
     remaining_paths = [row.path for row in file_rows]
     data = {

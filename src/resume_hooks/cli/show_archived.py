@@ -13,7 +13,7 @@ from resume_hooks.archive.vault.locate_archived import list_earlier_states, name
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import is_of_other_home, path_of_place
+from resume_hooks.sessions.archived.layout import is_of_other_home, path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
@@ -27,7 +27,7 @@ COLUMN_HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 def archived_text(archived: ArchivedSession, where: Where) -> str:
     """Return an archived session as text."""
-    if os.path.lexists(path_of_place(archived.place, where, archived.home)):
+    if os.path.lexists(path_in_config_home(archived.place, where, archived.home)):
         only_copy_text = ""
     else:
         only_copy_text = ", only here"

@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_name_of_path, agent_named
+from resume_hooks.sessions.agents.registry import agent_name_of_path, agent_with_name
 from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
@@ -50,7 +50,7 @@ class ClientStart(NamedTuple):
     def command(self) -> str:
         """The shell command that starts the client in the same way."""
         command = (
-            agent_named(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
+            agent_with_name(self.agent, Where()).resume_commands(self.session_id, self.folder).shell
         )
         if not self.config_home:
             return command
@@ -93,7 +93,9 @@ def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
 
 def replace_process_by_client(start: ClientStart) -> NoReturn:
     """Replace this process by the client. If it is missing or cannot start, raise ResumeHooksError with the command."""
-    program, path, arguments = agent_named(start.agent, Where()).launch_command(start.session_id)
+    program, path, arguments = agent_with_name(start.agent, Where()).launch_command(
+        start.session_id
+    )
     if path is None:
         raise ResumeHooksError(
             f"{program} is not installed, or not on PATH", f"By hand: {start.command}"

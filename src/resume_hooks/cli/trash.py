@@ -24,7 +24,7 @@ from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
 from resume_hooks.sessions.child_titles import displayed_kind
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -335,7 +335,7 @@ def _print_restorable(options: RestoreOptions) -> None:
     restorable_sessions = []
     for session in archived:
         if list_earlier_states(session) or not os.path.lexists(
-            path_of_place(session.place, where, session.home)
+            path_in_config_home(session.place, where, session.home)
         ):
             restorable_sessions.append(session)
     data = EMPTY_RESTORE_DATA | {"trash": deleted_sessions, "strays": stray_folders}

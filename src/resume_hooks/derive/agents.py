@@ -14,7 +14,7 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write_child import Body, Sizes
 from resume_hooks.derive.fresh_child import (
     NO_CONTENTS,
-    Contents,
+    ChildContents,
     FreshOpening,
     FreshPlan,
     check_step,
@@ -27,7 +27,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
     AgentRow,
-    agent_named,
+    agent_with_name,
     list_agents,
     require_complete,
     row_of_agent,
@@ -136,7 +136,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     kind: Kind = "rollover",
     next_step: str = "",
     output_dir: str | None = None,
-    contents: Contents = NO_CONTENTS,
+    contents: ChildContents = NO_CONTENTS,
     child: Draft | None = None,
     to: str = "",
 ) -> FreshPlan:
@@ -266,7 +266,7 @@ def _describe_parent_agent(draft: Draft, where: Where) -> str:
         return subagent_note
     if missing_reason := row_of_agent(draft.parent_agent).loss_note:
         return f"{missing_reason}: only the files show its work."
-    parent_label = agent_named(draft.parent_agent, where).label
+    parent_label = agent_with_name(draft.parent_agent, where).label
     return (
         f"{subagent_note} The previous session ran in {parent_label}, with {parent_label}'s own tools: "
         f"its work is done, and its tools are not available here."

@@ -479,11 +479,11 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
     """
     # imported late, because it is not needed if the session is long
     from resume_hooks.derive import agents
-    from resume_hooks.derive.fresh_child import Contents
+    from resume_hooks.derive.fresh_child import ChildContents
     from resume_hooks.reading.digest.build import build_digest
 
     try:
-        contents = Contents(build_digest(session, where), tokens=tokens_for_size("", where))
+        contents = ChildContents(build_digest(session, where), tokens=tokens_for_size("", where))
         return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None

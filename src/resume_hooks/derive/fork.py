@@ -41,7 +41,7 @@ from resume_hooks.derive.cut_point import Cut, CutSelector
 from resume_hooks.derive.fresh_child import FreshLines
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where, canonical_path, project_folders
-from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.lineage_block import describe_move
 from resume_hooks.sessions.opening_layout import lineage_line, message_line
 from resume_hooks.sessions.project_folder import home_folder
@@ -238,7 +238,7 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
         if current_home in recorded_folders or not recorded_folders
         else recorded_folders[0]
     )
-    is_at_home = project_folder_of(
+    is_at_home = project_folder_of_session(
         find_listed_session(parent.session).path, where
     ) in project_folders(new_home, where)
     if is_at_home and canonical_path(old_home) == new_home:

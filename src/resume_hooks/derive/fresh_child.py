@@ -72,7 +72,7 @@ LISTS = (
 """The names of the lists on a child's card, each with its sections of the opening."""
 
 
-class Contents(NamedTuple):
+class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
     ``summary`` comes from a model and has no blank lines. ``tokens`` is the size of the opening.
@@ -88,7 +88,7 @@ class Contents(NamedTuple):
     tokens: int = DEFAULT_TOKENS
 
 
-NO_CONTENTS = Contents()
+NO_CONTENTS = ChildContents()
 EMPTY_OPENING = DigestOpening("")
 
 
@@ -104,7 +104,7 @@ class FreshOpening(NamedTuple):
     card: str
     ends: HeadTail
     sizes: Sizes
-    contents: Contents = NO_CONTENTS
+    contents: ChildContents = NO_CONTENTS
     digest_opening: DigestOpening = EMPTY_OPENING
 
 
@@ -142,7 +142,7 @@ class FreshPlan(ChildPlan):
     """
 
     opening: str
-    contents: Contents = NO_CONTENTS
+    contents: ChildContents = NO_CONTENTS
     digest_opening: DigestOpening = EMPTY_OPENING
 
     @property
@@ -156,7 +156,7 @@ def make_opening(
     ends: HeadTail,
     child: Draft,
     next_step: str,
-    contents: Contents,
+    contents: ChildContents,
     where: Where,
     note: str = "",
 ) -> FreshOpening:
@@ -216,14 +216,14 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
     )
 
 
-def _redact_digest(contents: Contents, child: Draft) -> Contents:
+def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
     """Redact the digest, which a later child reads. Use the secrets found at the start and end of the parent."""
     if contents.digest is None or child.secrets is None or not child.secrets.has_known_values:
         return contents
     return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 
 
-def fit_digest(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
+def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> DigestOpening:
     """Return the digest for a child's opening, fitted into the space that the summary leaves.
 
     If there is no digest, the result is empty.
@@ -251,7 +251,7 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
 
 
-def warn_of_secrets(block: str, contents: Contents) -> tuple[str, ...]:
+def warn_of_secrets(block: str, contents: ChildContents) -> tuple[str, ...]:
     """Return a warning with the number of redacted secrets in the child's contents."""
     texts = entries.digest_texts(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
@@ -279,7 +279,7 @@ def check_step(ends: HeadTail, next_step: str) -> str:
 
 
 def _format_card(
-    child: Draft, next_step: str, contents: Contents, digest_opening: DigestOpening
+    child: Draft, next_step: str, contents: ChildContents, digest_opening: DigestOpening
 ) -> str:
     """Return the card of a fresh child: its source, its next step and its contents."""
     parent, count = child.ancestors[-1], len(child.ancestors)
@@ -307,7 +307,7 @@ def _format_card(
     return "\n\n".join(lines)
 
 
-def _describe_contents(contents: Contents, digest_opening: DigestOpening) -> list[str]:
+def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -> list[str]:
     """Return phrases that name the parts of the earlier conversation in a fresh child's opening."""
     phrases = ["a summary by a model"] if contents.summary else []
     if contents.edited:

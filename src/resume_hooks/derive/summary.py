@@ -25,7 +25,7 @@ from resume_hooks.derive.child import write_child as writing
 from resume_hooks.derive.child.draft import replace_id_and_path
 from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import Contents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import CallCosts, ModelCalls
 from resume_hooks.derive.opening_size import tokens_for_size
@@ -478,8 +478,8 @@ def plan_rollover(
     return SummaryRollover(parent, digest, plan, wish.strip(), existing_child)
 
 
-def _make_contents(digest: Digest, where: Where, text: str = "") -> Contents:
-    return Contents(digest, text, tokens=tokens_for_size("", where))
+def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContents:
+    return ChildContents(digest, text, tokens=tokens_for_size("", where))
 
 
 def find_unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
@@ -522,7 +522,7 @@ def add_summary(
         if rollover.existing_child is not None:
             with open(receipt_before.file, "rb") as stream:
                 old_bytes = stream.read()
-        summary = _ask_and_check(
+        summary = _ask_for_checked_summary(
             rollover, calls, material or read_summary_material(rollover.parent, where), where
         )
         contents = _make_contents(rollover.digest, where, summary.text)
@@ -544,7 +544,7 @@ def describe_failure(failure: str) -> str:
     return f"No summary: {failure}. The new session has only the digest."
 
 
-def _ask_and_check(
+def _ask_for_checked_summary(
     rollover: SummaryRollover, calls: ModelCalls, material: SummaryMaterial, where: Where
 ) -> CheckedSummary:
     session_id = rollover.parent.session_id

@@ -148,7 +148,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
         scan = plan.scan_session(session)
         options = parse_options(hook_replies.text_field(event, "options"))
         plan_in_place = in_client.plan_in_client(scan, _parse_shown_messages(event), options, where)
-    if not in_client.pays_in_client(plan_in_place.decision, options):
+    if not in_client.is_worthwhile_in_client(plan_in_place.decision, options):
         raise NothingToTrim(
             f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, too few"
         )

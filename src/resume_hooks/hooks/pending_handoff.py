@@ -133,10 +133,10 @@ def is_outdated(handoff: PendingHandoff) -> bool:
     created = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[
         :-6
     ]
-    return any(_answer_time(row) > created for row in lines if b'"assistant"' in row)
+    return any(_time_of_answer(row) > created for row in lines if b'"assistant"' in row)
 
 
-def _answer_time(row: bytes) -> str:
+def _time_of_answer(row: bytes) -> str:
     """Return the time of an assistant record, or ``""`` for any other record."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)

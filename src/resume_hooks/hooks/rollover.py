@@ -156,7 +156,7 @@ def _write_summary(
             where,
             make_digest_material(rollover_plan.parent.session_id),
         )
-        if own_model.is_late or outcome.spent.model:
+        if own_model.has_timed_out or outcome.spent.model:
             return outcome, [f"it took {own_model.usage_text}"] if own_model.usage_text else []
         cost_text = f", and took {own_model.usage_text}" if own_model.usage_text else ""
         facts.append(
@@ -245,9 +245,9 @@ def _store_rollover_note(
 def _is_writing_interrupted(note: Mapping[str, object]) -> bool:
     """Check whether the writer of the summary ended early or ran out of time."""
     writer, end_time = note.get("writer"), note.get("until")
-    is_late = not isinstance(end_time, float) or time.time() > end_time
+    has_timed_out = not isinstance(end_time, float) or time.time() > end_time
     return isinstance(writer, int) and (
-        is_late or read_process_start_time(writer) != note.get("since")
+        has_timed_out or read_process_start_time(writer) != note.get("since")
     )
 
 

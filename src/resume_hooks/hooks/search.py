@@ -29,7 +29,7 @@ from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder, project_scope_of_session
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_named
+from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line, text_width
 
@@ -113,7 +113,7 @@ def _describe_hit_count(result: SearchResult, *, in_all_projects: bool) -> str:
 def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
     if hit.agent != CLAUDE_NAME:
-        agent_label = agent_named(hit.agent, where).label.lower()
+        agent_label = agent_with_name(hit.agent, where).label.lower()
     else:
         agent_label = ""
     title_part = f"  {cut_to_columns(hit.title, HIT_TITLE_COLUMNS)}: "
@@ -132,7 +132,9 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
     snippet = cut_snippet_start(
         hit.snippet, hit.marks[0][0] if hit.marks else 0, CARD_COLUMNS - text_width(title_part)
     )
-    command = agent_named(hit.agent, where).resume_commands(hit.session_id, hit.folder).in_client
+    command = (
+        agent_with_name(hit.agent, where).resume_commands(hit.session_id, hit.folder).in_client
+    )
     return [
         f"{title_part}{cut_to_columns(snippet, CARD_COLUMNS - text_width(title_part))}",
         f"  {command} · {facts}",

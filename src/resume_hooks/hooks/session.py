@@ -164,7 +164,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         "starts without it"
     )
     opening = _opening_after_clear(handoff, session_id, path, is_outdated=is_outdated)
-    return start_parts.deliver_start(opening, f"resume-hooks: {message}", session_id)
+    return start_parts.deliver_start_text(opening, f"resume-hooks: {message}", session_id)
 
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
@@ -210,7 +210,7 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
     except ImportError:  # the engine is not installed yet, or its venv is older than this version
         _mark_venv_broken()
         return b""
-    return start_parts.deliver_start(describe_lost_facts(session_id, path), "", session_id)
+    return start_parts.deliver_start_text(describe_lost_facts(session_id, path), "", session_id)
 
 
 def _describe_pending_handoff(folder: str) -> str:

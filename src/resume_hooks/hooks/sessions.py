@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_named
+from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import shell_command
@@ -85,7 +85,7 @@ def _describe_row(row: ListedSession, current_id: str) -> Sequence[str]:
         kind_fact = kind_unless_in_title(row.title, row.kind)
     current_fact = "this session" if row.session_id == current_id else ""
     if row.agent != CLAUDE_NAME:
-        agent_label = agent_named(row.agent, Where()).label.lower()
+        agent_label = agent_with_name(row.agent, Where()).label.lower()
     else:
         agent_label = ""
     return [

@@ -33,7 +33,7 @@ CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"
 
 
-def deliver_start(context: str, message: str, session_id: str) -> bytes:
+def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     """Return the first hook's reply after the other hooks have taken their parts.
 
     ``context`` is for the model, ``message`` for the user. A context longer than ``MAX_TEXT_UNITS``

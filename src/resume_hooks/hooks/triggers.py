@@ -198,10 +198,10 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
         command_after = _COMMAND_AT_START.match(prompt)
         if command_after:
             prompt = f"{TYPED}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
-    prompt = _last_of_retyped(_command_behind_words(prompt))
+    prompt = _last_retyped_trigger(_command_behind_words(prompt))
     if _ID_AFTER_NAME.match(prompt):
         return Trigger("resume", "", slash, is_pasted=True, sign=sign)
-    if _is_pasted_over(prompt):
+    if _contains_pasted_command(prompt):
         left_over = _PASTED_AT_END.sub(
             "", re.sub(rf"\A{_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
         )
@@ -242,7 +242,7 @@ def _command_behind_words(prompt: str) -> str:
     return prompt
 
 
-def _last_of_retyped(prompt: str) -> str:
+def _last_retyped_trigger(prompt: str) -> str:
     """Return the last of several triggers if one that asks a question was typed again after its restored text.
 
     Return other prompts unchanged.
@@ -272,7 +272,7 @@ def _last_of_retyped(prompt: str) -> str:
     return prompt
 
 
-def _is_pasted_over(prompt: str) -> bool:
+def _contains_pasted_command(prompt: str) -> bool:
     """Check whether one of our commands or ``/clear`` was pasted after a trigger.
 
     A trigger that takes no words does not count if other words follow: ``>help me understand

@@ -280,7 +280,10 @@ def _check_other_tools(cwd: str) -> Finding:
 
 
 def _check_transcripts(cwd: str) -> Finding:
-    here_count, total = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
+    here_count, total = (
+        len(locate.sessions_of_directory(cwd, Where())),
+        len(locate.all_sessions(Where())),
+    )
     if unlistable := locate.unlistable_folders(Where()):
         if len(unlistable) > 1:
             others_text = f" and {len(unlistable) - 1:,} more"
@@ -363,13 +366,13 @@ def _check_expiry(cwd: str) -> Finding:
     is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
         return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
-    if expiry.unkept:
+    if expiry.unarchived:
         remedy = (
             "The next session of each project archives its own; now, and all: resume-hooks "
             "archive --all"
         )
         return note_finding(
-            f"{forecast}; {expiry.unkept:,} of them are not in the vault yet", remedy, "soon"
+            f"{forecast}; {expiry.unarchived:,} of them are not in the vault yet", remedy, "soon"
         )
     return ok_finding(f"{forecast}; the vault has all of them", code="kept")
 

@@ -76,7 +76,7 @@ class RemainingFile(NamedTuple):
     removal: str
 
 
-def remaining_files(
+def list_remaining_files(
     where: Where, removed_paths: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[RemainingFile]:
     """Return the files that are kept after the client's ``commands`` and a purge of ``removed_paths``.

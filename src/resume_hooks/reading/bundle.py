@@ -24,7 +24,7 @@ from resume_hooks.redaction.texts import Secret
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, subagents_of
+from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, subagents_of_session
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import read_lines
@@ -123,7 +123,7 @@ class BundleRedactor:
         self.folders += count
         return redacted
 
-    def names_secret(self, file_name: str) -> bool:
+    def contains_secret(self, file_name: str) -> bool:
         """Check whether a file name contains a secret."""
         return self._redactor.redact(file_name) != file_name
 
@@ -151,7 +151,7 @@ def export_bundle(
         head, seal = (
             b'{"session":%s,"records":['
             % orjson.dumps(_make_head(session, family, redactor, where)._asdict()),
-            Seal(),
+            BundleSeal(),
         )
         seal.add_row(head)
         yield head + b"\n"
@@ -182,7 +182,7 @@ def export_bundle(
                 seal.add_row(row)
                 yield (b",\n" if written_files else b"\n") + row
                 written_files += 1
-        sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out_count))
+        sums = seal.seal_sums(BundleSums(count, digest.hexdigest(), damaged, left_out_count))
         yield b"\n%s%s}%s\n" % (
             SUMS_ROW,
             orjson.dumps(sums._asdict()),
@@ -193,10 +193,10 @@ def export_bundle(
 
 def _make_head(
     session: SessionFile, family: Family, redactor: BundleRedactor | None, where: Where
-) -> Head:
+) -> BundleHead:
     ends, parent = HeadTail(session.path), family.find_parent(session.path)
     redact: Callable[[str], str] = redactor.redact_text if redactor else str
-    return Head(
+    return BundleHead(
         session_id=session.session_id,
         title=replace_surrogates(plain_line(ends.make_title(redact))),
         cwd=redact(replace_surrogates(home_folder(ends, where))),
@@ -231,7 +231,7 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     files = []
     for name in _list_file_names(outputs_folder):
         files.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs_folder, name)))
-    for agent in subagents_of(session.path):
+    for agent in subagents_of_session(session.path):
         about_path = f"{agent.path.removesuffix('.jsonl')}{ABOUT_SUFFIX}"
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
         if os.path.isfile(about_path) and not os.path.islink(about_path):
@@ -251,7 +251,7 @@ def _list_file_names(folder: str) -> list[str]:
 
 def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
     """Return a file as a line of the bundle, if possible as text, or None to leave the file out."""
-    if replace_surrogates(place) != place or (redactor and redactor.names_secret(place)):
+    if replace_surrogates(place) != place or (redactor and redactor.contains_secret(place)):
         return None
     try:
         content = read_regular(path, MAX_FILE_BYTES)
@@ -272,7 +272,7 @@ def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> b
     return orjson.dumps({"place": place, "text": text})
 
 
-class Head(NamedTuple):
+class BundleHead(NamedTuple):
     """The head of a session in a bundle.
 
     ``parent_session_id`` and ``kind`` are ``""`` for an original session.
@@ -287,7 +287,7 @@ class Head(NamedTuple):
     kind: str
 
 
-class Sums(NamedTuple):
+class BundleSums(NamedTuple):
     """The sums after a session's records in a bundle: the number of lines, and their SHA-256 as a hex string.
 
     ``damaged`` counts the lines without a record, ``left_out`` the accompanying files that were too
@@ -302,7 +302,7 @@ class Sums(NamedTuple):
     seal: str = ""
 
 
-class Seal:
+class BundleSeal:
     """A digest of all rows of a session in a bundle: its head, its records, its files and its sums."""
 
     def __init__(self) -> None:
@@ -312,7 +312,7 @@ class Seal:
         """Add a row of the bundle, without its comma and line ending."""
         self._digest.update(row + b"\n")
 
-    def seal_sums(self, sums: Sums) -> Sums:
+    def seal_sums(self, sums: BundleSums) -> BundleSums:
         """Return the session's sums with the seal, which also covers the sums."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())

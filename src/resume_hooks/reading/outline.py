@@ -23,7 +23,7 @@ from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
     agent_type,
     subagent_name,
-    subagents_of,
+    subagents_of_session,
     title_of_transcript,
 )
 from resume_hooks.system.invocation import shell_command
@@ -345,7 +345,7 @@ def _list_started_agents(session: SessionFile, observer: OutlineScan) -> Iterato
 
     Sub-agents whose turn is unknown come last.
     """
-    subagents = subagents_of(session.path) if not observer.subagent else []
+    subagents = subagents_of_session(session.path) if not observer.subagent else []
     order = {}
     for index, agent in enumerate(observer.agents):
         order[f"{SUBAGENT_PREFIX}{agent}"] = index

@@ -14,7 +14,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.positional_secrets import PRINT_COMMAND
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of_session
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import (
@@ -160,5 +160,5 @@ def _list_accompanying_files(path: str) -> list[str]:
         names = []
     return [
         *(os.path.join(folder, name) for name in names),
-        *(agent.path for agent in subagents_of(path)),
+        *(agent.path for agent in subagents_of_session(path)),
     ]

@@ -19,7 +19,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent, ResumeCommands
-from resume_hooks.sessions.agents.registry import agent_of, store_of, stores_for_list
+from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents, stores_for_list
 from resume_hooks.sessions.client_window import apply_window, measured_window, window_limit
 from resume_hooks.sessions.expiry import EXPIRING_SOON_SECONDS, is_archived
 from resume_hooks.sessions.lineage import Family
@@ -249,7 +249,7 @@ class SessionLister:
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
         """Return the two ends of a session's file, and the session's agent."""
-        agent = agent_of(session, self.where)
+        agent = agent_of_session(session, self.where)
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages
         if not (ends.is_listed or is_helper) or not (
@@ -339,7 +339,7 @@ def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
             other_ids.add(row.session_id)
     if other_ids:
         other_ids = set()
-        for session in store_of(where).sessions():
+        for session in store_of_agents(where).sessions():
             other_ids.add(session.session_id)
     own_ids = {row.session_id for row in rows}
     ids = ShortIds(known_ids(where) | other_ids | own_ids)

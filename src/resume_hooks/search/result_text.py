@@ -15,7 +15,7 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import NO_SESSION, SearchResult
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS, agent_named
+from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS, agent_with_name
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -161,7 +161,7 @@ def _hit_text(
     lines = []
     if is_first_of_session:
         if hit.agent != CLAUDE_NAME:
-            agent_text = f" · {agent_named(hit.agent, Where()).label.lower()}"
+            agent_text = f" · {agent_with_name(hit.agent, Where()).label.lower()}"
         else:
             agent_text = ""
         title_line = f"{collapse_line(plain_line(hit.title), 80)} · {hit.session_id}{agent_text}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wording
-from resume_hooks.search.index.changes import FileSearch, UnreadFile
+from resume_hooks.search.index.changes import FileSearch, UnindexedFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, TermLookups, combine_rankings
@@ -127,7 +127,7 @@ class Searcher:
 
     def _count_unchecked_files(
         self,
-        unread_files: Sequence[UnreadFile],
+        unread_files: Sequence[UnindexedFile],
         terms: Sequence[Term],
         unindexed_terms: Collection[Term],
     ) -> int:
@@ -296,11 +296,11 @@ def file_search_for_queries(
     return None
 
 
-def _session_id_of_file(unread_file: UnreadFile) -> str:
+def _session_id_of_file(unread_file: UnindexedFile) -> str:
     return unread_file.file.session_id or owning_session(unread_file.file.path)
 
 
-def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
+def _terms_in_files(files: Sequence[UnindexedFile], terms: Sequence[Term]) -> set[Term]:
     """Return the terms that occur in at least one of these files."""
     term_numbers = set[int]()
     for file in files:
@@ -309,7 +309,7 @@ def _terms_in_files(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[T
 
 
 def _provisional_sessions(
-    files: Sequence[UnreadFile], terms: Sequence[Term]
+    files: Sequence[UnindexedFile], terms: Sequence[Term]
 ) -> Iterator[ProvisionalSession]:
     """Yield the sessions that are not indexed yet and contain some of the words, those with the most words first."""
     names = [term.name for term in terms]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from resume_hooks.paths import read_bytes_at
-from resume_hooks.sessions.session_files import SessionFile, sessions_in
+from resume_hooks.sessions.session_files import SessionFile, sessions_in_project_folder
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import END_BYTES, MAX_TITLE_CHARACTERS, HeadTail
@@ -75,7 +75,7 @@ def unused_title(
     )[:-1]
     prefix = b'"customTitle":' + prefix
     taken_numbers = set()
-    for session in sessions_in(
+    for session in sessions_in_project_folder(
         folder
         # search all sessions, because the client copies a title when it clears or branches a session
     ):

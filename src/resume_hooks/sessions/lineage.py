@@ -22,9 +22,9 @@ from resume_hooks.sessions.agents.registry import (
     find_other_agents_session,
     is_foreign,
     row_of_agent,
-    store_of,
+    store_of_agents,
 )
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived, list_archived
 from resume_hooks.sessions.archived.sessions import (
     client_path,
@@ -252,7 +252,9 @@ class Family:
             if located_path:
                 return *self._generation(located_path, seen_ids), located_path
         if archived := self._find_archived(parent.session_id):
-            return *self._generation(archived, seen_ids), path_of_place(archived.place, self._where)
+            return *self._generation(archived, seen_ids), path_in_config_home(
+                archived.place, self._where
+            )
         missing = Ancestor(
             parent.session_id,
             parent.file,
@@ -293,7 +295,7 @@ class Family:
         recorded = (
             Parent(*parent_fields) if len(Parent._fields) - len(parent_fields) in {0, 1} else None
         )  # the last field was added later
-        path = path_of_place(session.place, self._where)
+        path = path_in_config_home(session.place, self._where)
         return self._choose_parent(recorded, session.session_id, path)
 
     def _build_row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
@@ -346,7 +348,7 @@ class Family:
     def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
         """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
-        present_sessions = store_of(self._where).sessions()
+        present_sessions = store_of_agents(self._where).sessions()
         archived_sessions = list_archived(
             self._where, {session.session_id for session in present_sessions}
         )
@@ -402,7 +404,7 @@ def _ancestor_row(
             status = "present"
     else:
         session_id, about = session.session_id, session.about
-        place = path_of_place(session.place, where)
+        place = path_in_config_home(session.place, where)
         title, created, ended, size = (
             session.title,
             about.created,

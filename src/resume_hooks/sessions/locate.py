@@ -18,10 +18,10 @@ from resume_hooks.paths import (
     project_key,
 )
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_of, require_complete
+from resume_hooks.sessions.agents.registry import agent_of_session, require_complete
 from resume_hooks.sessions.archived.layout import (
     path_below_project,
-    path_of_place,
+    path_in_config_home,
     session_id_of_copy,
 )
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_ids, list_archived
@@ -50,15 +50,15 @@ from resume_hooks.sessions.session_files import (
     can_client_resume,
     latest_session,
     session_file,
-    sessions_in,
-    sessions_of,
+    sessions_in_project_folder,
+    sessions_of_directory,
     unlistable_folders,
 )
 from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
     Subagent,
     subagent_name,
-    subagents_of,
+    subagents_of_session,
 )
 from resume_hooks.system.text import collapse_line, plain_line
 
@@ -143,7 +143,9 @@ def match_archived(
             len(words) >= MIN_PREFIX_CHARACTERS and session.session_id.startswith(words.lower())
         ),
         lambda session: "" != pull_request in session.about.pulls,
-        lambda session: words == path_of_place(session.place, where) or title in titles(session),
+        lambda session: (
+            words == path_in_config_home(session.place, where) or title in titles(session)
+        ),
         lambda session: session.about.tag.casefold() == tag != "",
         lambda session: ignore_case and title_part in map(str.casefold, titles(session)),
         lambda session: session.about.listed and contains_part(session),
@@ -167,7 +169,7 @@ def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
         "title": session.title,
         "ended": session.ended,
         "size": session.size,
-        "session_file": path_of_place(session.place, where),
+        "session_file": path_in_config_home(session.place, where),
     }
 
 
@@ -218,8 +220,8 @@ __all__ = [
     "latest_session",
     "resolve_locator",
     "session_file",
-    "sessions_in",
-    "sessions_of",
+    "sessions_in_project_folder",
+    "sessions_of_directory",
     "unlistable_folders",
 ]
 
@@ -267,7 +269,7 @@ def resolve_locator(
 
 
 def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
-    agent = agent_of(session, where)
+    agent = agent_of_session(session, where)
     if not foreign:
         require_complete(session)
     if agent.name != CLAUDE_NAME and not foreign:
@@ -333,7 +335,7 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
         session = resolve_locator(session_name, cwd, where, foreign=foreign)
     except SessionNotFound:
         return None
-    subagents = subagents_of(session.path)
+    subagents = subagents_of_session(session.path)
     matches = [subagent for subagent in subagents if subagent.name == name] or [
         subagent for subagent in subagents if subagent.name.startswith(name)
     ]

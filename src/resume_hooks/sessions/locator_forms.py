@@ -30,12 +30,12 @@ from resume_hooks.paths import (
 )
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
-    agent_of,
     agent_of_path,
+    agent_of_session,
     calling_session_id,
     folders_of_other_agents,
     read_ends,
-    store_of,
+    store_of_agents,
 )
 from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
 from resume_hooks.sessions.session_files import (
@@ -79,7 +79,7 @@ class Surroundings:
     def __init__(self, cwd: str, where: Where) -> None:
         self.cwd = cwd
         self.where = where
-        self.store = store_of(where)
+        self.store = store_of_agents(where)
         self._names_by_path: dict[str, SessionNames | None] = {}
         self._lines_by_path: dict[str, bytes] = {}
         self._candidates_by_pattern: dict[tuple[re.Pattern[bytes], bool], list[SessionFile]] = {}
@@ -124,13 +124,13 @@ class Surroundings:
         near_matches = self._filter_sessions(pattern, fits, near=True)
         matches = []
         for session in near_matches:
-            if self.belongs_here(session):
+            if self.belongs_to_current_folder(session):
                 matches.append(session)
         return matches or sort_newest_first(
             [*near_matches, *self._filter_sessions(pattern, fits, near=False)]
         )
 
-    def belongs_here(self, session: SessionFile) -> bool:
+    def belongs_to_current_folder(self, session: SessionFile) -> bool:
         """Check whether a session belongs to the working directory, not to another one with the same key."""
         try:
             return ends_belong_to_folder(read_ends(session, self.where), self.cwd)
@@ -140,7 +140,7 @@ class Surroundings:
     def _read_naming_lines(self, session: SessionFile) -> bytes:
         if session.agent == CLAUDE_NAME:
             return read_naming_lines(session)
-        return agent_of(session, self.where).read_naming_lines(session.path)
+        return agent_of_session(session, self.where).read_naming_lines(session.path)
 
     def _filter_sessions(
         self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool], *, near: bool
@@ -154,10 +154,10 @@ class Surroundings:
         return [
             session
             for session in candidates
-            if (facts := self._names_of(session)) is not None and fits(facts)
+            if (facts := self._names_of_session(session)) is not None and fits(facts)
         ]
 
-    def _names_of(self, session: SessionFile) -> SessionNames | None:
+    def _names_of_session(self, session: SessionFile) -> SessionNames | None:
         if session.path not in self._names_by_path:
             self._names_by_path[session.path] = None
             with contextlib.suppress(SessionNotFound):  # deleted since the listing
@@ -250,14 +250,14 @@ def read_naming_lines(session: SessionFile) -> bytes:
         return b""  # deleted since the listing
     try:
         tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
-        lines = _lines_with(_NAMING_FIELDS, tail)
+        lines = _lines_containing(_NAMING_FIELDS, tail)
         is_cleared = _CLEARED_TITLE.search(lines)
         if is_cleared or not _CUSTOM_TITLE.search(lines):
             if session.size > END_BYTES:
                 head = read_bytes_at(descriptor, END_BYTES, 0)
             else:
                 head = tail
-            lines += _lines_with(_NAMING_FIELDS[:1], head)
+            lines += _lines_containing(_NAMING_FIELDS[:1], head)
             if is_cleared or not _ANY_TITLE.search(
                 lines
             ):  # in this case a summary or a prompt serves as title
@@ -269,7 +269,7 @@ def read_naming_lines(session: SessionFile) -> bytes:
     return lines.lower()
 
 
-def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
+def _lines_containing(kinds: Iterable[bytes], region: bytes) -> bytes:
     lines = []
     for kind in kinds:
         position = region.find(kind)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, project_folder_names, project_key
-from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.text import format_count
@@ -60,7 +60,7 @@ class MovedFolder(NamedTuple):
 
 def home_folder(ends: HeadTail, where: Where) -> str:
     """Return a session's home folder, according to its project folder's name."""
-    key = os.path.basename(project_folder_of(ends.path, where))
+    key = os.path.basename(project_folder_of_session(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
     recorded_folders = [folder for record in records if (folder := get_string(record, "cwd"))]
     recorded_folders += [

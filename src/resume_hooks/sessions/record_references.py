@@ -17,11 +17,11 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, find_session, is_session_id
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import store_of
+from resume_hooks.sessions.agents.registry import store_of_agents
 from resume_hooks.sessions.archived.layout import session_id_of_copy
 from resume_hooks.sessions.archived.manifest import archived_ids
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import subagents_of
+from resume_hooks.sessions.transcript_files import subagents_of_session
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import (
@@ -137,12 +137,14 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
     is_only_copy = path is None and (
         session_id_of_copy(session.path, where) == session_id or session.agent != CLAUDE_NAME
     )
-    files = [subagent.path for subagent in subagents_of(path)] if slash and path else [path]
+    files = [subagent.path for subagent in subagents_of_session(path)] if slash and path else [path]
     if not is_only_copy and session.original not in files:
         return TranscriptNames(session.original, session.original)
     similar_ids = {
         similar_session.session_id
-        for similar_session in store_of(where).sessions(prefix=session_id[:SHORT_ID_CHARACTERS])
+        for similar_session in store_of_agents(where).sessions(
+            prefix=session_id[:SHORT_ID_CHARACTERS]
+        )
     }
     if is_only_copy:
         similar_ids |= {

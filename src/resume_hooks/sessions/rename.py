@@ -19,7 +19,7 @@ from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.locator_forms import find_sessions_titled
 from resume_hooks.sessions.open_sessions import describe_open_session
-from resume_hooks.sessions.session_files import SessionFile, sessions_in
+from resume_hooks.sessions.session_files import SessionFile, sessions_in_project_folder
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -76,7 +76,7 @@ def plan_title(
     ends = _ends_of_own_session(session, where)
     if not force:
         others = []
-        for other in sessions_in(os.path.dirname(session.path)):
+        for other in sessions_in_project_folder(os.path.dirname(session.path)):
             if other.path != session.path:
                 others.append(other)
         sessions_with_title = find_sessions_titled(new, others)

@@ -61,7 +61,7 @@ class SessionFile(NamedTuple):
         return self.source or self.path
 
 
-def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
+def sessions_in_project_folder(folder: str, prefix: str = "") -> list[SessionFile]:
     """Return the sessions of a project folder whose ids start with ``prefix``, newest first.
 
     Return an empty list if the folder can't be read.
@@ -72,13 +72,15 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
         return []
 
 
-def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
+def sessions_of_directory(cwd: str, where: Where) -> list[SessionFile]:
     """Return the sessions in a directory's project folders, newest first.
 
     Different directories may have the same key, see ``belongs_to_folder``.
     """
     return sort_newest_first(
-        session for folder in project_folders(cwd, where) for session in sessions_in(folder)
+        session
+        for folder in project_folders(cwd, where)
+        for session in sessions_in_project_folder(folder)
     )
 
 
@@ -87,7 +89,7 @@ def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     return sort_newest_first(
         session
         for folder in paths.all_project_folders(where)
-        for session in sessions_in(folder, prefix)
+        for session in sessions_in_project_folder(folder, prefix)
     )
 
 
@@ -218,7 +220,7 @@ def latest_session(
     Skip sub-agents, headless runs, children of ours that nobody continued, and the session ``excluded_id``.
     """
     skipped_count = 0
-    for session in sessions_of(cwd, where):
+    for session in sessions_of_directory(cwd, where):
         if (
             session.session_id != excluded_id
             and _has_conversation(session)
@@ -369,7 +371,7 @@ class LocalStore:
             if not os.path.islink(folder := os.path.join(projects_folder, name))
         )
         return sort_newest_first(
-            session for folder in folders for session in sessions_in(folder, prefix)
+            session for folder in folders for session in sessions_in_project_folder(folder, prefix)
         )
 
     def find(self, session_id: str) -> SessionFile | None:

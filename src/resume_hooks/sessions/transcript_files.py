@@ -54,11 +54,11 @@ def subagent_name(path: str) -> str | None:
     return None
 
 
-def subagents_of(session_file: str) -> list[Subagent]:
+def subagents_of_session(session_file: str) -> list[Subagent]:
     """Return the sub-agents of a session by name, without those in unreadable folders."""
     folder, name = os.path.split(session_file)
     session_id = os.path.splitext(name)[0]
-    own_subagents = subagents_in(os.path.join(folder, session_id), session_id)
+    own_subagents = subagents_in_folder(os.path.join(folder, session_id), session_id)
     sibling_paths = (
         path for path in _subagent_files_beside(folder) if owning_session(path) == session_id
     )
@@ -69,7 +69,7 @@ def subagents_of(session_file: str) -> list[Subagent]:
     return sorted(subagents, key=lambda subagent: subagent.name)
 
 
-def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
+def subagents_in_folder(own_folder: str, session_id: str) -> Iterator[Subagent]:
     """Yield the sub-agents in a session's own folder, in no particular order."""
     top = os.path.join(own_folder, SUBAGENTS_FOLDER)
     if os.path.islink(own_folder) or os.path.islink(top):
@@ -174,15 +174,17 @@ class TranscriptFile(NamedTuple):
     mtime: int
 
 
-def all_files(where: Where) -> list[TranscriptFile]:
+def list_transcripts(where: Where) -> list[TranscriptFile]:
     """Return every readable transcript of the config home with a UTF-8 name, as SQLite requires."""
-    files = [file for folder in all_project_folders(where) for file in files_in(folder)]
+    files = [
+        file for folder in all_project_folders(where) for file in transcripts_in_folder(folder)
+    ]
     return [
         file for file in files if file.path.isascii() or replace_surrogates(file.path) == file.path
     ]
 
 
-def files_in(folder: str) -> Iterator[TranscriptFile]:
+def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
     """Yield the transcripts in a project folder; nothing if it can't be listed."""
     name = os.path.basename(folder)
     try:
@@ -194,7 +196,7 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
         entry_name = entry.name
         if not entry_name.endswith(TRANSCRIPT_SUFFIX):
             if is_session_id(entry_name) and not entry.is_symlink():  # a link could lead anywhere
-                for agent in subagents_in(entry.path, entry_name):
+                for agent in subagents_in_folder(entry.path, entry_name):
                     file = _transcript_if_regular(agent.path, name, agent.session_id, agent.name)
                     if file is not None:
                         yield file

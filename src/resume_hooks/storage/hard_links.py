@@ -71,7 +71,7 @@ def file_sizes(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def least_recently_used(
+def list_least_recently_used(
     files: Iterable[tuple[float, str, int]], excess_bytes: int
 ) -> Iterator[str]:
     """Yield the least recently used reproducible files or folders, until their removal would free ``excess_bytes``.

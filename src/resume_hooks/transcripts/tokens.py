@@ -118,15 +118,15 @@ def image_size(head: bytes) -> ImageSize | None:
         if head.startswith(b"GIF8"):
             return ImageSize(*struct.unpack("<HH", head[6:10]))
         if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-            return _webp_size(head)
+            return _read_webp_size(head)
         if head.startswith(b"\xff\xd8"):
-            return _jpeg_size(head)
+            return _read_jpeg_size(head)
         return None
     except struct.error:
         return None
 
 
-def _webp_size(head: bytes) -> ImageSize | None:
+def _read_webp_size(head: bytes) -> ImageSize | None:
     kind = head[12:16]
     if len(head) < 30:
         return None
@@ -142,7 +142,7 @@ def _webp_size(head: bytes) -> ImageSize | None:
     return ImageSize(width & 0x3FFF, height & 0x3FFF)
 
 
-def _jpeg_size(head: bytes) -> ImageSize | None:
+def _read_jpeg_size(head: bytes) -> ImageSize | None:
     """Read a JPEG's frame header by walking its segments, because a thumbnail has a header of its own."""
     offset = 2
     while offset + 9 <= len(head) and head[offset] == 0xFF:

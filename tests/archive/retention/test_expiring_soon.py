@@ -23,7 +23,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     aged(config_home, 4, 1)
     archive_session(first, config_home.where)
     found = forecast_expiry(CWD, config_home.where)
-    assert (found.sessions, found.projects, found.younger, found.unkept) == (2, 2, 1, 2)
+    assert (found.sessions, found.projects, found.younger, found.unarchived) == (2, 2, 1, 2)
     assert found.first == first.mtime + 30 * 86_400
     finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")

@@ -20,7 +20,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import find_archived, list_archived, unreadable_reason
-from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
@@ -58,7 +58,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(OLD)
     assert list_archived(config_home.where) == [kept]
     assert verify_archived(kept) == []
-    assert project_folder_of(
+    assert project_folder_of_session(
         unpacked_transcript(kept, config_home.where), config_home.where
     ) == os.path.dirname(session.path)
     assert {

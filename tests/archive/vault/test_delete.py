@@ -28,7 +28,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
+from resume_hooks.sessions.archived.layout import MANIFEST, path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
@@ -765,7 +765,7 @@ def test_nothing_is_called_safe_that_is_not_there(
     with pytest.raises(WriteFailed) as told:
         restore(config_home)
     assert "Nothing is lost" not in told.value.remedy
-    assert path_of_place(entry.place, config_home.where) in told.value.remedy
+    assert path_in_config_home(entry.place, config_home.where) in told.value.remedy
 
 
 def modes(home: ConfigHome) -> dict[str, tuple[int, int]]:
@@ -984,7 +984,7 @@ def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) 
     os.unlink(os.path.join(entry.folder, "file-history", "abc@v1"))
     restore(config_home)
     assert backup.read_bytes() == b"another"
-    assert os.path.exists(path_of_place(entry.place, config_home.where))
+    assert os.path.exists(path_in_config_home(entry.place, config_home.where))
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.vault import delete, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.cli.schema.sessions import KeptSession
+from resume_hooks.cli.schema.sessions import ArchivedSessionRow
 from resume_hooks.cli.show_archived import archived_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, make_private_folder
@@ -226,7 +226,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
         policy.find_due_sessions(Where(other)),
         [each.session_id for each, *_ in policy.find_due_sessions(Where(shared))],
     ) == ([], [own])
-    row = KeptSession.model_validate(found)
+    row = ArchivedSessionRow.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
     assert archived_text(found, Where(other)).endswith(f", of {config_home.config}")
     assert ", of " not in archived_text(found, Where(shared))

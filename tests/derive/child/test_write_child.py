@@ -23,7 +23,7 @@ from resume_hooks.derive.child.write_child import (
     ChildPlan,
     make_planned_receipt,
     write_child,
-    write_unless_idle,
+    write_if_worthwhile,
 )
 from resume_hooks.derive.trim import plan as trim
 from resume_hooks.derive.trim.options import Options
@@ -115,7 +115,7 @@ def test_a_plan_touches_nothing(
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
     kind, plan_of = planned
     plan = plan_of(parent, config_home)
-    shown = write_unless_idle(plan, config_home.where, dry_run=True)
+    shown = write_if_worthwhile(plan, config_home.where, dry_run=True)
     assert not shown.written
     assert shown.title in {"", f"Fix the parser · {child_titles.displayed_kind(kind)}"}
     assert {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")} == before

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write_child import ChildPlan, write_child, write_unless_idle
+from resume_hooks.derive.child.write_child import ChildPlan, write_child, write_if_worthwhile
 from resume_hooks.derive.imports import import_bundle
 from resume_hooks.derive.imports.import_bundle import (
     BundleOptions,
@@ -25,7 +25,7 @@ from resume_hooks.derive.imports.import_bundle import (
 from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
-from resume_hooks.reading.bundle import BundleRedactor, Seal, export_bundle
+from resume_hooks.reading.bundle import BundleRedactor, BundleSeal, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
@@ -253,9 +253,9 @@ def test_one_that_fails_takes_the_others_back(
     def refuse(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
         if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
-        return write_unless_idle(decided, where, dry_run=dry_run)
+        return write_if_worthwhile(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(import_bundle, "write_unless_idle", refuse)
+    monkeypatch.setattr(import_bundle, "write_if_worthwhile", refuse)
     with pytest.raises(CheckFailed):
         brought(path, there)
     assert [p for p in (there.config / "projects").rglob("*") if p.is_file()] == []
@@ -359,7 +359,7 @@ def test_a_place_that_is_none(
     session = kept(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
-    monkeypatch.setattr(Seal, "seal_sums", lambda _, sums: sums)
+    monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
     path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
     (came,) = brought(path, there)
     own = Path(came.receipt.file).with_suffix("")

@@ -16,7 +16,7 @@ from resume_hooks import clock
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents, read_opening
+from resume_hooks.derive.fresh_child import ChildContents, read_opening
 from resume_hooks.derive.imports import plan_import as importing
 from resume_hooks.derive.imports.plan_import import ImportSource
 from resume_hooks.derive.imports.record_filter import make_valid_id
@@ -429,7 +429,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
     ] == "answer 3"
     child = receipt.file
     for _ in range(2):
-        session, contents = locate.session_file(child), Contents(digest)
+        session, contents = locate.session_file(child), ChildContents(digest)
         decided = agents.plan_fresh(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )

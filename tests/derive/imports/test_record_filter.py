@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
     MESSAGE_FLAGS,
-    ConversationOnly,
+    ConversationFilter,
     has_valid_content,
     is_conversation,
     is_hidden,
@@ -23,7 +23,7 @@ from tests.derive.imports.test_block_filter import JSON
 HERE = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
-TAKE = ConversationOnly(HERE)
+TAKE = ConversationFilter(HERE)
 
 
 def taken(record: dict[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -
     """What the client says, and what our own module does."""
     model = told(**fields)
     assert model.was_asked
-    assert model.is_late == (fields.get("reason") == "late")
+    assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=why) as failed:
         model.ask("", "", Word, limit=1)
     assert failed.value.message.isprintable()

@@ -11,7 +11,7 @@ from pathlib import Path
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.errors import NotATranscript, ResumeHooksError
@@ -233,7 +233,7 @@ def verbs(home: ConfigHome) -> Try:
 
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
-    contents = Contents(build_digest(session, Where(environ)))
+    contents = ChildContents(build_digest(session, Where(environ)))
     decided = agents.plan_fresh(
         session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
     )

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, read_json_object
 from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
-from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
+from resume_hooks.sessions.archived.layout import MANIFEST, path_in_config_home
 from resume_hooks.storage.stored_settings import store_setting
 from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, read_retention_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -210,7 +210,8 @@ def trash_notes(home: ConfigHome) -> Try:
         assert len(held) + len(trash.list_stray_folders(home.where)) == 1
         for entry in held:
             assert all(
-                path_of_place(each.place, home.where).startswith(homes) for each in entry.parts
+                path_in_config_home(each.place, home.where).startswith(homes)
+                for each in entry.parts
             )
             try:
                 decided = restore.plan_restore(entry, home.where)

@@ -14,7 +14,7 @@ from resume_hooks.parts.attribution.match_edits import (
     OTHER_NEIGHBOURS_REASON,
     TEXT_GONE_REASON,
     FileEdit,
-    find_writer,
+    find_writing_edit,
 )
 from tests.builders import Record, call, result
 
@@ -44,7 +44,7 @@ def who(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None
     """Who wrote the nth line of a text that reads so."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
-    return find_writer(lines, places[nth], edits).record
+    return find_writing_edit(lines, places[nth], edits).record
 
 
 def test_the_latest_that_wrote_it() -> None:
@@ -66,9 +66,9 @@ def test_trivial_lines_need_their_neighbours() -> None:
     edits = edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [who(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
-    verdict = find_writer(text.split("\n"), 6, [edits])
+    verdict = find_writing_edit(text.split("\n"), 6, [edits])
     assert (verdict.record, verdict.why) == (None, OTHER_NEIGHBOURS_REASON)
-    assert find_writer(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
+    assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 
 def test_neighbours_must_tell_one_place() -> None:
@@ -111,9 +111,9 @@ def test_taken_out_and_back() -> None:
     assert who(HEAD, "class BasketOfRows:", *undone) is None
     assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
     gone = edit(1, "", HEAD), edit(2, PARSE, PARSE + FORMAT)
-    assert find_writer(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
+    assert find_writing_edit(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
     removed = edit(1, "", HEAD), edit(2, HEAD, "", whole=False)
-    assert find_writer(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
+    assert find_writing_edit(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
 
 
 def test_another_branch_or_checkout() -> None:
@@ -177,7 +177,7 @@ def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int
         lines = after
     if lines:
         lines = [*lines[moved % len(lines) :], *lines[: moved % len(lines)]]
-    assert [find_writer(lines, at, edits).record for at in range(1, len(lines) + 1)] == [
+    assert [find_writing_edit(lines, at, edits).record for at in range(1, len(lines) + 1)] == [
         authors[line] for line in lines
     ]
 
@@ -197,7 +197,7 @@ def test_whoever_is_named_wrote_such_a_line(
         edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]
     for at, line in enumerate(lines, 1):
-        named = find_writer(lines, at, edits).record
+        named = find_writing_edit(lines, at, edits).record
         if named is not None:
             old, new = (
                 side.removesuffix("\n").split("\n") if side else []

@@ -82,7 +82,7 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     assert {(one.agent, one.path, one.original) for one in ways} == {
         ("codex", thread.path, rollout)
     }
-    (listed,) = registry.store_of(where).sessions()
+    (listed,) = registry.store_of_agents(where).sessions()
     assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
     assert (own.agent, own.original) == (CLAUDE_NAME, own.path)
@@ -129,7 +129,7 @@ def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
     Naming it says what is missing.
     """
     assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
-    assert registry.store_of(config_home.where) is not None
+    assert registry.store_of_agents(config_home.where) is not None
     assert registry.calling_session_id(config_home.where) == ""
     with pytest.raises(UsageError, match=r"\.codex is not there"):
         registry.list_agents(config_home.where, "codex")
@@ -268,7 +268,7 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
         9_001, 258_400, added=1
     )
     path.unlink()
-    registry.all_files(config_home.where)
+    registry.list_all_transcripts(config_home.where)
     assert not os.path.exists(copy)
 
 
@@ -462,7 +462,9 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     """
     write(home, [*_big(), counted(7_000, 201)])
     write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
-    for path in (session.path for session in registry.store_of(config_home.where).sessions()):
+    for path in (
+        session.path for session in registry.store_of_agents(config_home.where).sessions()
+    ):
         ends = registry.agent_of_path(path, config_home.where).read_ends(path)
         assert (ends.title, ends.cwd, ends.branch, ends.small) == (
             "Start here",

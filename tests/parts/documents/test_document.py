@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import make_planned_receipt
-from resume_hooks.derive.fresh_child import Contents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
 from resume_hooks.parts.documents.document import (
     format_document,
     format_document_name,
@@ -45,7 +45,7 @@ def planned(
     home: ConfigHome,
     title: str = "Fix the parser",
     next_step: str = "",
-    contents: Contents | None = None,
+    contents: ChildContents | None = None,
     **extra: Any,
 ) -> FreshPlan:
     """A handoff of a session with a title, decided on and not written."""
@@ -58,7 +58,7 @@ def planned(
         home.where,
         kind="handoff",
         next_step=next_step,
-        contents=contents or Contents(DIGEST),
+        contents=contents or ChildContents(DIGEST),
     )
 
 
@@ -106,7 +106,9 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
     """
     text = text_of(
         planned(
-            config_home, next_step="go", contents=Contents(DIGEST, "goal: all", "what I changed")
+            config_home,
+            next_step="go",
+            contents=ChildContents(DIGEST, "goal: all", "what I changed"),
         )
     )
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
@@ -167,7 +169,7 @@ def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> Non
     )
     step = f"{title}\n```\n# no heading"
     decided = planned(
-        config_home, title, step, Contents(Digest(entries, said, git=words)), gitBranch=title
+        config_home, title, step, ChildContents(Digest(entries, said, git=words)), gitBranch=title
     )
     text = text_of(decided)
     found = front_matter(text)

@@ -16,7 +16,7 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import AccompanyingFiles
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_documents, resolve_out_path, write_documents
 from resume_hooks.paths import Where
@@ -265,7 +265,7 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
 def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
     """It says that something was there, and nothing of it."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
-    contents = Contents(build_digest(session_file(leaky), config_home.where))
+    contents = ChildContents(build_digest(session_file(leaky), config_home.where))
     decided = agents.plan_fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )

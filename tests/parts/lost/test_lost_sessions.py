@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import permission
 from resume_hooks.parts.lost import history
 from resume_hooks.parts.lost.strategy import describe_lost_prompts
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.agents.registry import all_files, store_of
+from resume_hooks.sessions.agents.registry import list_all_transcripts, store_of_agents
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
@@ -147,7 +147,7 @@ def test_it_costs_what_changed(
     """
 
     def lost() -> dict[str, Path]:
-        found = store_of(config_home.where, "prompts").sessions()
+        found = store_of_agents(config_home.where, "prompts").sessions()
         return {session.session_id: Path(session.path) for session in found}
 
     path = lost()[LOST]
@@ -168,7 +168,10 @@ def test_it_costs_what_changed(
         stream.write(f'ne"}}\n{typed(LOST, "One more", AT + 9_000)}\n')
     assert lost() == {LOST: path}
     assert "One more" in path.read_text()
-    assert len([file for file in all_files(config_home.where) if file.session_id == LOST]) == 1
+    assert (
+        len([file for file in list_all_transcripts(config_home.where) if file.session_id == LOST])
+        == 1
+    )
     kept.write_text("\n".join(line for line in LINES if "zebra" not in line) + "\n")
     assert "zebra" not in lost()[LOST].read_text()
     write_session(config_home.project(), LOST, conversation(2))
@@ -205,18 +208,18 @@ def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)
     folder.symlink_to(moved)
-    assert store_of(config_home.where, "prompts").sessions() == []
+    assert store_of_agents(config_home.where, "prompts").sessions() == []
     folder.unlink()
-    assert len(store_of(config_home.where, "prompts").sessions()) == 2
+    assert len(store_of_agents(config_home.where, "prompts").sessions()) == 2
     kept.unlink()
     kept.mkdir()
-    assert store_of(config_home.where, "prompts").sessions() == []
+    assert store_of_agents(config_home.where, "prompts").sessions() == []
     kept.rmdir()
     kept.write_text(f"{LINES[2]}\n")
     mirrors = config_home.config / "resume-hooks" / "mirrors"
     shutil.rmtree(mirrors)
     mirrors.symlink_to(config_home.root)
-    assert store_of(config_home.where, "prompts").sessions() == []
+    assert store_of_agents(config_home.where, "prompts").sessions() == []
     assert not (config_home.root / "prompts").exists()
 
 

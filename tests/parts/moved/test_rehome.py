@@ -68,7 +68,7 @@ def moved(config_home: ConfigHome) -> tuple[Path, Path]:
     return old, new
 
 
-def sessions_in(folder: Path, home: ConfigHome) -> list[Path]:
+def sessions_in_project_folder(folder: Path, home: ConfigHome) -> list[Path]:
     """The sessions of a project folder."""
     return sorted(home.project(str(folder)).glob("*.jsonl"))
 
@@ -81,18 +81,18 @@ def test_all_of_a_folder_at_once(
     The sessions stay as they were.
     """
     old, new = moved
-    before = [path.read_bytes() for path in sessions_in(old, config_home)]
+    before = [path.read_bytes() for path in sessions_in_project_folder(old, config_home)]
     dry = document("rehome", "--dry-run", cwd=new)["data"]
     assert (dry["was"], dry["home"], len(dry["made"])) == (str(old), str(new), 2)
-    assert sessions_in(new, config_home) == []
+    assert sessions_in_project_folder(new, config_home) == []
     made = document("rehome", cwd=new)["data"]
     assert [row["parent_session_id"] for row in made["made"]] == [session_id(1), session_id(2)]
     assert all(row["kind"] == "rehome" and row["written"] for row in made["made"])
-    assert len(sessions_in(new, config_home)) == 2
+    assert len(sessions_in_project_folder(new, config_home)) == 2
     again = document("rehome", str(old), "--home", str(new))["data"]
     assert again["made"] == []
     assert {row["why"] for row in again["left_out"]} == {"has a copy there already"}
-    assert [path.read_bytes() for path in sessions_in(old, config_home)] == before
+    assert [path.read_bytes() for path in sessions_in_project_folder(old, config_home)] == before
 
 
 def test_what_can_t_be_copied_is_told(

@@ -277,9 +277,9 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
     """What was deleted or scrubbed here reaches the team at the next push."""
     path = written(alice)
-    assert sharing.queue_forget(SESSION, alice.where) == ""
+    assert sharing.queue_deletion(SESSION, alice.where) == ""
     sent(alice, path)
-    assert "team forget" in sharing.queue_forget(SESSION, alice.where)
+    assert "team forget" in sharing.queue_deletion(SESSION, alice.where)
     path.unlink()
     with connect_to_team("alice") as db:
         assert sharing.forget_queued_sessions(db, alice.where) == [SESSION]

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents
+from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, ChildContents
 from resume_hooks.reading.digest import entries, opening
 from resume_hooks.reading.digest.entries import (
     Digest,
@@ -176,7 +176,7 @@ def talked() -> Talk:
 def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
-    contents = Contents(talk.digest(home))
+    contents = ChildContents(talk.digest(home))
     plan = agents.plan_fresh(
         session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents
     )

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import DIGEST_LINE, Contents
+from resume_hooks.derive.fresh_child import DIGEST_LINE, ChildContents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
@@ -54,7 +54,11 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
     plan = agents.plan_fresh(
-        session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest)
+        session_file(path),
+        home.where,
+        kind="handoff",
+        next_step=step,
+        contents=ChildContents(digest),
     )
     return write_child(plan, home.where).file
 

@@ -16,7 +16,7 @@ from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import format_bytes
-from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -94,7 +94,7 @@ def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -
     add_bytes(path, line(said("gamma")))
     assert held(config_home).lines("gamma") == [(NAME, 1)]
     with opened_index(config_home.where) as index:
-        assert find_changes(index.db, all_files(config_home.where)) == ([], [])
+        assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
 
 def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> No
     aged(path)
     assert held(config_home).words() == {"alpha"}
     with opened_index(config_home.where) as index:
-        assert find_changes(index.db, all_files(config_home.where)) == ([], [])
+        assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
 
 @pytest.mark.parametrize("renamed", [False, True])
@@ -168,9 +168,9 @@ def test_a_file_that_vanishes_before_it_is_read(
     written(config_home, said("beta"), name=OTHER)
     held(config_home)
     append(path, said("gamma"))
-    listed = all_files(config_home.where)
+    listed = list_transcripts(config_home.where)
     path.unlink()
-    monkeypatch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
+    monkeypatch.setattr("resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed)
     assert held(config_home).words() == {"beta"}
 
 
@@ -179,10 +179,10 @@ def test_a_file_that_grows_while_it_is_read(
 ) -> None:
     """What came after the listing is read at once, and not twice."""
     path = written(config_home, said("alpha"))
-    listed = all_files(config_home.where)
+    listed = list_transcripts(config_home.where)
     append(path, said("gamma"))
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.search.index.connect.all_files", lambda _environ: listed)
+        patch.setattr("resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed)
         first = held(config_home)
     assert first.lines("gamma") == [(NAME, 1)]
     append(path, said("delta"))

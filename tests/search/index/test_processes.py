@@ -22,7 +22,7 @@ from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS_FIELD, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts
-from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
 from tests.search.index.probe import append, cold, filled, finds, held, index_of, said, written
@@ -134,7 +134,8 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
     filled(config_home)
     before = set(active_children())
     jobs = [
-        (ReadJob(file.path, subagent=False), file.size) for file in all_files(config_home.where)
+        (ReadJob(file.path, subagent=False), file.size)
+        for file in list_transcripts(config_home.where)
     ]
     results = []
     for result in read_jobs(jobs):
@@ -156,7 +157,7 @@ def test_a_long_file_keeps_no_worker_waiting(
         filled(config_home, files, records)
     jobs = [
         ReadJob(file.path, subagent=False)
-        for file in sorted(all_files(config_home.where), key=lambda f: -f.size)
+        for file in sorted(list_transcripts(config_home.where), key=lambda f: -f.size)
     ]
     long, short = ([(job, part) for part in read_parts(job)] for job in jobs)
     before = set(active_children())

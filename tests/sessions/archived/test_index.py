@@ -21,7 +21,7 @@ from resume_hooks.search.scope import Scope, project_scope_of_folder
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.archived.manifest import find_archived as note_of
-from resume_hooks.sessions.transcript_files import all_files
+from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import held
 from tests.sessions.archived.away import away
@@ -132,7 +132,7 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
     held(config_home)
     with opened_index(config_home.where) as index:
-        found = all_files(config_home.where)
+        found = list_transcripts(config_home.where)
         with watched() as opened:
             assert find_changes(index.db, found, ArchivedSessions(config_home.where, found)) == (
                 [],

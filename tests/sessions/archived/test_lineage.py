@@ -12,7 +12,7 @@ from resume_hooks import api
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions import locate
@@ -170,7 +170,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     assert outputs.stat().st_nlink == 1
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
-    contents = Contents(build_digest(kept, config_home.where))
+    contents = ChildContents(build_digest(kept, config_home.where))
     handed = agents.plan_fresh(
         kept, config_home.where, kind="handoff", next_step="on", contents=contents
     )

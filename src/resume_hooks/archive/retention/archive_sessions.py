@@ -61,7 +61,7 @@ def archive_sessions(
     If a session fails, the others are still archived. ``report_progress`` is called with the number
     of bytes done and the total. Raises VaultOff if archiving is not allowed.
     """
-    permission.require_allowed(where)
+    permission.require_archiving_allowed(where)
     client_files, outcomes, done_bytes = ClientFiles(where), [], 0
     total_bytes = sum(session.size for session in sessions)
     for session in sessions:
@@ -81,7 +81,7 @@ def archive_sessions(
 
 def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """Return the outcome that an archive run would have for each session. Nothing is written."""
-    permission.require_allowed(where)
+    permission.require_archiving_allowed(where)
     client_files = ClientFiles(where)
     return [
         _archive_client_session(session, where, client_files, dry_run=True) for session in sessions

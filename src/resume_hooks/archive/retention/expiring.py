@@ -33,7 +33,7 @@ class ExpiryForecast(NamedTuple):
     """A forecast of the sessions that the client will delete.
 
     ``sessions`` is the number of sessions that are deleted whole, ``projects`` the number of their
-    projects, and ``younger`` the number of sessions that lose single files. ``unkept`` is how many
+    projects, and ``younger`` the number of sessions that lose single files. ``unarchived`` is how many
     of all these sessions are not in the vault in their current state. ``first`` is the earliest
     deletion, in seconds since the epoch, or None. ``retention`` is the setting that decides.
     """
@@ -42,7 +42,7 @@ class ExpiryForecast(NamedTuple):
     sessions: int
     projects: int
     younger: int
-    unkept: int
+    unarchived: int
     first: float | None
 
 
@@ -56,20 +56,20 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
             for session_end in expiry_calculator.sessions_in_folder(folder):
                 if ending := session_end.expiring_before(deadline):
                     endings_in_time.append(ending)
-    complete, unkept = 0, 0
+    complete, unarchived = 0, 0
     projects: set[str] = set()
     for ending in endings_in_time:
         if ending.includes_transcript:
             complete += 1
             projects.add(os.path.dirname(ending.session.path))
         if not is_archived(ending.session.session_id, ending.last_write, where):
-            unkept += 1
+            unarchived += 1
     return ExpiryForecast(
         retention=retention,
         sessions=complete,
         projects=len(projects),
         younger=len(endings_in_time) - complete,
-        unkept=unkept,
+        unarchived=unarchived,
         first=min((ending.deletion_time for ending in endings_in_time), default=None),
     )
 
@@ -118,7 +118,7 @@ def archive_expiring(
         )  # the earliest deletion first
     if not due_sessions:
         return ArchiveBatch(0, 0, 0, next_look)
-    kept_count, failed_count, remaining_count = _archive_due(
+    kept_count, failed_count, remaining_count = _archive_due_sessions(
         due_sessions, where, is_over, is_user_waiting=is_user_waiting
     )
     if remaining_count:
@@ -130,7 +130,7 @@ def archive_expiring(
     return ArchiveBatch(kept_count, failed_count, remaining_count, next_check)
 
 
-def _archive_due(
+def _archive_due_sessions(
     due_sessions: Sequence[ExpiringSession],
     where: Where,
     is_over: Callable[[], bool],

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.packs import PackWriter
-from resume_hooks.archive.vault.permission import require_allowed
+from resume_hooks.archive.vault.permission import require_archiving_allowed
 from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import (
@@ -28,8 +28,8 @@ from resume_hooks.sessions.archived.layout import (
     PROJECTS,
     archive_folder,
     config_home_name,
-    path_of_place,
-    place_in_archive,
+    path_in_archive,
+    path_in_config_home,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchiveDetails,
@@ -92,7 +92,7 @@ class ClientFiles:
             files += self._stat_file(path, f"{key}/{os.path.basename(path)}")
         for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY]:
             place = f"{config_folder}/{session.session_id}"
-            by_id_folder = path_of_place(place, self._where)
+            by_id_folder = path_in_config_home(place, self._where)
             files += self._scan_folder(by_id_folder, place, MAX_DEPTH if for_deletion else 0)
         if len(files) > MAX_FILES:
             self._missed.append(f"{session_folder} has more than {MAX_FILES:,} files")
@@ -167,7 +167,7 @@ def archive_session(
     SessionOpen if another command keeps the session locked. After a failure the earlier archived
     copy is unchanged.
     """
-    require_allowed(where)
+    require_archiving_allowed(where)
     if not os.path.lexists(session.path):
         raise _make_missing_error(session.path)
     if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
@@ -233,13 +233,13 @@ def _split_by_change(
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """Return the client's files to pack, and the archived files to keep, including those that the client deleted."""
     if archived:
-        parts = {place_in_archive(part.place): part for part in archived.parts}
+        parts = {path_in_archive(part.place): part for part in archived.parts}
     else:
         parts = {}
     packs = set(os.listdir(archived.folder)) if archived else set()
     new_sources = []
     for source in sources:
-        name = place_in_archive(source.place)
+        name = path_in_archive(source.place)
         part = parts.get(name)
         if archived and _is_earlier_state(archived, source):
             continue
@@ -256,10 +256,10 @@ def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
 
     This happens if two copies with the same id are archived alternately.
     """
-    name = place_in_archive(source.place)
+    name = path_in_archive(source.place)
     for state in archived.earlier:
         for part in state.parts:
-            if place_in_archive(part.place) == name and _is_unchanged(part, source):
+            if path_in_archive(part.place) == name and _is_unchanged(part, source):
                 return True
     return False
 
@@ -318,14 +318,14 @@ def _write_pack(
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of the new files and, if ``copy_archived``, of the archived files."""
     if old_copy:
-        old_parts = {place_in_archive(part.place): part for part in old_copy.parts}
+        old_parts = {path_in_archive(part.place): part for part in old_copy.parts}
     else:
         old_parts = {}
     with PackWriter(folder, commit.choose_pack_name(folder, old_copy)) as pack:
         added: list[ArchivedFile] = []
         replaced_parts: list[ArchivedFile] = []
         for source in new_files:
-            part, before = _append_file(pack, source, old_parts.get(place_in_archive(source.place)))
+            part, before = _append_file(pack, source, old_parts.get(path_in_archive(source.place)))
             added.append(part)
             if before:
                 replaced_parts.append(before)

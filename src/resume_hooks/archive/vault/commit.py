@@ -19,7 +19,7 @@ from resume_hooks.sessions.archived.layout import (
     TRASH_FOLDER,
     archive_folder,
     find_archive_link,
-    place_in_archive,
+    path_in_archive,
     unpacked_folder,
     vault_folder,
 )
@@ -210,7 +210,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
     if archived and archived.deleted_at:
         for part in archived.parts:
             if part.where:
-                leftovers.add(place_in_archive(part.place).split("/")[0])
+                leftovers.add(path_in_archive(part.place).split("/")[0])
     for name in leftovers:
         with contextlib.suppress(OSError):  # if a removal fails, the next change tries it again
             removal.remove_permanently(os.path.join(folder, name), where.state)

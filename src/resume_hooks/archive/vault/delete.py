@@ -29,7 +29,11 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
-from resume_hooks.sessions.archived.layout import FOLDERS_BY_ID, path_of_place, root_of_place
+from resume_hooks.sessions.archived.layout import (
+    FOLDERS_BY_ID,
+    path_in_config_home,
+    root_in_config_home,
+)
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
@@ -150,7 +154,7 @@ class _TrashMove:
         for part in self._entry.parts:
             trashed_path = stored_path(self._entry.folder, part)
             make_private_folder(os.path.dirname(trashed_path), self._where)
-            link_or_copy(path_of_place(part.place, self._where), trashed_path)
+            link_or_copy(path_in_config_home(part.place, self._where), trashed_path)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
@@ -173,7 +177,7 @@ class _TrashMove:
         )
         has_copy = any(is_session_file(os.path.join(each, name)) for each in other_projects)
         for part in self._entry.parts:
-            client_path = path_of_place(part.place, self._where)
+            client_path = path_in_config_home(part.place, self._where)
             if has_copy and part.place.split("/")[0] in FOLDERS_BY_ID:
                 continue
             remove_links(client_path, self._where)
@@ -189,7 +193,7 @@ class _TrashMove:
                 raise OSError(errno.EBUSY, "Changed while it was copied", client_path)
             self._gone.append(part)
             removal.remove_file(
-                client_path, root_of_place(part.place, self._where), follow_root=True
+                client_path, root_in_config_home(part.place, self._where), follow_root=True
             )
             folders.add(os.path.dirname(client_path))
         for folder in folders:
@@ -200,11 +204,13 @@ class _TrashMove:
             if not client_path:
                 continue
             for empty_folder, _, _ in os.walk(
-                path_of_place(client_path, self._where), topdown=False
+                path_in_config_home(client_path, self._where), topdown=False
             ):
                 with contextlib.suppress(OSError):  # the folder is not empty
                     removal.remove_empty(
-                        empty_folder, root_of_place(client_path, self._where), follow_root=True
+                        empty_folder,
+                        root_in_config_home(client_path, self._where),
+                        follow_root=True,
                     )
 
     def _restore_unlinked(self) -> None:
@@ -214,7 +220,7 @@ class _TrashMove:
         """
         for part in reversed(self._gone):
             trashed_path = stored_path(self._entry.folder, part)
-            client_path = path_of_place(part.place, self._where)
+            client_path = path_in_config_home(part.place, self._where)
             try:
                 if not os.path.lexists(client_path):
                     make_private_folder(os.path.dirname(client_path), self._where)
@@ -257,7 +263,7 @@ def empty_trash(
         for item in items:
             try:
                 if isinstance(item, ArchivedSession):
-                    restore.restore_companions(item, where)
+                    restore.restore_files_with_id(item, where)
                 trash.remove_from_trash(item.folder, where)
             except (OSError, ResumeHooksError) as error:
                 failures.append((item.folder, error))

@@ -15,9 +15,9 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
-    is_valid_place,
-    path_of_place,
-    root_of_place,
+    is_valid_archive_path,
+    path_in_config_home,
+    root_in_config_home,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchiveDetails,
@@ -38,7 +38,7 @@ from resume_hooks.storage.typed_rows import parse_row
 from resume_hooks.transcripts.provenance import read_parent
 
 
-class FormerPart(NamedTuple):
+class FormerTrashFile(NamedTuple):
     """A file or folder of a session, identified by its original path."""
 
     place: str
@@ -54,14 +54,14 @@ class FormerPart(NamedTuple):
         return rest.rpartition("/")[2]
 
 
-class FormerEntry(NamedTuple):
+class FormerTrashEntry(NamedTuple):
     """The fields of a manifest that are still used."""
 
     title: str
     cwd: str
     ended: str
     deleted_at: str
-    parts: tuple[FormerPart, ...]
+    parts: tuple[FormerTrashFile, ...]
     complete: bool
 
 
@@ -102,10 +102,10 @@ def moved_no_file(folder: str) -> bool:
     return entry is not None and not entry.complete and not any(map(os.path.lexists, trashed_paths))
 
 
-def _read_manifest(folder: str) -> FormerEntry | None:
+def _read_manifest(folder: str) -> FormerTrashEntry | None:
     session_id, row = os.path.basename(os.path.dirname(folder)), read_manifest_row(folder)
     if row.get("version") == 1:
-        entry = parse_row(FormerEntry, row)
+        entry = parse_row(FormerTrashEntry, row)
     else:
         entry = None
     if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
@@ -114,7 +114,7 @@ def _read_manifest(folder: str) -> FormerEntry | None:
     for part in entry.parts:
         is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(SUBAGENT_PREFIX)
     valid_places = (
-        is_valid_place(part.place if is_file[part] else f"{part.place}/file", session_id)
+        is_valid_archive_path(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts
     )
     if all(valid_places):
@@ -122,7 +122,7 @@ def _read_manifest(folder: str) -> FormerEntry | None:
     return None
 
 
-def _list_trashed_files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
+def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
     """Yield the trashed files of a file or folder.
 
     A file that is unexpectedly empty comes from a killed deletion and is skipped.
@@ -134,10 +134,10 @@ def _list_trashed_files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]
             yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
 
 
-def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
+def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
     """Finish a killed deletion: move the files that it left hidden next to their original paths into the trash."""
     for part in entry.parts:
-        parent_folder, name = os.path.split(path_of_place(part.place, where))
+        parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
             # If another command has locked the trash, that deletion may still be running.
@@ -160,5 +160,5 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                 # otherwise the session's client wrote to the file during the copy
                 if all(identical_paths):
                     removal.remove_permanently(
-                        hidden_path, root_of_place(part.place, where), follow_root=True
+                        hidden_path, root_in_config_home(part.place, where), follow_root=True
                     )

@@ -9,7 +9,7 @@ import re
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import place_in_archive
+from resume_hooks.sessions.archived.layout import path_in_archive
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, list_archived
 from resume_hooks.sessions.locate import candidate_row, match_archived
 
@@ -66,11 +66,11 @@ def find_archived(
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     """Return the earlier states of a session that have another transcript, oldest first."""
-    transcript_place = place_in_archive(archived.place)
+    transcript_place = path_in_archive(archived.place)
     return [
         earlier
         for earlier in archived.earlier
-        if any(place_in_archive(part.place) == transcript_place for part in earlier.parts)
+        if any(path_in_archive(part.place) == transcript_place for part in earlier.parts)
     ]
 
 
@@ -85,12 +85,12 @@ def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> Ar
     Files that the earlier state does not have keep their current version.
     """
     places = {
-        place_in_archive(part.place): part.place for part in archived.parts
+        path_in_archive(part.place): part.place for part in archived.parts
     }  # the session may have been in another project
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts
-        if (place := places.get(place_in_archive(part.place)))
+        if (place := places.get(path_in_archive(part.place)))
     }
     parts = {part.place: part for part in archived.parts} | earlier_parts
     return archived._replace(

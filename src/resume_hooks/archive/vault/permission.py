@@ -47,7 +47,7 @@ def check_archiving_allowed(where: Where) -> tuple[bool, str]:
     return True, ""
 
 
-def require_allowed(where: Where) -> None:
+def require_archiving_allowed(where: Where) -> None:
     """Raise VaultOff if sessions may not be archived."""
     is_allowed, reason = check_archiving_allowed(where)
     if not is_allowed:

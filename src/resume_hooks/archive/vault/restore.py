@@ -30,8 +30,8 @@ from resume_hooks.paths import Where, find_session, make_private_folder, open_re
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
     PROJECTS,
-    path_of_place,
-    place_in_archive,
+    path_in_archive,
+    path_in_config_home,
 )
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import (
@@ -119,7 +119,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     # An earlier state may have another title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
-    client_path = path_of_place(archived.place, where)
+    client_path = path_in_config_home(archived.place, where)
     warnings = []
     try:
         existing_path = find_session(archived.session_id, where) or _find_existing(client_path)
@@ -170,7 +170,7 @@ def _derive_session_id(archived: ArchivedSession) -> str:
 
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the trash, for the missing files."""
-    client_path = path_of_place(entry.place, where)
+    client_path = path_in_config_home(entry.place, where)
     notes = _warn_of_age(entry, where)
     try:
         folder, parts = os.path.dirname(client_path), (*entry.parts[1:], entry.transcript)
@@ -204,7 +204,7 @@ def _select_files_in_trash(
         if os.path.lexists(file.source):
             available_files.append(file)
             if file.part.sha256 and hash_file(file.source) != file.part.sha256:
-                warnings.append(CHANGED_FILE_WARNING.format(name=place_in_archive(file.part.place)))
+                warnings.append(CHANGED_FILE_WARNING.format(name=path_in_archive(file.part.place)))
         elif file.part == entry.transcript:
             raise SessionNotFound(
                 f"{file.source} is gone from the trash",
@@ -276,14 +276,14 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     )
 
 
-def restore_companions(entry: ArchivedSession, where: Where) -> None:
+def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
     """Give an existing session with the same id the trashed files that belong to the id.
 
     This is done before the entry is removed from the trash. Existing files are kept. Raises
     SessionNotFound if the entry is unreadable, WriteFailed and PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
-        path = path_of_place(entry.place, where)
+        path = path_in_config_home(entry.place, where)
         shared_parts = []
         for part in entry.parts:
             if part.place.split("/")[0] in FOLDERS_BY_ID:
@@ -421,7 +421,7 @@ def _select_files(
         is_transcript = part is archived.transcript
         path = _build_target_path(part, archived.session_id, session_id, folder, where)
         file = RestoredFile(
-            part, os.path.join(source, *place_in_archive(part.place).split("/")), path
+            part, os.path.join(source, *path_in_archive(part.place).split("/")), path
         )
         is_free = not os.path.lexists(path) or is_empty_file(path)
         if is_free or archived.deleted_at:
@@ -470,7 +470,7 @@ def _build_target_path(
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
     if first in FOLDERS_BY_ID:
-        return path_of_place("/".join([first, new_id, *steps[1:]]), where)
+        return path_in_config_home("/".join([first, new_id, *steps[1:]]), where)
     steps_in_project = steps[1:]
     if steps_in_project[0] == f"{old_id}.jsonl":
         steps_in_project = [f"{new_id}.jsonl"]

@@ -11,7 +11,7 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import describe_transcript
 from resume_hooks.archive.vault.packs import PackWriter, split_lines
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import place_in_archive, unpacked_folder
+from resume_hooks.sessions.archived.layout import path_in_archive, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import write_archived_files
 from resume_hooks.storage import removal
@@ -79,7 +79,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
     )  # the pack is removed later, because no manifest names it
     os.mkdir(folder, 0o700)
     write_archived_files(archived, [archived.transcript], folder, where)
-    ends = HeadTail(os.path.join(folder, place_in_archive(archived.place)))
+    ends = HeadTail(os.path.join(folder, path_in_archive(archived.place)))
     return archived._replace(
         title=replace_surrogates(plain_line(ends.title)),
         about=describe_transcript(ends, archived.about.parent),

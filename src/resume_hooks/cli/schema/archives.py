@@ -8,9 +8,9 @@ from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome
 from resume_hooks.archive.vault import packs, policy, trash
 from resume_hooks.archive.vault.restore import RestorePlan
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.cli.schema.sessions import Folder, KeptSession
+from resume_hooks.cli.schema.sessions import ArchivedSessionRow, Folder
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
 
@@ -28,7 +28,7 @@ class DeletedSession(StrictModel):
     title: str = deletion_field(lambda entry: entry.title)
     folder: Folder = deletion_field(lambda entry: entry.cwd)
     file: str = deletion_field(
-        lambda entry: path_of_place(entry.place, Where()), "where its transcript belongs"
+        lambda entry: path_in_config_home(entry.place, Where()), "where its transcript belongs"
     )
     kept_in: str = deletion_field(
         lambda entry: entry.folder, "its folder in the trash; empty if nothing was moved"
@@ -92,7 +92,7 @@ class DeleteSchema(StrictModel):
 outcome_field = FieldDeclarer[ArchiveOutcome]()
 
 
-class ArchivedNow(StrictModel):
+class ArchivingResult(StrictModel):
     """The result of archiving one session."""
 
     session_id: str = outcome_field(lambda outcome: outcome.session.session_id)
@@ -106,7 +106,7 @@ class ArchivedNow(StrictModel):
         lambda outcome: outcome.result in {"kept", "renewed"},
         "its pack was written by this archive",
     )
-    kept: KeptSession | None = outcome_field(lambda outcome: outcome.archived)
+    kept: ArchivedSessionRow | None = outcome_field(lambda outcome: outcome.archived)
 
 
 defect_field = FieldDeclarer[packs.ArchiveDefect]()
@@ -144,8 +144,8 @@ class ArchiveSchema(StrictModel):
     With --forget the removed copies.
     """
 
-    archived: list[ArchivedNow]
-    vault: list[KeptSession] = Field(
+    archived: list[ArchivingResult]
+    vault: list[ArchivedSessionRow] = Field(
         description="with --list, --verify and --forget: the sessions concerned"
     )
     findings: list[ArchiveDefect] = Field(description="with --verify")
@@ -176,7 +176,7 @@ class RetrievedSession(StrictModel):
     files: int = restore_field(
         lambda plan: len(plan.files), "files that were, or would be, written; 0: it exists already"
     )
-    kept: KeptSession = restore_field(lambda plan: plan.archived)
+    kept: ArchivedSessionRow = restore_field(lambda plan: plan.archived)
 
 
 class RestoreSchema(StrictModel):
@@ -187,7 +187,7 @@ class RestoreSchema(StrictModel):
     trash: list[DeletedSession] = Field(
         description="the sessions in the trash, newest first; empty with a locator"
     )
-    vault: list[KeptSession] = Field(
+    vault: list[ArchivedSessionRow] = Field(
         description=(
             "the sessions and earlier states that only the vault has; empty with a locator"
         )

@@ -104,7 +104,7 @@ class MaterialSchema(StrictModel):
 checked_field = FieldDeclarer[CheckedSummary]()
 
 
-class CheckedSchema(StrictModel):
+class SummaryCheck(StrictModel):
     """The check of a summary's sentences against the transcripts.
 
     Sentences without a checkable claim are not counted.
@@ -127,7 +127,7 @@ class SummarySchema(StrictModel):
     failure: str | None = Field(description="why it is missing; the child then has only the digest")
     material: MaterialSchema | None = Field(description="only in a dry run")
     spent: CallCosts | None = Field(description="null in a dry run")
-    checked: CheckedSchema | None = Field(description="null without a summary")
+    checked: SummaryCheck | None = Field(description="null without a summary")
 
 
 class RolloverSchema(ReceiptSchema):

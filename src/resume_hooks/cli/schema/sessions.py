@@ -20,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions import lineage
 from resume_hooks.sessions.agents.registry import RESUMABLE_AGENTS
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 Folder = Annotated[str, Field(description="the folder in which the client finds it")]
@@ -34,17 +34,18 @@ KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 archived_field = FieldDeclarer[ArchivedSession]()
 
 
-class KeptSession(StrictModel):
+class ArchivedSessionRow(StrictModel):
     """A session in the vault."""
 
     session_id: str = archived_field(lambda kept: kept.session_id)
     title: str = archived_field(lambda kept: kept.title)
     folder: Folder = archived_field(lambda kept: kept.cwd)
     file: str = archived_field(
-        lambda kept: path_of_place(kept.place, Where(), kept.home), "where its transcript belongs"
+        lambda kept: path_in_config_home(kept.place, Where(), kept.home),
+        "where its transcript belongs",
     )
     present: bool = archived_field(
-        lambda kept: os.path.lexists(path_of_place(kept.place, Where(), kept.home)),
+        lambda kept: os.path.lexists(path_in_config_home(kept.place, Where(), kept.home)),
         "whether the client has it there, too",
     )
     kept_in: str = archived_field(lambda kept: kept.folder, "its folder in the vault")
@@ -154,7 +155,7 @@ class SessionsSchema(StrictModel):
         description="headless runs of a single question left out up to here; --helpers lists them"
     )
     sessions: list[SessionRow]
-    archived: list[KeptSession] = Field(
+    archived: list[ArchivedSessionRow] = Field(
         description="with --archived: those that only the vault has"
     )
     subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")

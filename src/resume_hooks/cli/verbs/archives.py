@@ -40,7 +40,7 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_session
     )
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
     empty_trash: bool = flag(help="Remove everything in the trash for good.")
     older_than: int | None = option(
         type=click.IntRange(0),

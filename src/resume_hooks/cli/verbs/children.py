@@ -45,7 +45,7 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
     show: bool = flag("--print", help="Print the child's opening; write nothing.")
     full: bool = flag(help="With --print: the whole digest, without a size limit.")
     edit: bool = flag(help="Open your editor on the digest first; an empty text cancels.")
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
     to: str | None = TO
 
 
@@ -136,7 +136,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
     )
     in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
     force: bool = flag(help="With --in-place: even while a client has the session open.")
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
 
 
 class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):

@@ -81,7 +81,7 @@ class SearchOptions(
         help="All headless runs of a single question, not only the three that fit best."
     )
     agent: str = AGENT
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
     limit: int = option(
         type=click.IntRange(1, MAX_SEARCH_HITS),
         default=DEFAULT_SEARCH_HITS,

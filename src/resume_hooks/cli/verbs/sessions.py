@@ -59,7 +59,7 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
         help="Only those that the client may delete within seven days, the earliest first."
     )
     agent: str = AGENT
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
 
 
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
@@ -86,7 +86,7 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
     derived: bool = flag(help="Its descendants instead, oldest first.")
     tree: bool = flag(help="With --derived: show a tree.")
     everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
-    of_parts: Any = PART_OPTIONS
+    part_options: Any = PART_OPTIONS
 
 
 class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):

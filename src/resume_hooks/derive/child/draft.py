@@ -17,8 +17,12 @@ from resume_hooks.reading.session_secrets import find_secrets_in_ends
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_named, agent_of_path
-from resume_hooks.sessions.archived.sessions import client_path, is_archived_copy, project_folder_of
+from resume_hooks.sessions.agents.registry import agent_of_path, agent_with_name
+from resume_hooks.sessions.archived.sessions import (
+    client_path,
+    is_archived_copy,
+    project_folder_of_session,
+)
 from resume_hooks.sessions.child_titles import Kind, child_title, root_title_of, unused_title
 from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, Family
@@ -211,7 +215,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     if place is not None:
         folder, name = place.folder, place.make_file_name(attributes.session_id)
     elif lies_beside_parent:
-        folder = project_folder_of(owner.path, where)
+        folder = project_folder_of_session(owner.path, where)
     else:
         folder = project_folder(attributes.cwd, where)
     path = os.path.join(os.path.abspath(output_dir or folder), name)
@@ -265,7 +269,7 @@ def _require_usable_parent(
         )
     if parent.agent != CLAUDE_NAME and place is None and kind not in CROSS_AGENT_KINDS:
         raise UsageError(
-            f"{agent_named(parent.agent, where).label}'s sessions do not support {kind}",
+            f"{agent_with_name(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
 

@@ -17,7 +17,7 @@ from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_of, store_of
+from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import extract_next_step
@@ -149,10 +149,10 @@ def _find_unused_child(
 
     ``made_at`` is an instant in normal form. If it is ``""``, the instant in the child is used.
     """
-    session = store_of(where).find(child_id)
+    session = store_of_agents(where).find(child_id)
     if session is None:
         return None
-    agent = agent_of(session, where)
+    agent = agent_of_session(session, where)
     try:
         ends, parent_ends = agent.read_ends(session.path), Session.from_file(parent, where).ends
         path = agent.to_common_format(session).path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
-from resume_hooks.sessions.agents.registry import agent_named
+from resume_hooks.sessions.agents.registry import agent_with_name
 
 if TYPE_CHECKING:  # a comparison of strategies runs no checks
     from resume_hooks.transcripts.invariants import Check
@@ -49,7 +49,7 @@ class Receipt(NamedTuple):
     @property
     def commands(self) -> ResumeCommands:
         """The commands to continue the child, or the parent if there is no child."""
-        return agent_named(self.agent, Where()).resume_commands(
+        return agent_with_name(self.agent, Where()).resume_commands(
             self.session_id or self.parent_session_id, self.folder
         )
 

@@ -217,7 +217,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
     return None
 
 
-def renew_block(record: Record, lineage: str) -> Record:
+def renew_lineage_block(record: Record, lineage: str) -> Record:
     """Return our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
     _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
@@ -471,7 +471,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         older_opening = None
     if older_opening is not None:
         by_record.setdefault(older_opening.number, []).append(
-            lambda record: renew_block(record, lineage)
+            lambda record: renew_lineage_block(record, lineage)
         )
     lineage_index = 0
     if (

@@ -169,7 +169,7 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
     return make_receipt(plan, title, passed_checks, warnings)
 
 
-def write_unless_idle(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+def write_if_worthwhile(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
     if dry_run or plan.is_pointless:
         return make_planned_receipt(plan)._replace(session_id="", file="")

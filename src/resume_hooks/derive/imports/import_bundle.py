@@ -23,17 +23,21 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import Relocation, plan_relocation
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher
-from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes, write_unless_idle
+from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes, write_if_worthwhile
 from resume_hooks.derive.imports import plan_import
 from resume_hooks.derive.imports.plan_import import ImportPlan, ImportSource
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import NotATranscript, ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
-from resume_hooks.reading.bundle import OMITTED_KIND, Head, make_placeholder_record
+from resume_hooks.reading.bundle import OMITTED_KIND, BundleHead, make_placeholder_record
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import lock_session_creation, project_folder
-from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
+from resume_hooks.sessions.session_files import (
+    SessionFile,
+    session_file,
+    sessions_in_project_folder,
+)
 from resume_hooks.storage import removal
 from resume_hooks.storage.hard_links import has_same_bytes, list_files_below
 from resume_hooks.transcripts.context_size import measure_chain
@@ -245,7 +249,7 @@ def plan_whole_session(
     new_id = str(uuid.uuid4())
     size = sum(map(len, plan_at("", new_id).body.lines()))
     for session in (
-        [] if force else sessions_in(folder)
+        [] if force else sessions_in_project_folder(folder)
     ):  # an earlier import may have used a different id
         if session.size == size and _has_same_lines(
             session.path, plan_at(session.path, session.session_id).body
@@ -286,7 +290,7 @@ class ImportedSession(NamedTuple):
     that the model reads but the screen does not show.
     """
 
-    head: Head
+    head: BundleHead
     receipt: Receipt
     existing: bool
     files: int
@@ -381,7 +385,7 @@ def _import_session(
         return ImportedSession(
             bundled.head, existing_receipt, existing=True, files=files, hidden=hidden
         )
-    receipt = write_unless_idle(import_plan, where, dry_run=options.dry_run)
+    receipt = write_if_worthwhile(import_plan, where, dry_run=options.dry_run)
     return ImportedSession(bundled.head, receipt, existing=False, files=files, hidden=hidden)
 
 

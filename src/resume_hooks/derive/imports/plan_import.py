@@ -23,7 +23,7 @@ from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_re
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher, make_planned_receipt
 from resume_hooks.derive.imports.record_filter import (
     ALLOWED_FIELDS,
-    ConversationOnly,
+    ConversationFilter,
     escape_reminder_tags,
     has_valid_content,
     is_conversation,
@@ -35,7 +35,7 @@ from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.child_titles import root_title_of
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import project_folder
-from resume_hooks.sessions.session_files import SessionFile, sessions_in
+from resume_hooks.sessions.session_files import SessionFile, sessions_in_project_folder
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import measure_chain
@@ -144,7 +144,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         survey,
         head=first_line(source, attributes.at),
         lineage=_format_introduction(source, attributes.at),
-        edits=dict.fromkeys((node.number for node in chain.nodes), ConversationOnly(attributes)),
+        edits=dict.fromkeys((node.number for node in chain.nodes), ConversationFilter(attributes)),
         metadata_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
         if tag
         else (),
@@ -267,7 +267,7 @@ def _format_introduction(source: ImportSource, at: str) -> str:
 
 def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
     first_bytes = f'{{"{IMPORT_FIELD}":{{"sha256":"{sha256}"'.encode()
-    for session in sessions_in(folder):
+    for session in sessions_in_project_folder(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:
             if stream.read(len(first_bytes)) == first_bytes:
                 return session

@@ -31,9 +31,9 @@ from resume_hooks.reading.bundle import (
     MAX_FILES,
     MAX_SESSIONS,
     SUMS_ROW,
-    Head,
-    Seal,
-    Sums,
+    BundleHead,
+    BundleSeal,
+    BundleSums,
 )
 from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER
 from resume_hooks.storage.state_file import (
@@ -70,8 +70,8 @@ class BundledSession(NamedTuple):
     invalid name.
     """
 
-    head: Head
-    sums: Sums
+    head: BundleHead
+    sums: BundleSums
     path: str
     size: int
     files: tuple[tuple[str, str], ...]
@@ -127,7 +127,7 @@ class _BundleReader:
         self._stream = stream
         self._folder = folder
         self._made = temporary_paths
-        self._seal = Seal()
+        self._seal = BundleSeal()
 
     def read_sessions(self) -> list[BundledSession]:
         header = _parse_object(self._read_line().removeprefix(BOM) + END_ROW)
@@ -151,7 +151,7 @@ class _BundleReader:
         return bundled
 
     def _read_session(self, line: bytes) -> BundledSession:
-        self._seal = Seal()
+        self._seal = BundleSeal()
         self._seal.add_row(line)
         head = _parse_head(line)
         path, sums_of_lines, size = self._read_records()
@@ -215,7 +215,7 @@ class _BundleReader:
         return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _parse_head(line: bytes) -> Head:
+def _parse_head(line: bytes) -> BundleHead:
     row = _parse_object(line + END_ROW).get("session")
     head = _validate_part(_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
@@ -242,14 +242,14 @@ def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Val
 
 
 @functools.cache
-def _validators() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
+def _validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
     """Return the validators of a session's head and checksums.
 
     A bundle has a head and checksums for every session.
     """
     from pydantic import TypeAdapter  # imported late, because it is slow
 
-    return TypeAdapter(Head), TypeAdapter(Sums)
+    return TypeAdapter(BundleHead), TypeAdapter(BundleSums)
 
 
 def _parse_object(raw: bytes) -> dict[str, object]:

@@ -336,7 +336,7 @@ def is_hidden(record: Record) -> bool:
     return any(record.get(flag) is True for flag in HIDING_FLAGS)
 
 
-class ConversationOnly:
+class ConversationFilter:
     """An edit for a chain rewrite: the record for an imported session, or None to drop it."""
 
     def __init__(self, setting: ChildAttributes) -> None:

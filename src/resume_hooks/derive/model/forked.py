@@ -63,7 +63,7 @@ class ForkedModel(NamedTuple):
         return bool(self.report.keys() & {"isAnswered", "reason"})
 
     @property
-    def is_late(self) -> bool:
+    def has_timed_out(self) -> bool:
         """Whether the request timed out."""
         return get_string(self.report, "reason") == TIMEOUT_REASON
 
@@ -99,7 +99,7 @@ class ForkedModel(NamedTuple):
     ) -> Reply[AnswerType]:
         """Parse the answer as ``port.Model`` requires. The prompt of the request was ``make_forked_prompt``."""
         del instructions, text, limit
-        if self.is_late:
+        if self.has_timed_out:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
         if self.report.get("isAnswered") is not True:
             reason = " ".join(

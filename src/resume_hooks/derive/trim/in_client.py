@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.trim.options import MIN_SAVINGS, MIN_WORTHWHILE_SAVINGS, Options
 from resume_hooks.derive.trim.plan import Decision, SessionScan, count_decision
-from resume_hooks.derive.trim.rules import Pick
+from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
@@ -169,7 +169,7 @@ def decide_in_client(scanned: SessionScan, options: Options, where: Where) -> De
     return _make_decision(scanned, options, where, rebuilt_numbers)
 
 
-def pays_in_client(decision: Decision, options: Options) -> bool:
+def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
     """Check whether a trim in place frees enough, because it removes the whole conversation from the cache.
 
     The user can explicitly request a smaller trim.
@@ -201,7 +201,7 @@ def _make_decision(
         is_unfit = piece.kind in {THINKING_PIECE, MEDIA_PIECE} and piece.number in numbers
         if is_unfit and (piece.number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
-            choice = make_choice(trimmable, Pick(piece), rule, origins)
+            choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []
     return count_decision(scanned, options, trimmable, choices, origins)
 

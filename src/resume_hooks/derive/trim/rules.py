@@ -78,13 +78,13 @@ class TrimMaterial:
         return ""
 
     @cached_property
-    def by_call(self) -> dict[str, list[Piece]]:
+    def pieces_by_call(self) -> dict[str, list[Piece]]:
         """The pieces of each call: its inputs and its output."""
-        by_call: dict[str, list[Piece]] = {}
+        pieces_by_call: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             if piece.call:
-                by_call.setdefault(piece.call, []).append(piece)
-        return by_call
+                pieces_by_call.setdefault(piece.call, []).append(piece)
+        return pieces_by_call
 
 
 def collect_material(
@@ -214,7 +214,7 @@ def _modification_time_ms(path: str) -> float:
         return 0.0
 
 
-class Pick(NamedTuple):
+class OfferedPiece(NamedTuple):
     """A piece that a rule offers.
 
     ``why`` is the reason in its placeholder, if the kind of the piece does not explain it.
@@ -224,10 +224,10 @@ class Pick(NamedTuple):
     why: str = ""
 
 
-Rule = Callable[[TrimMaterial, Options], Iterator[Pick]]
+Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
 
 
-def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
+def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
     """Offer reads of a file before its last whole read, before another read of the same part, or before a change."""
     latest_reads: dict[tuple[str, tuple[object, ...]], int] = {}
     latest_changes: dict[str, int] = {}
@@ -260,7 +260,7 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick
             continue
         place = material.chain_indexes[read_call.number]
         if latest_changes.get(read_call.target, -1) > place:
-            yield Pick(piece, "the file was changed later")
+            yield OfferedPiece(piece, "the file was changed later")
         elif (
             max(
                 latest_reads.get((read_call.target, extent), -1)
@@ -268,7 +268,7 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Pick
             )
             > place
         ):
-            yield Pick(piece, "the file was read again later")
+            yield OfferedPiece(piece, "the file was read again later")
 
 
 def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
@@ -284,7 +284,7 @@ def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...
     return (read_call.extent,)
 
 
-def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer outputs that the same tool later repeated word for word. The last output stays."""
     results = []
     for piece in _select_kind(RESULT_PIECE, material):
@@ -292,10 +292,10 @@ def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]: 
     last_pieces = {content: piece for piece, content in results}
     for piece, content in results:
         if last_pieces[content] is not piece:
-            yield Pick(piece, "the same output came again later")
+            yield OfferedPiece(piece, "the same output came again later")
 
 
-def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
@@ -312,11 +312,11 @@ def _offer_failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:
             call_id in material.failed_calls
             and success_index > material.chain_indexes[failed_call.number]
         ):
-            for piece in material.by_call.get(call_id, ()):
-                yield Pick(piece, "failed, and was done again with success")
+            for piece in material.pieces_by_call.get(call_id, ()):
+                yield OfferedPiece(piece, "failed, and was done again with success")
 
 
-def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
+def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer whole thinking blocks before the last turn. The API refuses changed blocks, and needs the last turn's.
 
     Answers that contain only thinking are kept: clients do not send them, but would send empty
@@ -327,21 +327,21 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:
             piece.number not in material.silent_records
             and material.chain_indexes[piece.number] < material.last_turn_start
         ):
-            yield Pick(piece)
+            yield OfferedPiece(piece)
 
 
 def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
     """Return a rule that offers contents longer than ``threshold_multiple`` times their tool's threshold."""
 
-    def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
+    def rule(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_kind(kind, material):
             if piece.characters > threshold_multiple * options.limit(material.find_tool(piece)):
-                yield Pick(piece)
+                yield OfferedPiece(piece)
 
     return rule
 
 
-def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
+def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
     """Offer long inputs of answered calls (file contents, edits, commands), unless a resume needs them."""
     for pick in _make_length_rule(INPUT_PIECE)(material, options):
         if (
@@ -351,7 +351,7 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
             yield pick
 
 
-def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Pick]:
+def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
     """If requested, offer the first N long answers, or all long answers except the last N.
 
     The first N include answers from earlier trims.
@@ -375,7 +375,7 @@ RULES: dict[str, Rule] = {
     "failures": _offer_failures,
     "thinking": _offer_thinking,
     "attachments": _make_length_rule(ATTACHMENT_PIECE),
-    "media": lambda material, _: map(Pick, _select_kind(MEDIA_PIECE, material)),
+    "media": lambda material, _: map(OfferedPiece, _select_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
     "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),

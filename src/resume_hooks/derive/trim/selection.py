@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.rewrite_chain import Edit
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.rules import RULES, Pick, TrimMaterial
+from resume_hooks.derive.trim.rules import RULES, OfferedPiece, TrimMaterial
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.calibration import TokenScale
 from resume_hooks.transcripts.nodes import Node
@@ -162,7 +162,9 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
     return options.allows_tool(material.find_tool(piece))
 
 
-def make_choice(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
+def make_choice(
+    material: TrimMaterial, pick: OfferedPiece, rule: str, origins: Origins
+) -> Choice | None:
     """Return the choice of a piece, or None if its placeholder would not be shorter."""
     piece, tool = pick.piece, material.find_tool(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.why)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 
 if TYPE_CHECKING:
     from resume_hooks.derive.child.draft import Draft
@@ -40,4 +40,4 @@ class Caller(NamedTuple):
     def write(self, plan: ChildPlan) -> Receipt:
         """Write a child. For a dry run or an idle plan, only return its receipt."""
         self.check_draft(plan.draft)
-        return write_unless_idle(plan, self.where, dry_run=self.dry_run)
+        return write_if_worthwhile(plan, self.where, dry_run=self.dry_run)

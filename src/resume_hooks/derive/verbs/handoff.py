@@ -10,10 +10,10 @@ from typing import NamedTuple
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing_child import find_existing_child, lock_parent
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.child.write_child import ChildPlan, write_unless_idle
+from resume_hooks.derive.child.write_child import ChildPlan, write_if_worthwhile
 from resume_hooks.derive.digest_edit import digest_from_editor, text_for_editor
 from resume_hooks.derive.fresh_child import (
-    Contents,
+    ChildContents,
     FreshPlan,
     digest_reference,
     make_file_writer,
@@ -102,7 +102,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     if spec.is_new_task:
         digest = select_knowledge(digest)
     tokens = tokens_for_size(spec.size, caller.where)
-    contents = Contents(digest, new_task=spec.is_new_task, tokens=tokens)
+    contents = ChildContents(digest, new_task=spec.is_new_task, tokens=tokens)
     return agents.plan_fresh(
         parent,
         caller.where,
@@ -159,7 +159,7 @@ def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> Wri
 def _write(
     plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    receipt = write_unless_idle(plan, caller.where, dry_run=caller.dry_run)
+    receipt = write_if_worthwhile(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:
         return NothingWritten(receipt, plan, files=write_files(None))
     files = write_files(receipt)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, PendingAnswer
 from resume_hooks.derive.verbs.caller import Caller
@@ -46,7 +46,7 @@ def rollover(
     caller.check_draft(rollover_plan.plan.draft)
     if caller.dry_run:
         return NothingWritten(
-            write_unless_idle(rollover_plan.plan, caller.where, dry_run=True), rollover_plan.plan
+            write_if_worthwhile(rollover_plan.plan, caller.where, dry_run=True), rollover_plan.plan
         )
     receipt = summary.write_rollover(rollover_plan, caller.where)
     result = ask_for_summary(rollover_plan, receipt)

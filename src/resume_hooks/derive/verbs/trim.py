@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write_child import write_child, write_unless_idle
+from resume_hooks.derive.child.write_child import write_child, write_if_worthwhile
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
@@ -39,7 +39,7 @@ def write_trim(
     """
     is_to_be_written = plan.pays and not caller.dry_run
     if not is_to_be_written or (confirm is not None and not confirm(plan)):
-        return NothingWritten(write_unless_idle(plan, caller.where, dry_run=True), plan)
+        return NothingWritten(write_if_worthwhile(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
     remark = format_first_line(receipt)
     return OpenedSession(receipt, plan, "trimmed", tuple(list_remarks(plan)), remark)

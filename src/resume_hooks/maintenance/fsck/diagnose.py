@@ -21,7 +21,7 @@ from resume_hooks.maintenance.fsck.sidecars import (
 )
 from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
+from resume_hooks.sessions.agents.registry import agent_of_session, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
@@ -78,7 +78,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
 
     If a file can't be read, that is a finding and not an error.
     """
-    agent = agent_of(session, where)
+    agent = agent_of_session(session, where)
     path = session.path if agent.name == CLAUDE_NAME else session.original
     try:
         if agent.name == CLAUDE_NAME:

@@ -69,7 +69,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
             yield MISSING_PARENT_ASIDE.defect_in_node(
                 node, f"Its parent {node.parent} is not in the file"
             )
-    yield from _defects_of_circles(transcript)
+    yield from _defects_of_cycles(transcript)
     yield from _defects_of_repetitions(transcript)
 
 
@@ -102,7 +102,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
     return (HISTORY_CUT if lost_turns else MISSING_PARENT).defect_in_node(first_node, message)
 
 
-def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
+def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
     """Yield a finding for each circle, at its first record in the file."""
     checked_ids: set[str] = set()
     for start in transcript.nodes:
@@ -285,7 +285,7 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     return records_before
 
 
-def live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
+def find_live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
     """Walk back from the live end through compactions.
 
     ``records_before`` maps each boundary to the record before it.
@@ -311,7 +311,7 @@ def find_branches_off_live_chain(
     transcript: Transcript, records_before: Mapping[str, str]
 ) -> list[Branch]:
     """Return, in file order, the branches off the live history that have a turn. Each ends at its longest end."""
-    live = live_history(transcript, records_before)
+    live = find_live_history(transcript, records_before)
     depths = _BranchDepths(transcript.by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}
     for node in transcript.nodes:

@@ -34,7 +34,7 @@ from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, remove_thin
 from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_of, row_of_agent
+from resume_hooks.sessions.agents.registry import agent_of_session, row_of_agent
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import RecordGraph, build_live_chain, find_last_message
@@ -97,7 +97,7 @@ def build_repaired_chain(
     chain = []
     for node in _bridge_gaps(remaining, end, transcript.size):
         chain.append(originals[positions[id(node)]])
-    return _number_salvaged(_move_late_results(chain), transcript.line_count)
+    return _number_salvaged_records(_move_late_results(chain), transcript.line_count)
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
@@ -213,7 +213,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
     return moved_chain
 
 
-def _number_salvaged(chain: list[Node], line_count: int) -> list[Node]:
+def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
     """Number the additional records of a line after the end of the file, because edits use line numbers."""
     used_numbers: set[int] = set()
     for node in chain:
@@ -246,7 +246,7 @@ class SessionRepair(NamedTuple):
 
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
     """Plan a repaired child of a session of any agent. Raise the same errors as ``plan_repair``."""
-    agent = agent_of(session, where)
+    agent = agent_of_session(session, where)
     if agent.name == CLAUDE_NAME:
         repair_plan = plan_repair(session, where, branch=branch)
         return SessionRepair(repair_plan, repair_plan.report, repair_plan.losses)

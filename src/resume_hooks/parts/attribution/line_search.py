@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import FileChange, read_call_changes, split_lines
-from resume_hooks.parts.attribution.match_edits import FileEdit, find_writer
+from resume_hooks.parts.attribution.match_edits import FileEdit, find_writing_edit
 from resume_hooks.paths import Where, canonical_path, open_regular, project_folders, read_regular
 from resume_hooks.search.hits import (
     SNIPPET_CHARACTERS,
@@ -197,7 +197,7 @@ def _search_edits_of_line(
     files_in_scope = find_files_in_scope(index.db, scope, where)
     sources = Sources(index, files_in_scope.files, where)
     candidates = EditFinder(index, scope, files_in_scope, sources)
-    verdict = find_writer(
+    verdict = find_writing_edit(
         requested_line.lines, requested_line.line_number, candidates.find_edits(requested_line)
     )
     if verdict.record:

@@ -86,7 +86,7 @@ class _LineInContext(NamedTuple):
     line_index: int
 
 
-def find_writer(
+def find_writing_edit(
     lines: Sequence[str], line_number: int, edits: Iterable[FileEdit[EditRecord]]
 ) -> Verdict[EditRecord]:
     """Find the edit that wrote line ``line_number``, from 1, of the current ``lines``.

@@ -22,7 +22,7 @@ PART = Part(
             strategy="sessions.strategy:Codex",
             writer="writer:CodexWriter",
             defects="defects:find_thread_defects",
-            is_loss="defects:means_lost_content",
+            is_loss="defects:is_content_loss",
             model="model:CodexExec",
         ),
     ),

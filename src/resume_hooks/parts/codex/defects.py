@@ -89,7 +89,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     yield from _find_item_defects(history.items, path)
 
 
-def means_lost_content(kind: DefectKind) -> bool:
+def is_content_loss(kind: DefectKind) -> bool:
     """Check whether a defect of this kind means that content is missing even from a repaired child."""
     return kind in _LOSS_KINDS
 

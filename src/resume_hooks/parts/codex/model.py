@@ -22,7 +22,7 @@ from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import AnswerType, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_named
+from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.system import capture_output, programs
 from resume_hooks.system.capture_output import CapturedOutput
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
@@ -71,14 +71,14 @@ class CodexExec:
     @property
     def is_installed(self) -> bool:
         """Whether Codex is installed."""
-        return agent_named(AGENT_NAME, self.where).launch_command("").path is not None
+        return agent_with_name(AGENT_NAME, self.where).launch_command("").path is not None
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
         """See ``port.Model``."""
         port.refuse_nested_run(self.where)
-        program = agent_named(AGENT_NAME, self.where).launch_command("").path
+        program = agent_with_name(AGENT_NAME, self.where).launch_command("").path
         if program is None:
             raise HeadlessFailed(
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."

@@ -50,7 +50,7 @@ from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING_KEY
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_of, read_ends
+from resume_hooks.sessions.agents.registry import agent_of_session, read_ends
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
@@ -331,7 +331,7 @@ class CodexWriter:
         return read_thread(session, Rollouts(self._home).find_path)
 
     def _converted_path(self, session: SessionFile) -> str:
-        return agent_of(session, self._where).to_common_format(session).path
+        return agent_of_session(session, self._where).to_common_format(session).path
 
 
 def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:

@@ -108,7 +108,7 @@ class LostPrompts(Claude):
         folders = {os.path.dirname(session.path) for session in self.lost_sessions}
         files: list[TranscriptFile] = []
         for folder in sorted(folders):
-            files.extend(transcript_files.files_in(folder))
+            files.extend(transcript_files.transcripts_in_folder(folder))
         return files
 
     def describe_open_state(self, session: SessionFile) -> str:  # noqa: ARG002
@@ -178,7 +178,7 @@ class LostPrompts(Claude):
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         copies = []
         for folder in folders:
-            for session in session_files.sessions_in(folder):
+            for session in session_files.sessions_in_project_folder(folder):
                 copies.append(session._replace(agent=AGENT_NAME))
         return copies
 

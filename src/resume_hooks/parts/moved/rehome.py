@@ -21,7 +21,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
+from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of_directory
 from resume_hooks.sessions.project_folder import home_folder, lock_session_creation
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs_to_folder
@@ -119,13 +119,13 @@ def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
 def find_folder_sessions(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions that were started in a folder, newest first."""
     sessions = []
-    for session in sessions_of(folder, where):
+    for session in sessions_of_directory(folder, where):
         if belongs_to_folder(session.path, folder):
             sessions.append(session)
     return sessions
 
 
-def find_spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
+def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
     """Return the sessions of a folder that have a prompt or an answer, newest first."""
     sessions = []
     for session in find_folder_sessions(folder, where):
@@ -189,7 +189,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
     else:
         remaining_sessions = [
             session
-            for session in find_spoken_sessions(old_folder, where)
+            for session in find_sessions_with_messages(old_folder, where)
             if session.session_id not in copied_ids
         ]
     command = shell_command(f"rehome {quote_word(old_folder)} --home {quote_word(new_folder)}")
@@ -204,14 +204,14 @@ def _select_folders_with_sessions(folders: Iterable[str], where: Where) -> list[
     dated_folders = [
         (sessions[0].mtime, folder)
         for folder in folders
-        if (sessions := find_spoken_sessions(folder, where))
+        if (sessions := find_sessions_with_messages(folder, where))
     ]
     return [folder for _, folder in sorted(dated_folders, reverse=True)]
 
 
 def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
     """Check whether one of the newest sessions of ``old_folder`` has traces of ``new_folder``."""
-    for session in sessions_of(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
+    for session in sessions_of_directory(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
         with contextlib.suppress(SessionNotFound):  # deleted after it was listed
             folders = find_moved_repo.find_likely_folders(
                 find_moved_repo.read_traces(session.path, old_folder), [new_folder], where
@@ -255,7 +255,7 @@ def _event_folder(event: dict[str, Any]) -> str:
 
 
 def _format_moved_line(old_folder: str, where: Where) -> str:
-    session_count = format_count(len(find_spoken_sessions(old_folder, where)), "session")
+    session_count = format_count(len(find_sessions_with_messages(old_folder, where)), "session")
     moved_text = (
         f"This repository was in {plain_line(old_folder)}, which has {session_count} and is gone"
     )

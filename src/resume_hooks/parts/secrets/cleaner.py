@@ -157,7 +157,7 @@ class Cleaner:
     def _build_cleaned_bytes(
         self, raw: bytes, removed_secrets: list[RemovedSecret]
     ) -> CleanedBytes:
-        return CleanedBytes(raw, tuple(removed_secrets), self._literals.occurs_in(raw))
+        return CleanedBytes(raw, tuple(removed_secrets), self._literals.is_secret_in(raw))
 
     def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
@@ -256,7 +256,7 @@ class Cleaner:
             return json.dumps(cleaned_text).encode()
 
     def _remove_known_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        if not self._literals.occurs_in(raw):
+        if not self._literals.is_secret_in(raw):
             return raw
         cleaned_text, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
         removed_secrets += map(RemovedSecret, kinds)
@@ -264,7 +264,7 @@ class Cleaner:
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or escapes that may hide one."""
-        return self._literals.occurs_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        return self._literals.is_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return the line without any thinking that contains a secret.

@@ -55,7 +55,7 @@ from resume_hooks.parts.secrets.locations import (
 from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import agent_of, original_path
+from resume_hooks.sessions.agents.registry import agent_of_session, original_path
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.open_sessions import Clients
@@ -304,7 +304,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
     if not os.path.lexists(session.path):
         return replace(findings, rows=tuple(rows), open_reason="")
     if session.agent != CLAUDE_NAME:
-        open_reason = agent_of(session, where).describe_open_state(session)
+        open_reason = agent_of_session(session, where).describe_open_state(session)
     elif is_archived_copy(session.path, where):
         open_reason = ""
     else:

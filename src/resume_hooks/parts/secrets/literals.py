@@ -242,7 +242,7 @@ class Literals:
         """Check whether there are any secrets to search for."""
         return bool(self._forms)
 
-    def occurs_in(self, raw: bytes) -> bool:
+    def is_secret_in(self, raw: bytes) -> bool:
         """Check whether the bytes contain any form of a secret."""
         if not self._forms or (
             self._separate_forms and not any(form in raw for form in self._separate_forms)

@@ -18,7 +18,7 @@ from resume_hooks.derive.child import write_child as child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, count_decision, plan_chosen_trim
-from resume_hooks.derive.trim.rules import Pick
+from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import Choice, make_choice
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offered_contents import (
@@ -146,7 +146,7 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
     for verdict in valid_verdicts:
         choice = rule_choices.get(verdict.key)
         if choice is None:
-            pick = Pick(
+            pick = OfferedPiece(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
             choice = make_choice(offer.material, pick, MODEL_RULE, offer.origins)

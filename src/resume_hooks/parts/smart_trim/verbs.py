@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
-    choose_model_name,
+    model_of_option,
     make_call_reporter,
     make_caller,
     model_time_limit,
@@ -151,7 +151,7 @@ def _refuse_ordinary_options(options: Any) -> None:
 
 
 def _ask_model(trimmable: Trimmable, options: Any) -> tuple[SmartPlan, ModelResult]:
-    model = choose_model_name(options.model, trimmable.session, options.where)
+    model = model_of_option(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
     offer = build_offer(
         trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where

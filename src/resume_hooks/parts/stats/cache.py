@@ -26,7 +26,7 @@ from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import (
     agent_name_of_path,
-    all_files,
+    list_all_transcripts,
     readable_path,
     row_of_agent,
 )
@@ -116,7 +116,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
 def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     """Return every transcript by session and agent. If there are several copies, return the newest."""
     files: dict[str, TranscriptFile] = {}
-    for file in sorted(all_files(where), key=lambda file: file.mtime):
+    for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
             continue  # the counts were made while the transcript existed
         session_id = file.session_id or owning_session(file.path) or ""

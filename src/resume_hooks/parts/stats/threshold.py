@@ -90,7 +90,7 @@ class _ReplayedSession:
         self.turn_start_tokens = [self.base]
         self.lefts: list[int] = []
         self.read = self.written = self.cost = 0.0
-        self._pay_request(requests[0], is_anew=False)
+        self._add_request_cost(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._reduce_if_needed(before)
             if (
@@ -101,7 +101,7 @@ class _ReplayedSession:
                 self.turn_start_tokens.append(
                     before.sent_tokens + before.answer_tokens - self.removed_tokens
                 )
-            self._pay_request(request, is_anew=is_anew)
+            self._add_request_cost(request, is_anew=is_anew)
 
     def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
         """Reduce the session after its ``last_request`` if it has reached the threshold.
@@ -139,7 +139,7 @@ class _ReplayedSession:
         )
         return round(self.base + HANDOFF_TOKENS + kept_tokens)
 
-    def _pay_request(self, request: ApiRequest, *, is_anew: bool) -> None:
+    def _add_request_cost(self, request: ApiRequest, *, is_anew: bool) -> None:
         if request.day < self.since:
             return
         sent_tokens = request.sent_tokens - self.removed_tokens

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, make_private_folder
 from resume_hooks.sessions.agents.registry import copies_folder
-from resume_hooks.sessions.archived.sessions import project_folder_of
+from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.locate import (
     SessionFile,
     candidate_rows,
@@ -189,7 +189,7 @@ def _copy_subagent(
     Raise WriteFailed.
     """
     owner = file_of_owning_session(session.original, session.session_id.partition("/")[0])
-    project = os.path.join(copy_folder, os.path.basename(project_folder_of(owner, where)))
+    project = os.path.join(copy_folder, os.path.basename(project_folder_of_session(owner, where)))
     try:
         remove_stale_temporaries(make_private_folder(os.path.dirname(copy_folder), where))
         os.mkdir(copy_folder, 0o700)

@@ -24,7 +24,7 @@ from resume_hooks.sessions.transcript_files import (
     agent_type,
     subagent_name,
     subagents_by_session,
-    subagents_in,
+    subagents_in_folder,
     title_of_transcript,
 )
 from resume_hooks.system.git_worktrees import project_of_folder
@@ -103,7 +103,7 @@ def _list_subagents(
     session: SessionFile, ends: HeadTail, subagent_names: list[str]
 ) -> Iterator[ListedSubagent]:
     """Yield the sub-agents that a session started. Raise SessionNotFound if its file was deleted."""
-    subagent_files = subagents_in(os.path.splitext(session.path)[0], session.session_id)
+    subagent_files = subagents_in_folder(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(subagent.path for subagent in subagent_files), *subagent_names):
         if name := subagent_name(path):
             with contextlib.suppress(OSError, SessionNotFound):  # as above

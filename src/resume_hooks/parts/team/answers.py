@@ -23,9 +23,9 @@ def queue_deleted_session(session_id: str, where: Where) -> list[str]:
     """Queue a deleted session, so that the next push makes the server forget it, and return notes for the user."""
     if read_team(where) is None:
         return []
-    from resume_hooks.parts.team.sharing import queue_forget
+    from resume_hooks.parts.team.sharing import queue_deletion
 
-    return list(filter(None, [queue_forget(session_id, where)]))
+    return list(filter(None, [queue_deletion(session_id, where)]))
 
 
 def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:

@@ -26,7 +26,7 @@ from resume_hooks.parts.team.pushing import has_unsent_data, push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import (
     find_expired_sessions,
-    has_queued_forgets,
+    has_queued_deletions,
     remove_lost_sessions,
 )
 from resume_hooks.parts.team.team_file import (
@@ -140,7 +140,7 @@ def push_unsent(
                 sessions.append(session)
         if not (
             sessions
-            or has_queued_forgets(where)
+            or has_queued_deletions(where)
             or (not only_session_id and find_expired_sessions(where)[0])
         ):
             return  # the next push does not need to wait

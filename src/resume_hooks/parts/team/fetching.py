@@ -42,7 +42,7 @@ from resume_hooks.parts.team.stored_chunks import (
 )
 from resume_hooks.parts.team.team_file import team_folder_path
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
-from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
+from resume_hooks.reading.bundle import MAX_FILES, BundleHead, BundleSums
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
@@ -285,7 +285,7 @@ def _unpack_session(
             parent_fields = (session.parent, session.kind)
         else:
             parent_fields = ("", "")
-        head = Head(
+        head = BundleHead(
             session_id,
             session.title,
             session.folder,
@@ -295,7 +295,7 @@ def _unpack_session(
         )
         attachments = [fetched_file for fetched_file in fetched_files if fetched_file.name]
         files = tuple((fetched_file.name, fetched_file.path) for fetched_file in attachments)
-        sums = Sums(transcript.record_count, transcript.sha256, 0, 0)
+        sums = BundleSums(transcript.record_count, transcript.sha256, 0, 0)
         yield (
             BundledSession(head, sums, transcript.path, transcript.byte_count, files, 0),
             [transcript, *attachments],

@@ -79,7 +79,7 @@ def forget_on_server(session_id: str, db: Database, where: Where) -> int:
     return copy_count or 0
 
 
-def queue_forget(session_id: str, where: Where) -> str:
+def queue_deletion(session_id: str, where: Where) -> str:
     """Queue a session that was deleted on this machine, so that the next push makes the server forget it.
 
     Return a note for the user, or ``""`` if the session was never pushed.
@@ -121,7 +121,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
     )
 
 
-def has_queued_forgets(where: Where) -> bool:
+def has_queued_deletions(where: Where) -> bool:
     """Check whether there are queued sessions that the server must forget."""
     return os.path.isdir(
         queue := os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)

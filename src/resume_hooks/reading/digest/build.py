@@ -68,7 +68,7 @@ from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
     Subagent,
     subagent_name,
-    subagents_in,
+    subagents_in_folder,
 )
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import quote_name
@@ -520,7 +520,7 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
 
 def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent]:
     """Yield the sub-agents in the session's own folder, and the sub-agents next to the session that have a result."""
-    own_subagents = list(subagents_in(os.path.splitext(file.path)[0], file.session_id))
+    own_subagents = list(subagents_in_folder(os.path.splitext(file.path)[0], file.session_id))
     yield from own_subagents
     known_names = {agent.name for agent in own_subagents}
     for agent_id in facts.agent_orders:

@@ -18,8 +18,8 @@ from resume_hooks.sessions.agents.registry import is_foreign, readable_session
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     archive_folder,
-    path_of_place,
-    place_in_archive,
+    path_in_archive,
+    path_in_config_home,
     unpacked_folder,
 )
 from resume_hooks.sessions.archived.manifest import (
@@ -146,8 +146,8 @@ def _transcript_of_part(
 ) -> TranscriptFile | None:
     """Return an archived file as a transcript of the index, or None for any other file."""
     agent = subagent_name(part.place) or ""
-    path = path_of_place(part.place, where)
-    relative_path = place_in_archive(part.place)
+    path = path_in_config_home(part.place, where)
+    relative_path = path_in_archive(part.place)
     is_agent = bool(agent) and (
         os.sep not in relative_path
         or relative_path.startswith(f"{archived.session_id}/{SUBAGENTS_FOLDER}/")

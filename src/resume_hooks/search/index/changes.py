@@ -99,7 +99,7 @@ class FileSearch(NamedTuple):
     is_in_scope: Callable[[TranscriptFile], bool]
 
 
-class UnreadFile(NamedTuple):
+class UnindexedFile(NamedTuple):
     """A file that is missing or outdated in the index.
 
     ``term_numbers`` are the numbers of the terms that it contains, or None if unknown.
@@ -134,13 +134,13 @@ def find_changes(
     if archived_sessions and archived_sessions.states:
         file_work += (
             item
-            for item in _work_on_vaulted(db, missing_files, archived_sessions)
+            for item in _find_archived_work(db, missing_files, archived_sessions)
             if item.file.path not in present_paths
         )
     return file_work, [row.file_id for row in missing_files.values()]
 
 
-def _work_on_vaulted(
+def _find_archived_work(
     db: sqlite3.Connection,
     missing_files: dict[str, _IndexedFile],
     archived_sessions: ArchivedSessions,

@@ -23,7 +23,7 @@ from resume_hooks.search.index.archived_transcripts import ArchivedSessions
 from resume_hooks.search.index.changes import (
     FileSearch,
     FileWork,
-    UnreadFile,
+    UnindexedFile,
     UpdateOutcome,
     find_changes,
 )
@@ -38,7 +38,7 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
-from resume_hooks.sessions.agents.registry import all_files, is_foreign
+from resume_hooks.sessions.agents.registry import is_foreign, list_all_transcripts
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import removal
 from resume_hooks.storage.locks import lock_descriptor
@@ -82,7 +82,7 @@ class OpenIndex(NamedTuple):
     outcome: UpdateOutcome
     notes: list[str]
     was_rebuilt: bool = False
-    unread: tuple[UnreadFile, ...] = ()
+    unread: tuple[UnindexedFile, ...] = ()
 
 
 @contextlib.contextmanager
@@ -216,7 +216,7 @@ class _UpdateTask:
         self.file_search = file_search
         self.path = index_file(where)
         self.where = where
-        self.files = all_files(where)
+        self.files = list_all_transcripts(where)
         self.archived_sessions = ArchivedSessions(where, self.files)
         self.is_over = is_over
         self.progress = progress
@@ -301,7 +301,7 @@ class _UpdateTask:
 
     def _unread_files(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
-    ) -> Iterator[UnreadFile]:
+    ) -> Iterator[UnindexedFile]:
         """Yield the files in scope that are missing or outdated in the index, the most relevant first."""
         from resume_hooks.search.index.unindexed_files import (
             relevance_by_file,  # needed only with changes
@@ -323,7 +323,7 @@ class _UpdateTask:
                 and self.file_search.is_in_scope(item.file)
             ):
                 words = words_by_path.get(item.file.path)
-                yield UnreadFile(item.file, words.term_numbers if words else None)
+                yield UnindexedFile(item.file, words.term_numbers if words else None)
 
 
 def _open_usable_index(
@@ -512,7 +512,7 @@ class IndexStatus(NamedTuple):
 
 def index_status(where: Where) -> IndexStatus:
     """Return the state of this config home's index."""
-    path, files = index_file(where), all_files(where)
+    path, files = index_file(where), list_all_transcripts(where)
     transcript_counts = (len(files), sum(file.size for file in files))
     archived_sessions = ArchivedSessions(where, files)
     missing_status = IndexStatus(

@@ -87,7 +87,7 @@ class RawWordSearch:
     def __init__(self, terms: Sequence[TermForms]) -> None:
         self._needle_sets_by_term = []
         for term in terms:
-            self._needle_sets_by_term.append([_needle_sets(token) for token in term])
+            self._needle_sets_by_term.append([_make_needle_sets(token) for token in term])
         all_needles = set()
         for tokens in self._needle_sets_by_term:
             for needle_sets in tokens:
@@ -113,9 +113,9 @@ class RawWordSearch:
         all_needles = functools.reduce(operator.or_, lengths, other_needles)
         lines = defaultdict[frozenset[int], list[int]](list)
         for needles, shortest in lengths.items():
-            if terms := self._complete_terms(needles):
+            if terms := self._find_complete_terms(needles):
                 lines[terms] = heapq.nsmallest(_MAX_COUNTED_LINES, [*lines[terms], *shortest])
-        return FileWords(self._complete_terms(all_needles), lines)
+        return FileWords(self._find_complete_terms(all_needles), lines)
 
     def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
         """Add the needles in each line of lower-case text to ``lengths``, with the line's length.
@@ -152,7 +152,7 @@ class RawWordSearch:
             1 << number for number in missing_numbers if self._needles[number] in other_needles
         )
 
-    def _complete_terms(self, needles: int) -> frozenset[int]:
+    def _find_complete_terms(self, needles: int) -> frozenset[int]:
         """Return the numbers of the terms whose needles are all among the given ones."""
         needle_set = set()
         for number, needle in enumerate(self._needles):
@@ -235,17 +235,20 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
     )
 
 
-def _needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
+def _make_needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
     """Return the forms of a token that count as a match: the whole token, or all of its parts."""
     whole_form, *parts = forms
-    needle_sets = [(_needle(whole_form),), *([tuple(map(_needle, parts))] if parts else [])]
+    needle_sets = [
+        (_make_needle(whole_form),),
+        *([tuple(map(_make_needle, parts))] if parts else []),
+    ]
     return [
         *needle_sets,
         *([(_IRREGULAR_FORMS[whole_form].encode(),)] if whole_form in _IRREGULAR_FORMS else []),
     ]
 
 
-def _needle(word: str) -> bytes:
+def _make_needle(word: str) -> bytes:
     """Return the prefix that all words with the same stem share."""
     word_stem = stem_word(word)
     shared_prefix = next(

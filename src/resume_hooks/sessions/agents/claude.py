@@ -137,7 +137,7 @@ class Claude(Agent):
 
     def list_files(self) -> list[TranscriptFile]:
         """Return the transcripts of sessions and sub-agents."""
-        return transcript_files.all_files(self._where)
+        return transcript_files.list_transcripts(self._where)
 
     def describe_open_state(self, session: SessionFile) -> str:
         """Return why a session counts as open, according to the running clients and the last write."""

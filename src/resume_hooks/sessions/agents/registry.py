@@ -185,7 +185,7 @@ def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
 
 def agent_of_path(path: str, where: Where) -> Agent:
     """Return the agent that a path belongs to."""
-    return agent_named(agent_name_of_path(path, where), where)
+    return agent_with_name(agent_name_of_path(path, where), where)
 
 
 def agent_name_of_path(path: str, where: Where) -> str:
@@ -208,12 +208,12 @@ def agent_name_of_path(path: str, where: Where) -> str:
     )
 
 
-def agent_of(session: SessionFile, where: Where) -> Agent:
+def agent_of_session(session: SessionFile, where: Where) -> Agent:
     """Return a session's agent."""
-    return agent_named(session.agent, where)
+    return agent_with_name(session.agent, where)
 
 
-def agent_named(name: str, where: Where) -> Agent:
+def agent_with_name(name: str, where: Where) -> Agent:
     """Return the agent with a name, even without a home here; Claude Code for any other name."""
     return row_of_agent(name).load(where)
 
@@ -240,7 +240,7 @@ def read_ends(session: SessionFile, where: Where) -> HeadTail:
 
     Raise SessionNotFound if it can't be read.
     """
-    return agent_of(session, where).read_ends(session.path)
+    return agent_of_session(session, where).read_ends(session.path)
 
 
 def readable_session(path: str, where: Where) -> SessionFile:
@@ -257,7 +257,7 @@ def original_path(path: str, where: Where) -> str:
     return agent_of_path(path, where).original_path(path)
 
 
-def all_files(where: Where) -> list[TranscriptFile]:
+def list_all_transcripts(where: Where) -> list[TranscriptFile]:
     """Return every transcript of every agent."""
     files = []
     for agent in list_agents(where):
@@ -267,7 +267,7 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 @contextlib.contextmanager
 def readable_path(path: str, where: Where) -> Iterator[str]:
-    """Yield a path at which a file of ``all_files`` can be read during the block.
+    """Yield a path at which a file of ``list_all_transcripts`` can be read during the block.
 
     If it can't be converted, the path has no file.
     """
@@ -320,7 +320,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     for row in OTHER_AGENT_ROWS.values():
         if all_agents and row.session_variable and row.has_sessions(where):
             resumable_stores.append(row.load(where).store)
-    own_store = store_of(where, CLAUDE_NAME)
+    own_store = store_of_agents(where, CLAUDE_NAME)
     return [
         _CombinedStore([own_store, *resumable_stores]) if resumable_stores else own_store,
         *(
@@ -331,7 +331,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     ]
 
 
-def store_of(where: Where, name: str = ALL_AGENTS) -> SessionStore:
+def store_of_agents(where: Where, name: str = ALL_AGENTS) -> SessionStore:
     """Return the sessions of the named agents as one store."""
     stores = [agent.store for agent in list_agents(where, name)]
     if len(stores) == 1:

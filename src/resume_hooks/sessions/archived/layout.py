@@ -52,7 +52,7 @@ def find_archive_link(session_id: str, where: Where) -> str:
     return next((path for path in paths if os.path.islink(path)), "")
 
 
-def place_in_archive(place: str) -> str:
+def path_in_archive(place: str) -> str:
     """Return a file's relative path in a folder of archived files.
 
     It is the same as in the folder of the client's transcript.
@@ -66,7 +66,7 @@ def place_in_archive(place: str) -> str:
     return rest_below_id
 
 
-def is_valid_place(place: str, session_id: str) -> bool:
+def is_valid_archive_path(place: str, session_id: str) -> bool:
     """Check whether ``place`` is a valid path for a file of this session."""
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
@@ -80,12 +80,12 @@ def is_valid_place(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def path_of_place(place: str, where: Where, config_home: str = "") -> str:
+def path_in_config_home(place: str, where: Where, config_home: str = "") -> str:
     """Return the absolute path of a place in our config home, or in ``config_home``."""
     return os.path.join(config_home or where.config, *place.split("/"))
 
 
-def root_of_place(place: str, where: Where) -> str:
+def root_in_config_home(place: str, where: Where) -> str:
     """Return the folder of the config home that contains a place. The user may have made it a symbolic link."""
     return os.path.join(where.config, place.partition("/")[0])
 
@@ -105,7 +105,7 @@ def is_of_other_home(home: str, where: Where) -> bool:
 
 def session_id_of_copy(path: str, where: Where) -> str:
     """Return the session to whose archived or unpacked files ``path`` belongs, or ``""``."""
-    steps = _steps_below_vault(path, where)[:1]
+    steps = _components_below_vault(path, where)[:1]
     if steps and is_session_id(steps[0]):
         return steps[0]
     return ""
@@ -113,10 +113,10 @@ def session_id_of_copy(path: str, where: Where) -> str:
 
 def path_below_project(path: str, where: Where) -> str:
     """Return a vault path's original path relative to its project folder; ``""`` for any other path."""
-    return os.sep.join(_steps_below_vault(path, where)[2:])  # <id>/<state>/...
+    return os.sep.join(_components_below_vault(path, where)[2:])  # <id>/<state>/...
 
 
-def _steps_below_vault(path: str, where: Where) -> list[str]:
+def _components_below_vault(path: str, where: Where) -> list[str]:
     """Return a path's components below the vault or the folder of unpacked sessions.
 
     Return an empty list for any other path.

@@ -18,7 +18,7 @@ from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     archive_folder,
     find_archive_link,
-    is_valid_place,
+    is_valid_archive_path,
     vault_folder,
 )
 from resume_hooks.storage import locks
@@ -296,6 +296,6 @@ def _is_valid_file(part: ArchivedFile, archived: ArchivedSession) -> bool:
     ):
         return False
     is_packed = _PACK.fullmatch(part.where) and _SHA256.fullmatch(part.sha256)
-    return bool(is_packed or (archived.deleted_at and not part.where)) and is_valid_place(
+    return bool(is_packed or (archived.deleted_at and not part.where)) and is_valid_archive_path(
         part.place, archived.session_id
     )

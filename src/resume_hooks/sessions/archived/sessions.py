@@ -21,7 +21,7 @@ def is_archived_copy(path: str, where: Where) -> bool:
     return bool(session_id_of_copy(path, where))
 
 
-def project_folder_of(path: str, where: Where) -> str:
+def project_folder_of_session(path: str, where: Where) -> str:
     """Return the project folder of the session at ``path``.
 
     For an archived copy, return the original's project folder.

@@ -20,12 +20,12 @@ from resume_hooks.paths import Where, is_session_id, make_private_folder, open_r
 from resume_hooks.sessions.archived.layout import (
     HISTORY,
     find_archive_link,
-    place_in_archive,
+    path_in_archive,
     unpacked_folder,
 )
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find_archived
 from resume_hooks.storage import removal
-from resume_hooks.storage.hard_links import file_sizes, least_recently_used
+from resume_hooks.storage.hard_links import file_sizes, list_least_recently_used
 from resume_hooks.storage.state_file import (
     PRIVATE_MODE,
     create_file,
@@ -87,7 +87,7 @@ def read_pack_contents(
 
 def stored_path(folder: str, part: ArchivedFile) -> str:
     """Return the path of a deleted session's file, before packing, in the folder of its deletion."""
-    return os.path.join(folder, place_in_archive(part.place))
+    return os.path.join(folder, path_in_archive(part.place))
 
 
 def read_stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
@@ -204,7 +204,7 @@ def _is_complete(folder: str, archived: ArchivedSession) -> bool:
     if os.path.islink(folder):
         return False
     for part in archived.parts:
-        path = os.path.join(folder, place_in_archive(part.place))
+        path = os.path.join(folder, path_in_archive(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
             if part.is_link and stat.S_ISLNK(status.st_mode):
@@ -255,7 +255,7 @@ def read_chunks(path: str, size: int) -> Iterator[bytes]:
 def _write_archived_file(
     part: ArchivedFile, chunks: Iterable[bytes], folder: str, where: Where
 ) -> None:
-    path = os.path.join(folder, place_in_archive(part.place))
+    path = os.path.join(folder, path_in_archive(part.place))
     make_private_folder(os.path.dirname(path), where)
     if part.is_link:
         os.symlink(b"".join(chunks), os.fsencode(path))
@@ -305,7 +305,7 @@ def _limit_unpacked_size(where: Where, needed_bytes: int, kept_folder: str) -> N
             with contextlib.suppress(OSError):
                 folders.append((os.lstat(folder).st_mtime, folder, sum(file_sizes(folder))))
     used_bytes = needed_bytes + sum(size for _, _, size in folders)
-    for folder in least_recently_used(folders, used_bytes - MAX_UNPACKED_BYTES):
+    for folder in list_least_recently_used(folders, used_bytes - MAX_UNPACKED_BYTES):
         removal.remove_if_possible(folder, where.state)
         with contextlib.suppress(OSError):
             removal.remove_empty(os.path.dirname(folder), where.state)

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import ChildPlan, write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.codex.transcripts import items as codex_items
@@ -151,7 +151,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     """
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
-    contents = Contents(build_digest(parent, where))
+    contents = ChildContents(build_digest(parent, where))
     first = made(
         agents.plan_fresh(
             parent, where, kind="handoff", next_step="write the tests", contents=contents

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import Contents
+from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.parts.codex.defects import find_thread_defects
 from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
@@ -61,7 +61,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     parent = resolve_locator(own, "/", where, foreign=True)
     assert list(find_thread_defects(parent.original, Rollouts(str(client.codex)).find_path)) == []
     handoff = agents.plan_fresh(
-        parent, where, kind="handoff", contents=Contents(build_digest(parent, where))
+        parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )
     told = spoken(client.resume(write_child(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told

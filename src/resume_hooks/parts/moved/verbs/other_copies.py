@@ -10,7 +10,7 @@ from resume_hooks.cli.trash import EMPTY_DELETE_DATA, describe_deletion
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy
-from resume_hooks.sessions.archived.layout import path_of_place
+from resume_hooks.sessions.archived.layout import path_in_config_home
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
@@ -60,7 +60,9 @@ def delete_other_copies(options: DeleteOptions) -> None:
     }
 
     def format_text() -> str:
-        files = "\n".join(f"  {path_of_place(entry.place, options.where)}" for entry in entries)
+        files = "\n".join(
+            f"  {path_in_config_home(entry.place, options.where)}" for entry in entries
+        )
         if not is_confirmed:
             return f"{kept_text}. Would go to the trash:\n{files}\n\nNothing was deleted."
         restore_commands = "\n".join(

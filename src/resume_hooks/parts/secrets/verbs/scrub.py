@@ -33,7 +33,7 @@ from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftove
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_folder_names
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import store_of
+from resume_hooks.sessions.agents.registry import store_of_agents
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -329,7 +329,7 @@ def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
     if options.project:
         names = project_folder_names(current_folder(), options.where)
         sessions = set()
-        for session in store_of(options.where).sessions(names):
+        for session in store_of_agents(options.where).sessions(names):
             sessions.add(session.session_id)
         return (
             sessions,

@@ -41,7 +41,7 @@ from resume_hooks.sessions.transcript_files import (
     SUBAGENT_PREFIX,
     Subagent,
     agent_type,
-    subagents_of,
+    subagents_of_session,
 )
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts import records, script_calls
@@ -103,7 +103,7 @@ class PartBuilder:
     ) -> Iterator[Part]:
         """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
         agents = {}
-        for agent in subagents_of(conversation.path):
+        for agent in subagents_of_session(conversation.path):
             agents[agent.name.removeprefix(SUBAGENT_PREFIX)] = agent
         with open_transcript(conversation.path) as stream:
             builder = _ConversationBuilder(

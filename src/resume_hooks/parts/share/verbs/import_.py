@@ -17,7 +17,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write_child import write_unless_idle
+from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.derive.imports import plan_import
 from resume_hooks.derive.imports.import_bundle import (
     BundleOptions,
@@ -107,7 +107,9 @@ def _import_staged_transcript(
             return import_plan, plan_import.existing_import_receipt(
                 import_plan, import_plan.existing
             )
-        return import_plan, write_unless_idle(import_plan, Where(), dry_run=bundle_options.dry_run)
+        return import_plan, write_if_worthwhile(
+            import_plan, Where(), dry_run=bundle_options.dry_run
+        )
 
 
 @contextlib.contextmanager
