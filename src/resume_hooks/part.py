@@ -38,7 +38,7 @@ class Way(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option that a part adds to a verb of the core: its names, as click takes them, and its line in the help.
+    """An option that a part adds to a verb of the core: its names in click's form, and its line in the help.
 
     If the option is given, the verb calls ``function``, ``module:function`` below the part, with
     the signature that ``questions`` defines for the verb.
@@ -52,7 +52,7 @@ class Option(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A setting: its default, its line in the list, the parser of its values, and the setting that follows it there.
+    """A setting: its default, its line in the list, the parser of its values, and the next setting in the list.
 
     ``form`` names a parser factory in ``settings.PARSER_FACTORIES``, called with the arguments ``given``, so
     that reading settings loads no part.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.cli.child import (
-    model_of_option,
     make_call_reporter,
     make_caller,
+    model_of_option,
     model_time_limit,
     print_child,
     receipt_text,

@@ -276,10 +276,10 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 def _shrink_conversation(
     session: SessionFile, event: dict[str, Any], where: Where, method: str, line: int = 0
 ) -> dict[str, Any]:
-    """Return the smaller conversation, or ``{}`` if too few tokens become free.
+    """Return the smaller conversation, or ``{}`` if it frees too few tokens.
 
-    ``line`` is the line in tokens, or 0 for a full context. If the last compaction at the line was
-    too recent, return only ``skip`` and ``rests``, so that the module tries again later.
+    ``line`` is the threshold in tokens, or 0 for a full context. If the last compaction at the line
+    was too recent, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE

@@ -245,7 +245,7 @@ class HitMaker:
         )
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
-        """Return a turn's text for the best wording that the text confirms, or None if it confirms no wording."""
+        """Return a turn's text for the best wording whose phrases it contains, or None without such a wording."""
         displayed_record: _ReadRecord | None = None
         wording_turns = []
         for wording_turn in turn:

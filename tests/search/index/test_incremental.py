@@ -170,7 +170,9 @@ def test_a_file_that_vanishes_before_it_is_read(
     append(path, said("gamma"))
     listed = list_transcripts(config_home.where)
     path.unlink()
-    monkeypatch.setattr("resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed)
+    monkeypatch.setattr(
+        "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
+    )
     assert held(config_home).words() == {"beta"}
 
 
@@ -182,7 +184,9 @@ def test_a_file_that_grows_while_it_is_read(
     listed = list_transcripts(config_home.where)
     append(path, said("gamma"))
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed)
+        patch.setattr(
+            "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
+        )
         first = held(config_home)
     assert first.lines("gamma") == [(NAME, 1)]
     append(path, said("delta"))

@@ -122,8 +122,9 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
     """Write the sidecars of a child's parent under the child's id while the child's file is written.
 
-    ``backups`` names the backups to copy. Yields a sentence for each failure, because the
-    conversation does not depend on these files. If the block fails, the sidecars are removed.
+    ``backups`` names the backups to copy. Yields a sentence for each failure. A failure does not
+    prevent the child, because the conversation does not depend on these files. If the block fails,
+    the sidecars are removed.
     """
     failures: list[str] = []
     new_folders: list[str] = []

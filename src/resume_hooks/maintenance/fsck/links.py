@@ -103,7 +103,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
 
 
 def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
-    """Yield a finding for each circle, at its first record in the file."""
+    """Yield a finding for each cycle, at its first record in the file."""
     checked_ids: set[str] = set()
     for start in transcript.nodes:
         path: dict[str, None] = {}
@@ -310,7 +310,10 @@ def find_live_history(transcript: Transcript, records_before: Mapping[str, str])
 def find_branches_off_live_chain(
     transcript: Transcript, records_before: Mapping[str, str]
 ) -> list[Branch]:
-    """Return, in file order, the branches off the live history that have a turn. Each ends at its longest end."""
+    """Return the branches that leave the live history and have a turn, in file order.
+
+    Each branch ends at the end of its longest path.
+    """
     live = find_live_history(transcript, records_before)
     depths = _BranchDepths(transcript.by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}

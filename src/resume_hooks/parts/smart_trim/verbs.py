@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
-    model_of_option,
     make_call_reporter,
     make_caller,
+    model_of_option,
     model_time_limit,
     print_child,
     receipt_text,

@@ -133,7 +133,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
 
 
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Yield the steps that an answer lists under a heading, if the user has only had the work committed since."""
+    """Yield the steps that an answer lists under a heading, if the user has since only asked for commits."""
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [
             prompt for prompt in facts.prompts.quotes if prompt.place.order > quote.place.order

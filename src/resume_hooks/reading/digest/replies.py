@@ -38,7 +38,7 @@ _ASSENT_WORDS = frozenset({
 
 
 def add_answered_words(reply: str, answer: str) -> str:
-    """Return a short reply with an added row, which quotes the words of ``answer`` that the reply answers."""
+    """Return a short reply, followed by a quote of the words in ``answer`` that it replies to."""
     words = find_answered_words(reply, answer)
     if words:
         return f'{reply}\n{ANSWERED_MARK}"{prose.cut_line(words, MAX_QUOTED_CHARACTERS)}"]'

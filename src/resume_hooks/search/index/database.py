@@ -123,7 +123,7 @@ def sqlite_errors() -> Iterator[None]:
 def _require_own_files(path: str) -> None:
     """Refuse a file that may belong to another user, because SQLite writes in place and to related file names.
 
-    Refused are a pipe, another user's file, and a file with a second hard link. Raise IndexDamaged,
+    A pipe, another user's file and a file with a second hard link are refused. Raise IndexDamaged,
     after which only our name is removed, or OSError if the file cannot be read.
     """
     for name in (path, *(path + suffix for suffix in SQLITE_SUFFIXES)):

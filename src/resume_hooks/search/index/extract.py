@@ -2,9 +2,9 @@
 
 ``read_transcript`` decides how much each role counts.
 
-Omitted are texts that the client adds to every session (listings, its own logs), and placeholders
-and lineage blocks, whose originals are indexed elsewhere. Our own output is also omitted, because a
-search would otherwise find earlier searches.
+Texts that the client adds to every session (listings, its own logs) are omitted. So are
+placeholders and lineage blocks, whose originals are indexed elsewhere. Our own output is also
+omitted, because a search would otherwise find earlier searches.
 """
 
 from __future__ import annotations

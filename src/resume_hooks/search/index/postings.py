@@ -121,7 +121,7 @@ _INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_nu
 _ROW_FIELDS = ("line", "offset", "length", "time", "role", *_ID_FIELDS, "digest")
 _NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
 _ANALYZER = "spaced"
-# the number of words in a window, which contains nearby words from any of a turn's records
+# the number of words in a window of a turn; the words may be from several records
 WINDOW_WORDS = 200
 # the maximum number of records to check as copies of the displayed records
 MAX_COPY_RECORDS = 5_000
@@ -461,7 +461,7 @@ class Postings:
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
     """Return the first id in the chain of copies that leads to the id ``key``.
 
-    If the ids form a circle, return the lowest id.
+    If the ids form a cycle, return the lowest id.
     """
     seen_keys: set[int] = set()
     while key in origins and key not in seen_keys:

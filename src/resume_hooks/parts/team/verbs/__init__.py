@@ -36,7 +36,7 @@ class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:jo
 
 
 class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:projects"):
-    """List the projects that are pushed after each turn; add or remove this folder's, or admit a member to it.
+    """List the projects that are pushed after each turn. Add or remove this folder's project, or admit a member to it.
 
     A project is named by its git remote. The member who adds it first admits others. They can then
     read sessions that are shared with the project, and nothing else.
