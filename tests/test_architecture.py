@@ -56,8 +56,8 @@ def test_the_root_holds_thirteen_packages_and_the_ground() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
-def test_every_package_says_what_it_may_import(package: str) -> None:
-    """What it is, what it may import, what it must not: docs/architecture.md is made from these."""
+def test_every_package_lists_its_allowed_imports(package: str) -> None:
+    """docs/architecture.md is generated from these docstrings."""
     text = ast.get_docstring(_tree(package)) or ""
     assert "import" in text.lower()
     assert "must not" in text.lower() or "may import" in text.lower()
@@ -107,7 +107,7 @@ def test_every_lane_has_its_module(name: str) -> None:
         | {row for rows in part_table.ANSWERS.values() for row in rows}
     ),
 )
-def test_what_a_part_answers_with_is_there(part: str, function: str) -> None:
+def test_every_function_of_a_part_exists(part: str, function: str) -> None:
     """The core finds it by name, so the linter does not see it."""
     assert not seam.is_installed(part) or callable(seam.load_value(part, function))
 

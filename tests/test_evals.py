@@ -152,9 +152,7 @@ def test_all_cases_load(suite: Suite) -> None:
     ],
     ids=["skill", "agent", "other"],
 )
-def test_cases_grade_what_was_called(
-    suite: Suite, reply: Reply, fires: float, passes: float
-) -> None:
+def test_cases_grade_the_calls(suite: Suite, reply: Reply, fires: float, passes: float) -> None:
     """A model that always calls ours passes the 20 and fails the near misses.
 
     One that calls another, the other way.

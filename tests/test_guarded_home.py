@@ -50,6 +50,6 @@ def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
         os.makedirs(home)
 
 
-def test_an_own_home_is_what_our_code_finds(config_home: ConfigHome) -> None:
-    """The fixture's home is used with and without the environment handed over."""
+def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
+    """The fixture's home is used with and without the environment as an argument."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -191,8 +191,8 @@ for text in (">resume", ">handoff go on", ">lineage"):
     assert (done.returncode, done.stderr[-2_000:]) == (0, "")
 
 
-def test_what_nests_without_end() -> None:
-    """It is no record, or can be read and not written again: never a recursion that ends the program."""
+def test_endless_nesting() -> None:
+    """It is not a record, or it can be read and not written again: no recursion ends the program."""
     assert records.parse_record(b'{"a":' * 100_000 + b"1" + b"}" * 100_000) is None
     assert hook_replies.parse_event(b"[" * 1_000_000) is None
     value: Any = "x"

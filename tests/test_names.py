@@ -39,7 +39,7 @@ def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
-def test_a_name_says_of_what(path: Path) -> None:
+def test_a_name_includes_its_object(path: Path) -> None:
     """No function and no module is called by a participle alone."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))

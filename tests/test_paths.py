@@ -88,8 +88,8 @@ def test_a_link_leads_to_the_real_folder(tmp_path: Path) -> None:
     assert project_key(str(tmp_path / "link")) == project_key(str(tmp_path / "real"))
 
 
-def test_what_is_no_path_has_a_key_too() -> None:
-    """A hostile cwd, from a hook's input, is no crash."""
+def test_an_invalid_path_has_a_key() -> None:
+    """A hostile cwd in a hook's input does not cause a crash."""
     assert project_key("/a\0b") == "-a-b"
     assert project_key("/a\ud800b") == "-a-b"
 
@@ -168,8 +168,8 @@ def test_where(environ: dict[str, str], expected: str) -> None:
     ["", "x", "1" * 36, "-" * 36, "../" + SESSION[3:], None, 7, b"x", [SESSION], SESSION[:-1], SESSION + "1",
      SESSION.replace("1", "A"), SESSION.replace("-", "_"), SESSION[:-1] + "\n", SESSION[:-1] + "\u0661"],
 )  # fmt: skip
-def test_what_is_no_session_id(text: object) -> None:
-    """Only a lower-case UUID is one, so that nothing else can reach a path."""
+def test_invalid_session_ids(text: object) -> None:
+    """Only a lower-case UUID is valid, so that no other text can become part of a path."""
     assert not is_session_id(text)
 
 

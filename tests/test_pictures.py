@@ -112,11 +112,8 @@ def test_a_picture_is_plain(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None:
-    """Line by line, but for numbers, ids and how it was copied.
-
-    If not: python -m tools.make_pictures.
-    """
+def test_a_card_matches_its_picture(desk: ConfigHome, name: str) -> None:
+    """Each line is equal except for numbers, ids and the copy's result. If not: python -m tools.make_pictures."""
     trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
     assert trigger is not None
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
@@ -127,7 +124,7 @@ def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_a_verb_says_what_its_picture_shows(
+def test_a_verb_matches_its_picture(
     desk: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Line by line, but for numbers, ids and the folder that it ran in.

@@ -74,8 +74,8 @@ def test_each_package_of_a_lock_is_in_its_list_of_parts(dist: Path, name: str, l
 
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
-def test_what_a_client_copies_is_small(dist: Path, kind: str) -> None:
-    """The directory holds back a large file, a client copies every one."""
+def test_a_client_copies_a_small_plugin(dist: Path, kind: str) -> None:
+    """The directory rejects a large file, and a client copies every file."""
     sizes = [path.stat().st_size for path in files_of(dist / kind)]
     assert len(sizes) <= MOST_FILES
     assert sum(sizes) <= MOST_BYTES

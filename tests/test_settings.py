@@ -101,8 +101,8 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
         b"[" * 100_000,
     ],
 )
-def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any) -> None:
-    """A wrong value, a wrong type, a damaged file: a trigger never fails for its settings."""
+def test_an_unreadable_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
+    """A wrong value, a wrong type, a damaged file: a trigger never fails because of its settings."""
     stored(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
@@ -160,8 +160,8 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
-def test_what_would_change_nothing_is_not_stored(config_home: ConfigHome, variable: str) -> None:
-    """A setting that a variable or an option of the plugin gives stays what it is, and who sets it is told why."""
+def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: str) -> None:
+    """A variable or plugin option sets another value, and the error explains that."""
     where = Where({**config_home.environ, variable: "trim"})
     with pytest.raises(UsageError, match="compaction stays trim") as caught:
         store_setting("compaction", "handoff", where)
@@ -198,11 +198,8 @@ def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text
     assert found["triggers_off"].value == ("help", "session")
 
 
-def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
-    """One key changes; keys of other versions stay.
-
-    The file is private and leaves no temporary behind.
-    """
+def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
+    """One key changes; keys of other versions are kept. The file is private, and no temporary file is left."""
     stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
     assert store_setting("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
@@ -220,8 +217,8 @@ def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")]
 )
-def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, value: str) -> None:
-    """An unknown key or a bad value changes nothing and says what would be right."""
+def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, value: str) -> None:
+    """An unknown key or an invalid value changes nothing, and the error shows the valid ones."""
     with pytest.raises(UsageError):
         store_setting(key, value, config_home.where)
     assert not os.path.exists(settings_file(config_home.where))
@@ -253,8 +250,8 @@ def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
-def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None:
-    """It counts as missing, doctor is told, and nothing is written over it."""
+def test_a_settings_file_of_another_kind(config_home: ConfigHome, kind: str) -> None:
+    """It counts as missing, doctor reports it, and it is never overwritten."""
     path = settings_file(config_home.where)
     os.makedirs(os.path.dirname(path))
     if kind == "pipe":

@@ -141,8 +141,8 @@ def test_a_folder_that_is_a_link_is_not_followed(
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
-def test_what_stands_in_a_file_s_place(config_home: ConfigHome, kind: str, act: str) -> None:
-    """What a name there leads to stays as it is; nothing waits for a pipe."""
+def test_a_link_or_pipe_in_place_of_a_file(config_home: ConfigHome, kind: str, act: str) -> None:
+    """The target of the name is unchanged, and a pipe does not block."""
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside(config_home)
     before = snapshot(there)
@@ -273,8 +273,8 @@ def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
     ] == [0o700] * 3
 
 
-def test_doctor_finds_what_is_odd(config_home: ConfigHome) -> None:
-    """Each kind with the command that mends it; what we make ourselves is never odd."""
+def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
+    """Each kind has a command that repairs it. Our own files are never reported."""
     write_session(config_home.project(), SESSION, conversation(3))
     for act in ACTS.values():
         act(config_home)

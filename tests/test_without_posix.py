@@ -65,10 +65,10 @@ def spin() -> None:
         time.sleep(0.01)
 
 
-def test_what_writes_a_session_does(config_home: ConfigHome, session: Path) -> None:
-    """Children are made and checked, the parent stays; what is deleted or archived comes back.
+def test_writing_sessions_without_posix(config_home: ConfigHome, session: Path) -> None:
+    """Children are written and checked, and the parent is unchanged.
 
-    Search finds.
+    Deleted and archived sessions are restored. Search works.
     """
     before = session.read_bytes()
     ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]

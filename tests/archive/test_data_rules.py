@@ -33,8 +33,8 @@ def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("told", [None, "hipaa", {"hipaa": True}])
-def test_what_is_no_list_changes_nothing(config_home: ConfigHome, told: object) -> None:
-    """An older client tells none."""
+def test_data_rules_that_are_not_a_list_are_ignored(config_home: ConfigHome, told: object) -> None:
+    """An older client reports none."""
     ask(rules=told)
     assert data_rules.read_data_rules(config_home.where) == ()
     ask(rules=["zdr"])

@@ -154,10 +154,10 @@ def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how:
 
 
 @pytest.mark.parametrize(("period", "days"), [(None, 31), (5, 6), (0, 400)])
-def test_what_was_due_is_archived_before_its_last_link_goes(
+def test_a_due_session_is_archived_before_its_last_link_is_removed(
     config_home: ConfigHome, period: int | None, days: float
 ) -> None:
-    """The vault may never have had the time, or only headless starts came by."""
+    """The vault may never have had time, or there were only headless starts."""
     if period is not None:
         retain(config_home, period)
     found = session(config_home, days=days)
@@ -331,10 +331,10 @@ def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
     assert list_archived(config_home.where) == []
 
 
-def test_what_cannot_be_listed_is_not_gone(
+def test_an_unlistable_folder_is_not_lost(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A project folder that this user may not look into, or that is a link."""
+    """It is a project folder that this user may not list, or a link."""
     session(config_home)
     look(config_home)
     held_before = links(config_home)
@@ -454,10 +454,10 @@ def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
     assert (archived(config_home).complete, links(config_home)) == (True, {})
 
 
-def test_what_is_written_while_it_is_archived_stays_held(
+def test_lines_written_during_archiving_stay_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that had the file open when it lost its name: the next look archives the rest."""
+    """A client had the file open when it lost its name: the next check archives the rest."""
     found = session(config_home)
     look(config_home)
     real = BackgroundArchiver.archive
@@ -480,8 +480,8 @@ def test_what_is_written_while_it_is_archived_stays_held(
     assert links(config_home) == {}
 
 
-def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
-    """It links nothing, and looks at nothing where nothing is held."""
+def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> None:
+    """It creates no links, and reads nothing if there are no linked sessions."""
     found, other = session(config_home), session(config_home, 2)
     link_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))

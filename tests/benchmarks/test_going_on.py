@@ -84,8 +84,8 @@ def test_a_row_of_the_table() -> None:
     assert row("rollover", Sums()).count("|") == len(HEADS) + 1
 
 
-def test_what_anybody_could_paste() -> None:
-    """The end of what was said; or the prompts in half of the room, and the end of what was said in the rest."""
+def test_a_pasted_excerpt_for_comparison() -> None:
+    """The end of the talk; or the prompts in half of the space, and the end of the talk in the other half."""
     parsed = [
         record
         for line in session_bytes(conversation(400)).split(b"\n")
@@ -156,7 +156,7 @@ def test_planted_facts() -> None:
         assert not any(fact.value in old for old in fact.old_values)
 
 
-def test_what_is_left_of_facts() -> None:
+def test_remaining_facts_after_a_way() -> None:
     """Subject and value in one sentence; an old value is stale unless its message is marked."""
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)

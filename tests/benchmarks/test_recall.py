@@ -124,14 +124,14 @@ def test_natural_questions_are_answered(ours: Ours) -> None:
 
 
 @pytest.mark.wide
-def test_several_wordings_find_what_one_does_not(ours: Ours) -> None:
-    """Most paraphrased questions are answered once they are asked in four wordings."""
+def test_several_wordings_find_more_than_one(ours: Ours) -> None:
+    """Most paraphrased questions are answered with four wordings."""
     asked = [question for question in questions("tune") if question.also]
     assert score(ask(ours, asked, lambda question: question.wordings)).five >= REWORDED
 
 
-def test_what_was_never_talked_about_is_not_told_for_sure(ours: Ours) -> None:
-    """Hits for questions without an answer are shown, but hardly ever called strong."""
+def test_hits_for_unknown_topics_are_not_strong(ours: Ours) -> None:
+    """They are shown, but hardly ever called strong."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
     assert score(ask(ours, asked, lambda question: [question.text])).strong <= MOST_SURE
 

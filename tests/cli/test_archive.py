@@ -111,10 +111,8 @@ def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: D
     assert path.exists()
 
 
-def test_verify_finds_what_is_damaged_in_the_trash(
-    path: Path, config_home: ConfigHome, cli: Cli
-) -> None:
-    """A restore that fails over it sends people here."""
+def test_verify_finds_damage_in_the_trash(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+    """A failed restore refers users to this check."""
     cli("delete", SESSION, "--yes")
     trash.pack_deleted(config_home.where, lambda: False)
     (entry,) = trash.list_deleted(config_home.where)
@@ -236,10 +234,10 @@ def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
     )
 
 
-def test_no_copy_of_what_could_not_be_kept(
+def test_no_slim_copy_without_an_archived_copy(
     giant: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The vault can't be written: no copy leads to it."""
+    """The vault is not writable, so no copy refers to it."""
     where = config_home.config / "resume-hooks" / "vault"
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")

@@ -82,8 +82,8 @@ def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
     assert (code, session_id(number) in text, "\x1b[2J" in text) == (0, True, False)
 
 
-def test_what_is_no_answer(config_home: ConfigHome) -> None:
-    """It is asked again."""
+def test_an_invalid_answer(config_home: ConfigHome) -> None:
+    """The question is repeated."""
     with terminal(config_home, "info", "parser") as process:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")

@@ -139,8 +139,8 @@ def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> 
     return done.stdout.decode().split("\n")[:-1]
 
 
-def test_what_bash_is_told(config_home: ConfigHome, desk: Path) -> None:
-    """A title beside the id where there is a choice, the id alone where there is none."""
+def test_the_completions_for_bash(config_home: ConfigHome, desk: Path) -> None:
+    """If there is a choice, a title next to the id; otherwise only the id."""
     assert completed(config_home, desk, "resume-hooks lin") == ["plain,lineage"]
     assert completed(config_home, desk, "resume-hooks read 1a2") == ["plain,1a2b3c4d"]
     assert completed(config_home, desk, "resume-hooks read upload") == ["plain,1a7788ff"]

@@ -54,7 +54,7 @@ def test_setting_one(document: Document) -> None:
     assert row["value"] == 500_000
 
 
-def test_vault_says_what_waits_and_what_goes(
+def test_the_vault_setting_reports_waiting_copies_and_removed_links(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """That copies wait for an answer, and until when.

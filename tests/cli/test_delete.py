@@ -258,8 +258,8 @@ def test_several_deletes_of_one_session(
     assert document("restore", oldest.split()[0])["data"]["session"]["title"] == "Mine"
 
 
-def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document: Document) -> None:
-    """By restore, doctor and emptying, which removes unknown folders only with --damaged."""
+def test_a_stray_folder_in_the_trash_is_reported(path: Path, cli: Cli, document: Document) -> None:
+    """Restore, doctor and emptying report it. Unknown folders are removed only with --damaged."""
     kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
     half = kept.parent / "2026-01-01T00-00-00.000Z.gone"
     half.mkdir()

@@ -168,10 +168,10 @@ def state(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
 @pytest.mark.parametrize(
     ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
 )
-def test_what_can_not_be_meant(
+def test_ambiguous_words_without_a_terminal(
     home: ConfigHome, cli: Cli, document: Document, line: str, said: str
 ) -> None:
-    """Nobody is asked off a terminal, nothing is taken for granted, and nothing is written."""
+    """Nobody is asked, nothing is guessed, and nothing is written."""
     verb, *words = shlex.split(line)
     before = state(home)
     done = cli(verb, *words)

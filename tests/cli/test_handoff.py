@@ -96,7 +96,7 @@ def test_print_shows_what_a_child_would_be_told(
     assert state(config_home) == before
 
 
-def test_a_new_task_gets_what_is_known(
+def test_a_new_task_gets_the_knowledge(
     document: Document, parent: Path, config_home: ConfigHome
 ) -> None:
     """Files and commands, and neither what was to be done nor the list of it.
@@ -207,8 +207,8 @@ def test_a_copy_is_printed_as_json(document: Document, parent: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
-def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
-    """The error shows sizes, and nothing is made."""
+def test_an_invalid_size(document: Document, parent: Path, size: str) -> None:
+    """The error shows valid sizes, and nothing is written."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
     assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]

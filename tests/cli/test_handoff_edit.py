@@ -88,7 +88,7 @@ def desk(config_home: ConfigHome) -> Desk:
     return Desk(config_home)
 
 
-def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
+def test_the_child_gets_the_saved_digest(desk: Desk) -> None:
     """The digest, the user's words, the next step; no note, no blank line, no marker.
 
     Nothing is left behind.
@@ -126,8 +126,8 @@ def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
         ('rm "$1"; mkfifo "$1"', "can't be read: Not a regular file; no session was made"),
     ],
 )
-def test_what_cancels(desk: Desk, script: str, said: str) -> None:
-    """Nothing saved, or an editor that fails: exit 1, one sentence, no session, no file."""
+def test_ways_to_cancel_an_edit(desk: Desk, script: str, said: str) -> None:
+    """An empty file, or an editor that fails: exit 1, one sentence, no session and no file."""
     done = desk.handoff(EDITOR=desk.editor(script))
     assert (done.code, done.text.count("\n")) == (1, 1), done.text
     assert said in done.text

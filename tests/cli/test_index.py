@@ -41,8 +41,8 @@ def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
     assert document("doctor", "--index", "status")["data"]["index"]["behind"] == 1
 
 
-def test_only_what_changed_is_read(document: Document, home: ConfigHome) -> None:
-    """A second time nothing; after a rebuild all of it."""
+def test_only_changed_files_are_read(document: Document, home: ConfigHome) -> None:
+    """A second run reads nothing; a run after a rebuild reads everything."""
     whole = document("doctor", "--index", "update")["data"]["index"]["bytes_read"]
     assert document("doctor", "--index", "update")["data"]["index"]["bytes_read"] == 0
     assert document("doctor", "--index", "rebuild")["data"]["index"]["bytes_read"] == whole

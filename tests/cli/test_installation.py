@@ -95,10 +95,10 @@ def test_installing_twice_replaces_the_plugin_s_files(tools: Path, config: Path)
     assert not [p.name for p in (config / "resume-hooks").iterdir() if p.name.startswith("plugin.")]
 
 
-def test_uninstall_says_what_stays(
+def test_uninstall_lists_the_kept_files(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The state folder stays and is named, with the way to remove it."""
+    """The state folder is kept and named, with the command that removes it."""
     fake_client(tools)
     (config / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove"]) == 0
@@ -135,7 +135,7 @@ def laid_out(config: Path, *folders: str) -> None:
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_all_that_stays_is_named_with_what_removes_it(
+def test_every_kept_file_is_listed_with_its_removal_command(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str], purge: bool
 ) -> None:
     """In the state folder, in the client's folders, in projects.
@@ -241,10 +241,10 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     assert session.exists()
 
 
-def test_a_dry_run_of_a_purge_says_what_goes(
+def test_a_dry_run_of_a_purge_lists_the_removed_files(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It asks nothing, runs and removes nothing, and says what the purge itself says afterwards."""
+    """It asks nothing and removes nothing, and its list is the same as that of the purge."""
     log = fake_client(tools)
     state = config / "resume-hooks"
     (state / "pending").mkdir(parents=True)

@@ -117,7 +117,7 @@ def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
-def test_a_former_verb_leads_to_what_does_the_same_now(cli: Cli, verb: str, instead: str) -> None:
+def test_a_former_verb_runs_its_successor(cli: Cli, verb: str, instead: str) -> None:
     """Whatever follows it, and in a document, too; what it leads to has help that tells of it."""
     way = instead.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):

@@ -59,8 +59,8 @@ def test_fitted(text: str, most: int, expected: str) -> None:
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
-def test_what_was_fitted_fits(text: str, most: int) -> None:
-    """Whatever the letters, and what fits already is left alone."""
+def test_a_shortened_text_fits(text: str, most: int) -> None:
+    """This is true for any letters, and a text that already fits is unchanged."""
     found = fit_columns(text, most)
     assert text_width(found) <= most
     assert found == text or text_width(text) > most
@@ -202,8 +202,8 @@ def test_cards_have_no_colour_at_all(
         ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
     ],
 )
-def test_what_the_environment_asks_for(environ: dict[str, str], answer: bool | None) -> None:
-    """NO_COLOR above all, whatever its value; then what forces; then what forbids."""
+def test_colour_variables(environ: dict[str, str], answer: bool | None) -> None:
+    """NO_COLOR has precedence, with any value; then variables that force colour; then those that forbid it."""
     assert find_colour_preference(environ) is answer
 
 

@@ -68,8 +68,8 @@ def test_the_same_answer(cli: Cli, words: list[str]) -> None:
     ],
     ids=" ".join,
 )
-def test_what_click_reads(words: list[str]) -> None:
-    """Other options, their help and whatever is wrong."""
+def test_command_lines_for_click(words: list[str]) -> None:
+    """Other options, their help, and errors."""
     assert parse_plain_search(words) is None
 
 

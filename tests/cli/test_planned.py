@@ -48,8 +48,8 @@ def test_it_names_a_session(document: Document) -> None:
     assert row["title"] == f"/plan {WORDS}"
 
 
-def test_it_is_found_as_what_the_user_said(document: Document) -> None:
-    """In its turn."""
+def test_it_is_found_as_a_prompt(document: Document) -> None:
+    """It belongs to its turn."""
     (hit,) = document("search", "zeppelin", "--all", "--role", "prompt")["data"]["hits"]
     assert (hit["turn"], hit["reference"]) == (1, f"{SESSION}:0")
 

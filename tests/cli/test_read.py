@@ -339,10 +339,10 @@ def test_around_a_placeholder(cli: Cli, document: Document, session: Path) -> No
     assert "  line of the log" in lines
 
 
-def test_what_is_printed_can_be_typed(cli: Cli, session: Path) -> None:
-    """Every command in a notice runs as it stands.
+def test_every_printed_command_runs(cli: Cli, session: Path) -> None:
+    """Every command in a notice runs unchanged.
 
-    A budget of a few characters says what prints all.
+    A budget of a few characters names the option that prints everything.
     """
     shown = cli("read", SESSION, "--turns", "1-2", "--max-chars", "600").stdout
     shown += b"\n" + cli("read", SESSION, "--turns", "1-2", "--max-chars", "190").stdout

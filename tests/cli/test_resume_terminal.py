@@ -43,7 +43,7 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     assert screen.left_as_it_was()
 
 
-def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
+def test_matching_turns_are_found_while_typing(desk: Desk) -> None:
     """Behind titles, with how sure that is and the words around it.
 
     The preview has more of it, Enter takes it.

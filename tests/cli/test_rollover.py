@@ -110,14 +110,14 @@ def test_start_runs_the_client_on_the_child(
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_what_could_not_be_started_is_not_made(
+def test_no_child_without_a_start(
     config_home: ConfigHome,
     document: Document,
     parent: Path,
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    """No client, a child elsewhere, which can't be resumed by its id, or a folder that is gone."""
+    """No client, a child elsewhere that cannot be resumed by its id, or a missing folder."""
 
     def refused(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
         return str(

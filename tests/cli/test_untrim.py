@@ -155,8 +155,8 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
 
 
-def test_what_was_trimmed_before_a_compaction(cli: Cli, document: Document, child: Path) -> None:
-    """It is said where it lies, and the way back that is named brings it back."""
+def test_contents_trimmed_before_a_compaction(cli: Cli, document: Document, child: Path) -> None:
+    """Their place is reported, and the named command restores them."""
     last = json.loads(child.read_text().splitlines()[-2])["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=child.stem),

@@ -163,7 +163,7 @@ def test_cold(config_home: ConfigHome) -> None:
     assert rows[COMPACT].uncached == 110_300 + rows[COMPACT].after - SHARED
 
 
-def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None:
+def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome) -> None:
     """As the table and the line at the start of a large session say.
 
     With a warm cache, or of a small one, nothing.
@@ -247,7 +247,9 @@ def context(tokens: int, window: int = 200_000) -> ContextSize:
         (context(20_000, 50_000), context(10_000, 50_000), TRIM),
     ],
 )
-def test_what_fits_best(used: ContextSize, trimmed: ContextSize | None, way: str | None) -> None:
+def test_the_recommended_way(
+    used: ContextSize, trimmed: ContextSize | None, way: str | None
+) -> None:
     """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim.
 
     Else a fresh start.
@@ -307,8 +309,8 @@ def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
     assert found.advice is not None
 
 
-def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
-    """A file that is gone, or another program's."""
+def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
+    """A file that was deleted, or that belongs to another program."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
         compare_strategies(
@@ -319,8 +321,8 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
         compare_strategies(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
 
 
-def test_what_a_summary_reads_and_adds_is_what_the_rollover_does() -> None:
-    """The figures that this module has for itself are those of the package that it does not load."""
+def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
+    """This module's own figures equal those of the package that it does not load."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 
@@ -348,10 +350,8 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
         assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn
 
 
-def test_a_receipt_says_what_the_card_said(
-    config_home: ConfigHome, real_session: RealSession
-) -> None:
-    """To the token, of a handoff and of a trim."""
+def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealSession) -> None:
+    """The token counts of a handoff and of a trim are equal."""
     if real_session.is_foreign:
         return
     where = config_home.where
@@ -369,8 +369,8 @@ def test_a_receipt_says_what_the_card_said(
             assert write_child(decided, where).tokens_after == found.tokens_after_strategy(TRIM)
 
 
-def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:
-    """It is in the context that is compared, as it is in that of a trim: one session has one figure."""
+def test_content_after_the_last_count(config_home: ConfigHome) -> None:
+    """The comparison and the trim count it the same way, so a session has one figure."""
     rows = bulky()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compared(config_home, rows, 300)

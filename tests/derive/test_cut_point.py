@@ -116,8 +116,8 @@ def test_a_place(name: str, tmp_path: Path) -> None:
     assert kept(cut_conversation(scanned(tmp_path, talk()), truncator)) == expected
 
 
-def test_what_is_said_of_it(tmp_path: Path) -> None:
-    """The last message and its turn, and a sentence where the place moved or was no message."""
+def test_the_description_of_a_cut(tmp_path: Path) -> None:
+    """The last message and its turn, and a sentence if the position moved or was not a message."""
     transcript = scanned(tmp_path, talk())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
@@ -173,8 +173,8 @@ def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
     assert kept(cut_conversation(scanned(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
 
 
-def test_what_no_conversation_holds(tmp_path: Path) -> None:
-    """A sub-agent's record and progress are refused by name."""
+def test_records_outside_the_conversation(tmp_path: Path) -> None:
+    """A sub-agent's record and a progress record are refused by name."""
     rows = [
         *conversation(1),
         progress(uuid="g", parent="r1", ts=5),

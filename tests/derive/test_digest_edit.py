@@ -43,8 +43,8 @@ def test_nothing_but_the_note_is_nothing(text: str) -> None:
         ("a\ud800", "a\ufffd"),
     ],
 )
-def test_what_is_cleaned(text: str, taken: str) -> None:
-    """Controls, blank lines, markers; a heading further down is the user's."""
+def test_texts_that_are_cleaned(text: str, taken: str) -> None:
+    """Control characters, blank lines and markers are removed; a heading further down is the user's own."""
     assert digest_from_editor(text) == taken
 
 

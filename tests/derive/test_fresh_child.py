@@ -388,11 +388,8 @@ def test_any_title_and_any_step_pass_all_checks(
     ("step", "end"),
     [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
-def test_what_a_step_can_not_hold(config_home: ConfigHome, step: str, end: str) -> None:
-    """White space is no next step.
-
-    What UTF-8 can't hold can't be written, and becomes a question mark.
-    """
+def test_invalid_next_steps(config_home: ConfigHome, step: str, end: str) -> None:
+    """White space is not a next step. A character that UTF-8 cannot encode becomes a question mark."""
     _, records = rolled(config_home, a_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 

@@ -305,8 +305,8 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
         )
 
 
-def test_what_is_restored() -> None:
-    """Contents come from the original, all else stays; the marks go."""
+def test_restored_contents() -> None:
+    """Contents come from the original, the other fields stay, and the marks are removed."""
     original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
     trimmed = {**marked("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
     whole = restore_record(trimmed, original)
@@ -317,8 +317,8 @@ def test_what_is_restored() -> None:
     assert next(iter(whole)) == "parentUuid"
 
 
-def test_what_stays_out_of_it() -> None:
-    """Calls that the trimmed record had lost already, and what no API takes."""
+def test_blocks_that_are_not_restored() -> None:
+    """Calls that the trimmed record had lost before, and blocks that no API accepts."""
     blocks = [
         {"type": "text", "text": " "},
         {"type": "thinking", "thinking": "t"},

@@ -59,7 +59,7 @@ def dial_of(
     return session, {each.measured_size.size: each for each in found.dial}
 
 
-def test_what_each_size_carries(config_home: ConfigHome) -> None:
+def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
     """The small ones cut, and say how much; a larger one has all the talk.
 
     What is left then holds the latest calls.
@@ -79,7 +79,7 @@ def test_what_each_size_carries(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
-def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None:
+def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
     """The usual one to the token, the others within a tenth: how many calls fit into a larger one is not looked up."""
     session, dial = dial_of(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:

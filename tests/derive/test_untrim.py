@@ -213,11 +213,8 @@ def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
 
 
-def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> None:
-    """Its parent, its kind, a title of its own.
-
-    The parent is as it was, and the numbers tell of more.
-    """
+def test_the_childs_metadata(config_home: ConfigHome, parent: str) -> None:
+    """Its parent, its kind and its own title. The parent is unchanged, and the token counts are higher."""
     child = trimmed(parent, config_home)
     before = Path(child).read_bytes()
     receipt = untrimmed(child, config_home)
@@ -261,8 +258,8 @@ def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
     assert {uuid: found for uuid, found in held(rest.file).items() if uuid in whole} == whole
 
 
-def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
-    """A record that has its contents is a usage error that names the others."""
+def test_untrimming_an_untrimmed_record(config_home: ConfigHome, parent: str) -> None:
+    """The usage error names the trimmed records."""
     child = trimmed(parent, config_home)
     with pytest.raises(UsageError) as caught:
         untrimmed(child, config_home, [marked(child)[0], 0])
@@ -385,8 +382,8 @@ def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 
 
-def test_what_was_said_since_the_trim(config_home: ConfigHome, parent: str) -> None:
-    """It goes on into the untrimmed child."""
+def test_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
+    """They are copied into the untrimmed child."""
     child = trimmed(parent, config_home)
     more = [
         user("and then?", uuid="n1", parent="a9", ts=90),
@@ -399,8 +396,8 @@ def test_what_was_said_since_the_trim(config_home: ConfigHome, parent: str) -> N
     assert receipt.tokens_before == 9_000
 
 
-def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
-    """A call that nobody answered, a thought without a signature: left out of the trimmed child, and still left out."""
+def test_unsendable_blocks_stay_out(config_home: ConfigHome) -> None:
+    """A call without an answer and thinking without a signature are left out of the trim and of the untrim."""
     blocks = [
         {"type": "thinking", "thinking": "unsigned"},
         call("c0"),

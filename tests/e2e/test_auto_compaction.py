@@ -136,7 +136,7 @@ def test_a_failing_engine_leaves_it_to_the_client(
         ),
     ],
 )
-def test_it_tells_once_what_else_can_happen(
+def test_the_alternatives_appear_once(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, env: dict[str, str], used: Usage
 ) -> None:
     """As a turn ends; no question takes a key, and what is typed then is sent whole.

@@ -82,13 +82,10 @@ def age(seconds: float, *paths: Path) -> None:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def test_what_the_cleanup_takes_is_kept(
+def test_cleaned_up_sessions_are_archived(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Ancestors are gone from their folder; lineage, search, read, untrim are whole.
-
-    One comes back.
-    """
+    """Ancestors are no longer in their folder; lineage, search, read and untrim work. One is restored."""
     folder = home.project_folder
     root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
     files = with_files(home, root)
@@ -180,7 +177,7 @@ def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
         assert "resume-hooks:" not in other.text()
 
 
-def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
+def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> None:
     """Without modules a start keeps what goes within seven days, and says once so, and how to switch that off."""
     without_module(plugin)
     soon = Path(
@@ -200,8 +197,10 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """In headless runs; what did not fit into the first is kept by the second."""
+def test_an_older_client_archives_expiring_sessions(
+    home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """Headless runs archive, too. The second run archives the sessions for which the first had no time."""
     soon = Path(
         write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
     )
@@ -219,11 +218,10 @@ def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, pl
 
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
-def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool) -> None:
-    """A session of an hour ago, with its output, and the one that is open.
-
-    Deleted, the next start archives both.
-    """
+def test_a_session_that_vanishes_early_is_restored(
+    tui: Tui, plugin: Path, folder_too: bool
+) -> None:
+    """A session of an hour ago with its output, and the open one. After a deletion the next start archives both."""
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
     (early,) = home.sessions()

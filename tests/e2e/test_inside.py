@@ -441,8 +441,10 @@ def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, pl
     assert re.search(r"^ *[1-9]\d* pass\n *0 fail", done.stdout + done.stderr, re.MULTILINE)
 
 
-def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
-    """Valid by the directory's rules, and nothing beside the pinned hooks and calls: no network, no file, no prompt."""
+def test_the_modules_events_and_calls(
+    client: ClientVersion, home: ClientHome, plugin: Path
+) -> None:
+    """They are valid by the directory's rules and equal to the pinned list: no network, files or prompts."""
     done = subprocess.run(
         [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],
         env=home.env(), capture_output=True, encoding="utf-8", check=False, timeout=60,

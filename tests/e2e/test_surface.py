@@ -296,7 +296,7 @@ SAID_LATE = (
         pytest.param(LARGE, marks=pytest.mark.wide),
     ],
 )
-def test_a_pane_names_its_ways_and_what_it_can_not_open(
+def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
     home: ClientHome,
     api: MockApi,
     plugin: Path,

@@ -239,10 +239,10 @@ def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]
 @example("'\"'a")
 @example("\"'\" '\"' =a")
 @example('"\\\\" "')
-def test_what_is_allowed_is_one_run_of_the_launcher(
+def test_an_allowed_command_runs_only_the_launcher(
     reader: PluginCopy, tmp_path: Path, words: str
 ) -> None:
-    """However the words are put together: if it is allowed, shells run the launcher, once, with these words."""
+    """For any combination of words: an allowed command makes shells run the launcher once, with these words."""
     command = naming(reader, f'"ENGINE" search {words}')
     if not allowed(reader, event(command)):
         return

@@ -117,10 +117,10 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
 
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
-def test_the_model_is_told_what_a_former_verb_is_now(
+def test_the_model_learns_the_new_name_of_a_verb(
     plugin: PluginCopy, verb: str, instead: str
 ) -> None:
-    """By the launcher itself, in the engine's words; nothing is run."""
+    """The launcher itself prints the engine's text; nothing is run."""
     done = plugin.engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
@@ -167,7 +167,7 @@ def link_tools(folder: Path, *tools: str) -> str:
     return str(folder)
 
 
-def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
     """Without any new Python and uv: what to install first.
 
     Both name the command that installs the engine.
@@ -344,8 +344,8 @@ def remove_from_list(plugin: PluginCopy) -> dict[str, str]:
     }
 
 
-def test_what_was_removed_stays_removed(plugin: PluginCopy, installed: Path) -> None:
-    """An open client still asks: it is told, and nothing is installed again but by a client that starts."""
+def test_a_removed_engine_stays_removed(plugin: PluginCopy, installed: Path) -> None:
+    """An open client gets a message, and only a client that starts later installs the engine again."""
     env = remove_from_list(plugin)
     done = plugin.hook("UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env)
     assert json.loads(done.stdout)["reason"].startswith(

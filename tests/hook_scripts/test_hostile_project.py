@@ -462,8 +462,8 @@ def test_a_trap_leaves_a_mark(tmp_path: Path) -> None:
     assert machine.marked() == ["./cat", "bin/uv"]
 
 
-def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -> None:
-    """Variables that name code lose what lies in the project; the user's own stays."""
+def test_a_starting_program_loads_nothing_of_the_project(tmp_path: Path) -> None:
+    """Variables that name code lose the entries in the project; the user's own entries are kept."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
     loaded = {
@@ -493,7 +493,7 @@ def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -
         "/proc/self/environ",
     ],
 )
-def test_no_program_loads_what_it_finds_through_its_own_folder(
+def test_no_program_loads_files_through_its_own_folder(
     tmp_path: Path, name: str, path: str
 ) -> None:
     """A path through ``/proc`` is another in each process: the check's own folder is not where the program starts."""
@@ -510,8 +510,8 @@ def test_no_program_loads_what_it_finds_through_its_own_folder(
 @pytest.mark.parametrize(
     "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
 )
-def test_the_working_folder_is_not_what_a_variable_says(tmp_path: Path, where: str) -> None:
-    """``PWD`` may be the project's word: then a folder on PATH would be looked at from elsewhere than it is used."""
+def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where: str) -> None:
+    """The project may set ``PWD``; a folder on PATH would then be resolved from another folder."""
     machine = make_machine("neither", tmp_path, "")
     folder = machine.folder
     programs = folder / "bin"
@@ -638,10 +638,8 @@ def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_users", [True, False])
-def test_what_is_installed_with_reads_no_settings_of_the_project(
-    tmp_path: Path, is_users: bool
-) -> None:
-    """A pip.conf below HOME could name the Python that pip runs in: a HOME in the project is replaced."""
+def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
+    """A pip.conf below HOME could name the Python that pip runs, so a HOME in the project is replaced."""
     user = pwd.getpwuid(os.getuid())
     env = {
         "HOME": str(tmp_path if is_users else tmp_path / "repo" / "x"),

@@ -209,10 +209,10 @@ def test_only_the_venv_in_use_and_the_one_before_it_stay(quick: PluginCopy) -> N
     assert venvs(quick) == sorted(used[-2:])
 
 
-def test_without_a_new_python_and_uv_it_says_what_to_install(
+def test_without_a_new_python_and_uv_it_names_the_requirements(
     quick: PluginCopy, tmp_path: Path
 ) -> None:
-    """Found out without a network, so the next start looks again at once."""
+    """This needs no network, so the next start checks again immediately."""
     old = python39()
     for _ in range(2):
         assert start(quick, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1

@@ -133,7 +133,7 @@ def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
         ) in said.replace("'", '"')
 
 
-def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_without_any_python_it_names_an_installer(plugin: PluginCopy, tmp_path: Path) -> None:
     """One line, exit status 1: the module shows it."""
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):

@@ -140,15 +140,15 @@ def test_without_a_home_nothing_is_done(plugin: PluginCopy) -> None:
 
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
-def test_what_is_no_project_folder_is_never_looked_at(plugin: PluginCopy, project: str) -> None:
-    """The name comes out of the event, and reaches no path."""
+def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
+    """The name comes from the event, and is never used in a path."""
     plugin.forget()
     plugin.hook("SessionStart", body(plugin, project=project))
     assert plugin.reached == b""
 
 
-def test_what_nobody_was_told_of_yet(plugin: PluginCopy) -> None:
-    """Sessions are kept: the next start that somebody sees reaches the engine, which says so once."""
+def test_an_unannounced_archive_run(plugin: PluginCopy) -> None:
+    """Sessions are archived: the next visible start calls the engine, which announces it once."""
     stamp(plugin, f"due-{PROJECT}.json")
     stamp(
         plugin, f"later-{PROJECT}.json"
@@ -216,7 +216,7 @@ def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
 
 
 @pytest.mark.usefixtures("no_sleep")
-def test_what_was_said_since_is_indexed(plugin: PluginCopy) -> None:
+def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
     """A transcript younger than the stamp, or a folder that lost one, unless nothing is wanted before its time."""
     for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
         stamp(plugin, name)
@@ -274,10 +274,10 @@ def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> No
     assert headless(plugin, 20) == [b"later"]
 
 
-def test_what_is_left_by_a_headless_run_belongs_to_no_group_of_its_client(
+def test_a_headless_runs_background_process_leaves_the_clients_group(
     plugin: PluginCopy,
 ) -> None:
-    """The client ends what is left of its hooks; nor does it wait for a pipe."""
+    """The client kills its remaining hooks; it does not wait for a pipe either."""
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
                      "    open(os.environ['REACHED'], 'ab').write(b'at last')\n")  # fmt: skip

@@ -169,8 +169,8 @@ def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> 
     assert not asked(plugin, body)
 
 
-def test_what_is_out_of_reach_is_not_counted(plugin: PluginCopy) -> None:
-    """An output of a megabyte hides the last answer: the next turn's end tells."""
+def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
+    """An output of a megabyte hides the last answer; the next turn's end has the count."""
     body = event(
         lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")])
     )
@@ -304,7 +304,7 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
     assert len(links(plugin)) == 101
 
 
-def test_a_turns_end_links_again_what_was_released(plugin: PluginCopy) -> None:
+def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
     """A rewrite of ours releases the link.
 
     What somebody else put in a file's place is left to the next look.

@@ -192,10 +192,10 @@ def test_other_starts_have_no_parts(
     assert notes(config_home) == []
 
 
-def test_what_is_over_is_over(
+def test_a_late_hook_delivers_nothing(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook]
 ) -> None:
-    """A hook that looks once the first one has ended gives nothing, and its note is swept by a later start."""
+    """A hook that starts after the first one has ended prints nothing, and a later start removes its note."""
     folder = hand_off(config_home)
     contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
     (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")

@@ -96,8 +96,8 @@ def test_a_question_that_nobody_can_be_shown_ends(called: bool) -> None:
 
 
 @pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
-def test_what_stands_under_enter(called: bool, first: str) -> None:
-    """Of a question that nobody called for it is what does nothing."""
+def test_the_default_answer(called: bool, first: str) -> None:
+    """In an unrequested question, it is the answer that does nothing."""
     assert run_question(("Not now", 4000), called=called)["first"] == [first]
 
 

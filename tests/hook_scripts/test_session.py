@@ -161,8 +161,8 @@ def test_a_handoff_that_waits_concerns_who_resumes_its_child(
     assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
 
 
-def test_what_the_engine_says_at_a_start_is_said(plugin: PluginCopy) -> None:
-    """Its reply is the hook's own; at an end nothing is."""
+def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
+    """It is the hook's own reply; at an end nothing is printed."""
     assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
     assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 

@@ -70,10 +70,10 @@ def back(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str
     )
 
 
-def test_what_was_said_comes_back(config_home: ConfigHome) -> None:
-    """Also of a first session, without ancestors, demands and commands.
+def test_messages_are_restored(config_home: ConfigHome) -> None:
+    """This also works for a first session, without ancestors, demands and commands.
 
-    Of a session without a file nothing does.
+    Without a file nothing is restored.
     """
     write_session(config_home.project(), ONE, conversation(2))
     assert "\nlast answer, ASSISTANT :3\n  answer 3" in back(config_home, 1)
@@ -108,8 +108,8 @@ def test_the_constraints_come_back(config_home: ConfigHome) -> None:
     assert (RULE in back(config_home, 2), OPENING_MARKER in back(config_home, 2)) == (True, True)
 
 
-def test_what_was_cleared_away_stays_away(config_home: ConfigHome) -> None:
-    """A plain /clear began anew: neither the session before it nor what was demanded there comes back."""
+def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
+    """A plain /clear was a new start: neither the session before it nor its demands return."""
     write_session(config_home.project(), ONE, ruled(1))
     write_session(config_home.project(), TWO, ruled(2, "Always use tabs."))
     record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.where)
@@ -137,10 +137,10 @@ def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
     assert "Never do this" in text
 
 
-def test_what_stands_far_back_is_read_where_there_is_room(
+def test_early_messages_are_read_if_there_is_space(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long session is read from its end; where that does not fill the room, all of it is."""
+    """A long session is read from its end; if that does not fill the space, all of it is read."""
     monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
     monkeypatch.setattr(build, "START_BYTES", 100)
     rules = [
@@ -189,10 +189,8 @@ def spin() -> None:
         os.getpid()
 
 
-def test_what_takes_too_long_is_left_out(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client waits: in time or not at all."""
+def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client waits, so late facts are not shown."""
     write_session(config_home.project(), ONE, ruled(1))
     monkeypatch.setattr(after_compaction, "build_digest", lambda *_, **__: spin())
     began = time.monotonic()

@@ -78,8 +78,8 @@ def test_a_python_that_does_not_start(config_home: ConfigHome, data: Path) -> No
     assert not (data / "venv" / LOCK).exists()
 
 
-def test_a_verb_says_what_to_do(config_home: ConfigHome, data: Path) -> None:
-    """A sentence with the way out."""
+def test_a_verb_names_the_remedy(config_home: ConfigHome, data: Path) -> None:
+    """It prints a sentence with the remedy."""
     done = engine(config_home, data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(

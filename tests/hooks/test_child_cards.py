@@ -296,10 +296,10 @@ def said(context: str, message: str) -> dict[str, Any]:
     return found
 
 
-def test_what_a_start_says() -> None:
-    """A line without context, a context without a line.
+def test_the_replies_to_a_start() -> None:
+    """A line without context, and context without a line.
 
-    Nothing is no reply, and nothing drives the terminal.
+    An empty reply is not sent, and control characters are removed.
     """
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert said("", "hello") == {"systemMessage": "hello"}

@@ -76,8 +76,8 @@ def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -
     assert ask("recall") == {"text": "facts"}
 
 
-def test_help_names_what_is_typed_there() -> None:
-    """Each name of the module, where a person types; the plugin's own commands elsewhere."""
+def test_help_uses_the_names_that_the_user_types() -> None:
+    """The module's names where a user types; elsewhere the plugin's own commands."""
     text = ask("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare
@@ -117,10 +117,8 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
-def test_what_a_command_does_not_know_is_named(
-    parent: Path, command: str, words: str, said: str
-) -> None:
-    """And kept: nothing is done with half of what was typed."""
+def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, said: str) -> None:
+    """It is kept, and no part of the input is acted on."""
     text = ask(command, words)["text"]
     assert text.startswith(said)
     assert f"Your text: {words}" in text
@@ -257,13 +255,10 @@ def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: 
     assert "suppressed" not in child.read_text()
 
 
-def test_a_rollover_says_what_is_waited_for_then_opens(
+def test_a_rollover_announces_the_wait_and_then_opens(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made before the client shows that.
-
-    A summary that failed is told of in the child.
-    """
+    """Nothing is written before the client shows the announcement. The child mentions a failed summary."""
     assert set(ask("rollover")) == {"wait"}
     assert children(parent) == []
     monkeypatch.setenv(
@@ -287,8 +282,8 @@ def test_esc_before_a_rollover_made_anything_is_told(parent: Path) -> None:
     assert children(parent) == []
 
 
-def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
-    """As by the classic hooks: the id, the digest's facts, or nothing."""
+def test_the_text_to_paste_is_copied(parent: Path) -> None:
+    """As with the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
     assert SESSION in ask("resume-hooks:resume")["text"]
     assert ask("resume-hooks:help", screen=False)["text"].startswith(
@@ -357,8 +352,8 @@ def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None
         assert set(answer_module(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 
-def test_what_was_meant_is_named(parent: Path) -> None:
-    """A slip in an option, and the shell's option where the client has a word, which the help names."""
+def test_the_error_suggests_the_intended_word(parent: Path) -> None:
+    """It corrects a misspelled option, and replaces the shell's option by the client's word."""
     del parent
     assert "/trim here [options]" in ask("trim", "help")["text"]
     assert "There is --new-task" in ask("handoff", "--new-tsk foo")["text"]

@@ -93,7 +93,7 @@ def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> No
     assert not hook_state.consume_fresh_note(hook_state.compaction_note_name(SESSION), 60)
 
 
-def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(
+def test_parallel_calls_become_one_message_and_unsendable_blocks_become_text(
     config_home: ConfigHome,
 ) -> None:
     """Thinking goes, a picture becomes a placeholder, a call without a result goes, a kept result says what it said."""
@@ -138,10 +138,10 @@ def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(
         (None, {}, "no messages"),
     ],
 )
-def test_what_can_not_be_is_a_sentence(
+def test_an_impossible_compaction_is_reported(
     parent: Path, messages: object, fields: dict[str, object], told: str
 ) -> None:
-    """Asked for by a person; where the client compacts by itself it goes on. No note is left."""
+    """On request it is a sentence; otherwise the client compacts by itself. No note is left."""
     if isinstance(messages, str):
         rows = shown(parent)
         changes: dict[str, dict[str, Any]] = {
@@ -242,10 +242,10 @@ def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")]
 )
-def test_what_the_line_can_not_do_is_told(
+def test_a_failed_compaction_at_the_line_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
-    """The client makes no summary in its place: nobody asked for one."""
+    """The client writes no summary instead, because nobody requested one."""
     reply = at_line(shown(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
@@ -308,9 +308,7 @@ def test_one_turn_that_fills_it_all_is_left_to_the_client(
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 
-def test_it_is_told_once_what_else_can_happen(
-    parent: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From ``notice_percent`` on, where nothing was set; nothing is asked, and nothing stored."""
     del parent
 

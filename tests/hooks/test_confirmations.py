@@ -87,8 +87,8 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     assert list(place(config_home).parent.iterdir()) == []
 
 
-def test_what_was_answered_meanwhile_cannot_be_begun(config_home: ConfigHome) -> None:
-    """Whoever looked at the question before makes no second child of it; the answer stays."""
+def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None:
+    """A caller that read the question earlier does not create a second child; the answer is kept."""
     question = asked()
     confirmations.store_question(question._replace(child=OTHER))
     assert not confirmations.claim_question(question)

@@ -252,8 +252,8 @@ def test_a_band_that_never_came_leaves_the_line(
     assert "of the context is used" in ask(full(190_000))
 
 
-def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
-    """Where it frees something."""
+def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
+    """Only if there are savings."""
     path = write_session(config_home.project(), SESSION, bulky())
     event = {
         "screen": True,
@@ -268,8 +268,8 @@ def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
     )
 
 
-def test_the_band_says_what_a_trim_in_place_frees(config_home: ConfigHome) -> None:
-    """Where that is another figure: thinking of the last turns goes as well."""
+def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
+    """Only if they differ: the thinking of the last turns is also removed."""
     path = write_session(config_home.project(), SESSION, thoughtful())
     event = {
         "screen": True,

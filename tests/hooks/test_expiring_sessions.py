@@ -96,10 +96,10 @@ def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) 
     assert archived_ids(config_home.where) == []
 
 
-def test_what_is_left_is_told_and_done_later(
+def test_remaining_sessions_are_reported_and_archived_later(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second hook keeps the rest."""
+    """The second hook archives them."""
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         aged(config_home, number, 25)
@@ -186,8 +186,8 @@ def test_once_a_day_ancestors_are_looked_for(
     assert stamped("vault.json") == stamp
 
 
-def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
-    """The delete itself waits for no compression."""
+def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
+    """The deletion itself does not wait for the compression."""
     session = aged(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored_path(entry.folder, entry.transcript))

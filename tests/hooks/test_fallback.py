@@ -66,8 +66,8 @@ def test_text_after_resume_is_kept(ask: Ask) -> None:
         ">trim --my words",
     ],
 )
-def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
-    """With the state of the installation, and the user's words where there were some."""
+def test_a_trigger_that_needs_the_engine_reports_it(ask: Ask, prompt: str) -> None:
+    """It shows the state of the installation, and the user's words if there were any."""
     said = ask(prompt)
     assert "needs the engine" in said
     assert "not installed yet" in said
@@ -123,7 +123,7 @@ def test_pasted_over_left_over_text(ask: Ask) -> None:
     assert ask(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
-def test_the_module_is_told_what_is_missing(
+def test_the_module_learns_the_missing_packages(
     any_python: str, config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made.

@@ -90,8 +90,8 @@ def test_not_now_leaves_everything(config_home: ConfigHome, word: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["history-cut", "tool-call-unanswered"])
-def test_what_no_repair_mends_is_told(config_home: ConfigHome, code: str) -> None:
-    """A sound file, or one with other defects than the one that the API speaks of: a fresh session helps."""
+def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: str) -> None:
+    """The file is sound, or has other defects than the API's error. A fresh session helps."""
     parent = installed(CASE[code], config_home)
     assert "/handoff" in ask(UNSIGNED)["text"]
     installed(BYTES, config_home)

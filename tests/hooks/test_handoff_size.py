@@ -121,8 +121,8 @@ def test_all_is_a_fork(parent: Path) -> None:
     assert "next step" not in reply["by_hand"]
 
 
-def test_the_card_counts_what_is_carried_and_what_is_not(parent: Path) -> None:
-    """Messages of the talk, and those that stayed behind, if any."""
+def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
+    """The messages of the talk, and the omitted ones, if any."""
     small = ask("1k", screen=False)["text"]
     found = re.search(
         r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
@@ -151,8 +151,8 @@ def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
     assert "4k fix" not in opening
 
 
-def test_what_the_model_asks_for_has_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that would lose its first word is refused: what the user confirms stands in the box letter for letter."""
+def test_a_models_request_has_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that would lose its first word is refused: the box contains exactly the confirmed text."""
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):

@@ -40,11 +40,8 @@ def test_it_is_off_unless_switched_on(
 
 
 @pytest.mark.usefixtures("on")
-def test_what_is_asked_is_what_would_wait_in_the_box() -> None:
-    """All of it, on one line, without what drives a terminal.
-
-    A longer one is refused, a sub-agent's call too.
-    """
+def test_the_question_shows_the_exact_step() -> None:
+    """It is on one line, without control characters. A longer step, or a call by a sub-agent, is refused."""
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
     asked = call(hostile)
     agreed = call(hostile, said="yes")
@@ -66,10 +63,10 @@ def test_only_the_first_choice_is_a_yes(said: str) -> None:
     assert "said no" in told["text"]
 
 
-def test_what_the_model_wrote_is_never_sent(
+def test_a_models_step_is_never_sent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``handoff_sends`` is about what a person typed, and no variable sets it: a repository may."""
+    """``handoff_sends`` applies only to typed text, and no variable sets it, because a repository may."""
     write_session(config_home.project(), SESSION, conversation(2))
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")

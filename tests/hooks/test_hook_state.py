@@ -29,11 +29,8 @@ def note(config_home: ConfigHome) -> Path:
     return config_home.config / "resume-hooks" / "pending" / NAME
 
 
-def test_what_is_kept_is_found(note: Path) -> None:
-    """Word for word, in a file and folders that only their owner can read.
-
-    The newest replaces the one before.
-    """
+def test_a_stored_note_is_found(note: Path) -> None:
+    """It is unchanged, in a file and folders that only their owner can read. A newer note replaces it."""
     assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
@@ -62,25 +59,22 @@ def test_garbage_says_nothing(note: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_what_others_may_write_says_nothing(note: Path, mode: int) -> None:
-    """Whoever wrote it last."""
+def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
+    """This does not depend on its last writer."""
     note.chmod(mode)
     assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_another_user_planted_says_nothing(note: Path) -> None:
-    """The owner of the file is asked for, whatever it says."""
+def test_another_users_note_is_ignored(note: Path) -> None:
+    """The file's owner decides, not its content."""
     os.chown(note, 12_345, 12_345)
     assert hook_state.read_note(NAME) == {}
 
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
-def test_what_is_no_file_says_nothing(note: Path, config_home: ConfigHome, how: str) -> None:
-    """A link is not followed, a pipe not waited for.
-
-    A note that is kept replaces a link, not what it leads to.
-    """
+def test_a_note_of_another_kind_is_ignored(note: Path, config_home: ConfigHome, how: str) -> None:
+    """A link is not followed, and a pipe does not block. A new note replaces the link, not its target."""
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
     if how == "pipe":

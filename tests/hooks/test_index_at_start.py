@@ -39,10 +39,10 @@ def stamp() -> dict[str, object]:
     return hook_state.read_note("indexed.json")
 
 
-def test_what_a_search_did_not_get_to(
+def test_a_search_reports_unindexed_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says what is not indexed; where no other process goes on, it is after the next start."""
+    """The files are indexed by another process or at the next start."""
     monkeypatch.setattr("resume_hooks.search.index.connect.index_in_background", lambda *_: None)
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")

@@ -83,7 +83,7 @@ def _broken() -> str:
 
 
 @pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
-def test_every_answer_names_what_was_typed(sign: str, asked: str) -> None:
+def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     """No other form, and nothing that is not there.
 
     The module's own have no other name, and its help lists them.

@@ -156,8 +156,10 @@ def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: Pending
     assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
 
 
-def test_what_is_an_hour_old_is_not_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """And no later start has to look at it, though ``/clear`` still may take it."""
+def test_a_handoff_is_not_announced_after_an_hour(
+    config_home: ConfigHome, handoff: PendingHandoff
+) -> None:
+    """Later starts do not read it again, but ``/clear`` can still use it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
     assert pending_handoff.find_handoff_to_announce(folder(config_home)) is None
     assert [name.endswith(".json") for name in waiting(config_home)] == [False]

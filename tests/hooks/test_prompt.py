@@ -223,10 +223,10 @@ def test_the_transcript_path_is_not_believed(
 @pytest.mark.parametrize(
     "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
 )
-def test_what_lies_in_the_sessions_place_is_no_session(
+def test_another_file_at_the_sessions_path(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
-    """A link, a pipe, a folder or a stub under the session's name: answered as a session without a transcript."""
+    """A link, a pipe, a folder or a stub: the answer is that of a session without a transcript."""
     place = config_home.project() / f"{SESSION}.jsonl"
     if how == "symlink":
         place.symlink_to(write_session(config_home.root, OTHER, conversation(1)))

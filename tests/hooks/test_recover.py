@@ -42,8 +42,8 @@ def worked(home: ConfigHome) -> str:
     return str(write_session(home.project(), SESSION, records))
 
 
-def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
-    """The user's words and the command that worked stand on the card, as they were before the compaction."""
+def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
+    """The card contains the user's words and the successful command from before the compaction."""
     worked(config_home)
     done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recall"})
     reason = json.loads(done.stdout)["reason"]
@@ -53,8 +53,8 @@ def test_what_a_compaction_took_is_copied_and_shown(config_home: ConfigHome, run
     assert len(reason.split("\n")[-1]) <= 40
 
 
-def test_what_is_copied_is_told_to_be_facts(config_home: ConfigHome) -> None:
-    """What will be pasted opens with what it is, and holds no blank line that could end it early."""
+def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
+    """The text to paste begins with a label, and has no blank line that could end it early."""
     copied = answer(asked(ASKED, worked(config_home))).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied

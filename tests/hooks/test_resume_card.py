@@ -131,10 +131,10 @@ def test_the_table(config_home: ConfigHome) -> None:
         (RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0), None, "cache: cold"),
     ],
 )
-def test_what_the_api_still_has(
+def test_the_state_of_the_cache(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
-    """Warm and for how long, cold, or of no use here."""
+    """Warm with the remaining time, cold, or irrelevant here."""
     text = "\n".join(build_ways_table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
@@ -174,8 +174,8 @@ def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     )
 
 
-def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome) -> None:
-    """A handoff of such a size makes a session larger; all of it is as much as there is."""
+def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -> None:
+    """Its size would enlarge the session; the size ``all`` leaves as much as there is."""
     names = [
         line.partition("k ")[0]
         for line in build_ways_table(comparison(config_home, context=context_of(37_640)))

@@ -157,10 +157,10 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
         "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)",
     ],
 )
-def test_what_failed_is_tried_anew(
+def test_a_failed_summary_is_tried_again(
     config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str
 ) -> None:
-    """The same words again, after a model that failed, or after Esc: for the child that is there, not for a second."""
+    """After a failed model or Esc, the same words continue with the existing child instead of a second one."""
     run_hook("prompt", event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path})
     assert card(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
     (child,) = children(parent)

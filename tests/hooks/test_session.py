@@ -477,7 +477,7 @@ def counted(tokens: int, *, after: str | None = None, prompt: str = "go on") -> 
         ({"source": "startup"}, ""),
     ],
 )
-def test_a_resume_says_what_a_cold_cache_costs(
+def test_a_resume_states_the_cost_of_a_cold_cache(
     config_home: ConfigHome, say: Say, other: dict[str, Any], said: str
 ) -> None:
     """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
@@ -513,10 +513,8 @@ def test_a_cold_cache_of_a_file_that_lacks_its_beginning(
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
 
 
-def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
-    config_home: ConfigHome, say: Say
-) -> None:
-    """Once: at the next resume the hook is asked alone, where the client has no module."""
+def test_the_hook_does_not_repeat_the_modules_line(config_home: ConfigHome, say: Say) -> None:
+    """This holds once: at the next resume only the hook is called if the client has no module."""
     path = Path(write_session(config_home.project(), OLD, counted(163_400)))
     event = {**beside(path, OLD, "resume"), **COLD}
     shown = session.claim_cold_cache_line(event)
@@ -529,8 +527,8 @@ def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
 
 
 @BOTH
-def test_a_resume_of_a_giant_says_what_helps(config_home: ConfigHome, say: Say) -> None:
-    """By its size alone; not to a headless run."""
+def test_a_resume_of_a_giant_file_names_a_remedy(config_home: ConfigHome, say: Say) -> None:
+    """Only its size counts. A headless run gets no message."""
     path = config_home.project() / f"{OLD}.jsonl"
     with path.open("wb") as file:
         file.truncate(123_400_000)

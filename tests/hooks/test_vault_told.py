@@ -102,8 +102,8 @@ def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
     assert archived_ids(asking.where) == [parent.session_id]
 
 
-def test_what_a_verb_is_asked_for_does_not_wait(asking: ConfigHome) -> None:
-    """``restore`` brings back what only a link has."""
+def test_a_requested_restore_does_not_wait(asking: ConfigHome) -> None:
+    """``restore`` restores a session that exists only as our link."""
     session = aged(asking, 1, 1)
     start(asking)
     os.unlink(session.path)

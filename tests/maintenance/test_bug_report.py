@@ -135,8 +135,8 @@ def test_nothing_planted_is_in_it(laden: Path) -> None:
     assert SESSION not in text
 
 
-def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
-    """Versions, findings by code, settings that were set by key, where a bug was met."""
+def test_the_report_has_the_necessary_facts(laden: Path) -> None:
+    """Versions, findings by code, changed settings by key, and the places of bugs."""
     found = made(laden)
     codes = {row["code"]: row for row in found["findings"]}
     assert (

@@ -301,8 +301,8 @@ def test_noted_bugs_are_told(cwd: Path) -> None:
     assert "secret" not in finding.detail
 
 
-def test_a_policy_and_what_it_costs(cwd: Path, config: Path) -> None:
-    """Its file, and what does not work under it."""
+def test_a_policy_and_its_effects(cwd: Path, config: Path) -> None:
+    """The policy's file, and the features that do not work under it."""
     assert found(cwd, "policy").level == "ok"
     write_json(config / "remote-settings.json", {"permissions": {}})
     assert found(cwd, "policy").level == "note"

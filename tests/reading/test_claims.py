@@ -44,11 +44,8 @@ def holds(sentence: str, text: str) -> bool:
         ('A "dry run" is no quote; nothing to look up and/or to find here.', []),
     ],
 )
-def test_what_is_looked_up(sentence: str, claims: list[str]) -> None:
-    """Names, files, commands, numbers, quotes, addresses.
-
-    No prose, no small or rounded numbers, no lines.
-    """
+def test_claims_to_check(sentence: str, claims: list[str]) -> None:
+    """Names, files, commands, numbers, quotes and addresses, but not prose, small or round numbers, or lines."""
     assert shown(sentence) == claims
 
 
@@ -86,8 +83,8 @@ def test_forms_that_are_the_same(sentence: str, text: str) -> None:
         ("`make docs` worked.", "make the docs"),
     ],
 )
-def test_what_is_not_the_same(sentence: str, text: str) -> None:
-    """Another file, another number or a line's, other words, another command."""
+def test_different_claims(sentence: str, text: str) -> None:
+    """Another file, another number or line number, other words, another command."""
     assert not holds(sentence, text)
 
 

@@ -87,8 +87,8 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_what_is_read(name: str) -> None:
-    """Each kind, with whose words they are."""
+def test_the_kinds_of_passages(name: str) -> None:
+    """Each kind, with its speaker."""
     record, speaker, text, voice = TABLE[name]
     found = shown(record)
     assert (found.speaker, found.text, found.voice) == (speaker, text, voice)

@@ -109,8 +109,8 @@ TABLE: dict[str, tuple[Record, str]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_what_is_shown(name: str) -> None:
-    """Each kind in words; of images and documents what they are and how large."""
+def test_the_shown_kinds(name: str) -> None:
+    """Each kind in words; images and documents by type and size."""
     record, shown = TABLE[name]
     assert record_text(record) == shown
 
@@ -121,8 +121,8 @@ def test_an_image_among_inputs() -> None:
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 
-def test_what_nests_without_end() -> None:
-    """A hostile input is walked, not recursed into."""
+def test_endless_nesting() -> None:
+    """A hostile input is read without recursion."""
     deep: Record = {"x": "end"}
     for _ in range(5_000):
         deep = {"x": deep}

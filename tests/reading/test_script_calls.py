@@ -71,8 +71,8 @@ def kept_alone() -> Talk:
 
 
 @pytest.mark.parametrize("talk", [scripted(), kept_alone()])
-def test_a_digest_tells_what_a_script_did(config_home: ConfigHome, talk: Talk) -> None:
-    """Files that it changed, commands that worked and failed; each with its own record."""
+def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -> None:
+    """The changed files, successful commands and failures, each with its own record."""
     digest = talk.digest(config_home)
     first = talk.at - 2 * len(MADE)
     assert lines(digest, "changed") == {"notes.txt": first + 6}
@@ -81,8 +81,8 @@ def test_a_digest_tells_what_a_script_did(config_home: ConfigHome, talk: Talk) -
     assert texts(digest, "errors") == ["`make lint` exit 2: error: unused import"]
 
 
-def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
-    """The script itself, too, by what it was for."""
+def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
+    """The script itself is included, with its purpose."""
     talk = scripted()
     found = collect_latest_calls(
         session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000
@@ -95,7 +95,7 @@ def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
     ]
 
 
-def test_an_outline_counts_what_a_script_did(config_home: ConfigHome) -> None:
+def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
     """As tools, files and failures of the turn.
 
     An error that the client repeats for its screen counts once.
@@ -148,8 +148,8 @@ def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
         ({"file": 3, "content": {"x": 1}, "filenames": [None, 2]}, ""),
     ],
 )
-def test_what_a_tool_gave(gave: object, shown: str) -> None:
-    """In words, where the result itself has none."""
+def test_the_output_of_a_tool(gave: object, shown: str) -> None:
+    """It is text if the result itself has no text."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
     assert records.result_text(records.list_results(add_result_text(record))[0]) == shown
     assert render_record(record, {}).text == shown

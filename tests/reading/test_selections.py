@@ -177,7 +177,7 @@ def test_the_budget_holds(limit: int) -> None:
     assert len(commands_text("commands", found.commands_of_turns(), NAMES, limit)) < limit
 
 
-def test_what_is_left_out_can_be_got() -> None:
+def test_omitted_turns_can_be_read() -> None:
     """A gap of whole turns names them; reading on from there shows the next one whole."""
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)

@@ -119,11 +119,8 @@ def test_a_mark_stays_within_itself() -> None:
     assert not re.search(r"[.!?\[](?:\s|$)", mark.replace("[stop", ""))
 
 
-def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
-    """Prompts, calls and answers, each by its line.
-
-    Of summaries, titles and what we told a model nothing.
-    """
+def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
+    """Prompts, calls and answers, each by its line. Summaries, titles and our own texts do not count."""
     told_before = (
         f"hook says: {OPENING_MARKER}\n1. other\n{CLOSING_MARKER}\n\nsummary by haiku: SecretPlan"
     )

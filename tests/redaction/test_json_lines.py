@@ -73,8 +73,8 @@ def test_only_the_string_changes() -> None:
         {"continue_metadata": {"parent_session_file": GITHUB}},
     ],
 )
-def test_what_links_and_signs_is_never_touched(record: dict[str, Any]) -> None:
-    """Ids, links, signatures, thinking and images stay, whatever they look like."""
+def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
+    """Ids, links, signatures, thinking and images are kept, even if they look like secrets."""
     raw = line(record)
     assert redact_line(raw) == (raw, [])
 

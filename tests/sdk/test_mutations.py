@@ -168,8 +168,10 @@ def test_tags_are_cleaned_as_the_sdk_does(
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n"])
-def test_both_refuse_what_is_empty(one: SessionFile, config_home: ConfigHome, empty: str) -> None:
-    """A title, and a tag that is not to be cleared."""
+def test_a_title_and_a_tag_must_not_be_empty(
+    one: SessionFile, config_home: ConfigHome, empty: str
+) -> None:
+    """An empty title is refused, and an empty tag unless the tag is removed."""
     for sdk in (rename_session, tag_session):
         with pytest.raises(ValueError, match="non-empty"):
             sdk(SESSION, empty)

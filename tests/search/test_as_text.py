@@ -97,8 +97,8 @@ def test_a_hit() -> None:
     )
 
 
-def test_what_is_lacking_of_many_words() -> None:
-    """Is not told: how sure a hit is tells more than a list of words."""
+def test_missing_words_of_a_long_question() -> None:
+    """They are not listed, because the strength of a hit is more useful than a list."""
     few, many = (
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
@@ -215,8 +215,8 @@ def test_the_budget_is_kept(
 
 
 @pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
-def test_what_does_not_fit_is_said(budget: int) -> None:
-    """The best hit is there, cut if need be, and how to get the rest."""
+def test_omitted_hits_are_mentioned(budget: int) -> None:
+    """The best hit is shown, shortened if necessary, with the command for the rest."""
     hit = HIT._replace(snippet="the linter " * 20)
     text = result_text(found(*[hit] * 9), budget)
     assert "11111111:4" in text
@@ -297,14 +297,14 @@ def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: 
     assert f"    {shown}\n" in result_text(found)
 
 
-def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
-    """An output without an end; a sentence that fits stands alone where its neighbours are too long."""
+def test_a_text_without_sentences_is_cut(config_home: ConfigHome) -> None:
+    """An endless output is cut; a sentence that fits is shown alone if its neighbours are too long."""
     talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
     assert len(search(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
     assert search(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 
-def test_what_was_not_all_counted_says_so() -> None:
-    """A number that more would fit is a least one."""
+def test_incomplete_counts_are_marked() -> None:
+    """A total that could be larger is shown as a minimum."""
     assert "at least 200 turns" in result_text(found(HIT, total=200, more=True))

@@ -78,8 +78,8 @@ def test_a_phrase_is_never_guessed(home: ConfigHome, query: str) -> None:
     assert search(home, query).hits == []
 
 
-def test_what_must_not_be_there_is_never_guessed(home: ConfigHome) -> None:
-    """A misspelled word hides nothing."""
+def test_excluded_words_are_never_guessed(home: ConfigHome) -> None:
+    """A misspelled excluded word hides nothing."""
     assert sessions(search(home, "webhook -recieve")) == [1]
     assert sessions(search(home, "webhook -receive")) == []
 

@@ -99,7 +99,7 @@ def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
     assert list(found) == []
 
 
-def test_what_a_row_tells(config_home: ConfigHome) -> None:
+def test_the_facts_of_a_row(config_home: ConfigHome) -> None:
     """Names, place, dates, sizes and tokens, from the records at both ends."""
     more: list[Record] = [
         custom_title("Mine"),
@@ -132,7 +132,7 @@ def test_what_a_row_tells(config_home: ConfigHome) -> None:
     assert (not row.context.is_estimate, row.open, row.expires_days) == (True, False, 25)
 
 
-def test_what_is_left_out(config_home: ConfigHome) -> None:
+def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
     """Stubs, side files, sub-agents, files without a word, and helpers unless asked for.
 
     A child that waits is not.
@@ -217,7 +217,7 @@ def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("head", [[], [MARK]])
-def test_a_trim_in_place_tells_what_is_left_of_a_long_file(
+def test_a_trim_in_place_reports_the_remaining_size_of_a_long_file(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
     """Whatever the session was before, and however far up the compaction stands.

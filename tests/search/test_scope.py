@@ -18,12 +18,12 @@ from tests.search.asking import ids, places, search, talk
 from tests.search.index.probe import uid
 
 
-def test_what_was_started_below_a_repository(
+def test_sessions_from_a_subfolder_of_a_repository(
     config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is of that project, also where the folder is gone.
+    """They belong to that project, even if the folder is gone.
 
-    A neighbour of like name, and a home folder's, are not.
+    A folder with a similar name, and a home folder's sessions, do not.
     """
     root = tmp_path / "repo"
     git(root, "init", "-q")
@@ -271,8 +271,8 @@ def test_nothing_to_search(home: ConfigHome) -> None:
     assert (found.hits, found.notes) == ([], ["There are no sessions to search"])
 
 
-def test_what_nothing_has_is_named(config_home: ConfigHome) -> None:
-    """A branch, a tool or a file that was mistyped is told from words that were never said."""
+def test_unknown_values_are_named(config_home: ConfigHome) -> None:
+    """A mistyped branch, tool or file is distinguished from words without a match."""
     talk(config_home, 1, "tune the linter")
     notes = search(config_home, "linter", branch="mian", tool="Bsh", file="x.py").notes
     assert [note.split("'")[1] for note in notes] == ["mian", "Bsh", "x.py"]

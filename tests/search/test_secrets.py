@@ -27,7 +27,7 @@ def test_snippets_and_titles_hold_none(config_home: ConfigHome) -> None:
     assert marked(found) == {"frontend"}
 
 
-def test_what_holds_none_is_shown_as_it_is(config_home: ConfigHome) -> None:
+def test_a_text_without_secrets_is_unchanged(config_home: ConfigHome) -> None:
     """Nothing else changes."""
     talk(config_home, 1, "Deploy the frontend", "done")
     (hit,) = search(config_home, "frontend").hits

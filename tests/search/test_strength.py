@@ -103,8 +103,8 @@ def test_words_for_numbers(sure: float, word: str) -> None:
     assert strength_of_confidence(sure) == word
 
 
-def test_what_makes_a_hit_surer() -> None:
-    """More of the question in the turn, in the record, closer together, higher in the orders, more words asked for."""
+def test_factors_of_confidence() -> None:
+    """More of the question in the turn and in the record, closer together, higher ranks, and more search words."""
     least = hit_probability(0.2, 0.2, 0.0, 6, 0.4, 1)
     better = [(0.9, 0.2, 0.0, 6, 0.4, 1), (0.2, 0.9, 0.0, 6, 0.4, 1), (0.2, 0.2, 1.0, 6, 0.4, 1)]
     for one in [*better, (0.2, 0.2, 0.0, 6, 2.0, 1), (0.2, 0.2, 0.0, 12, 0.4, 1)]:

@@ -24,8 +24,8 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_what_two_find_comes_before_what_one_finds(home: ConfigHome) -> None:
-    """Alone each wording prefers another turn; together they prefer the one that both find."""
+def test_a_turn_that_two_wordings_find_is_first(home: ConfigHome) -> None:
+    """Separately each wording prefers another turn; together they prefer the common one."""
     assert sessions(search(home, "retry queue"))[0] == 2
     assert sessions(search(home, "why no backoff limit"))[0] == 3
     found = search(home, "retry queue", also=["why no backoff limit"])
@@ -57,8 +57,8 @@ def test_a_phrase_of_one_wording(home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("without", ["-redis", '-"retry redis"'])
-def test_what_must_not_be_there(home: ConfigHome, without: str) -> None:
-    """The wording that says so does not find it."""
+def test_excluded_words(home: ConfigHome, without: str) -> None:
+    """A wording with an excluded word does not find the turn."""
     found = {
         hit.session_id: hit.found_by
         for hit in search(home, f"queue {without}", also=["waits"]).hits
@@ -92,11 +92,8 @@ def test_a_wording_without_a_word(home: ConfigHome) -> None:
             search(home, "queue", also=[wording])
 
 
-def test_what_fits_one_wording_well_comes_first() -> None:
-    """A turn that stands first in one order beats one far down in each.
-
-    One that stands high in two beats both.
-    """
+def test_the_best_turn_for_one_wording_is_first() -> None:
+    """A turn that is first in one order beats a turn that is far down in each. A turn high in two beats both."""
     orders = [[(1, 2.0), (3, 1.8), (2, 0.6)], [(3, 1.7), (2, 0.6)], [(2, 0.6)]]
     found = combine_rankings(
         [[TurnHit(key, [], score) for key, score in order] for order in orders]

@@ -216,11 +216,8 @@ def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
     assert (found.total, len(found.hits)) == (1, 1)
 
 
-def test_what_is_said_again_and_again(config_home: ConfigHome) -> None:
-    """The very same words are one hit of a session, which counts the others.
-
-    Another session's are a hit of its own.
-    """
+def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
+    """Equal texts of a session are one hit, which counts the others. Those of another session are a separate hit."""
     again = [
         user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000")
         for n in range(4)

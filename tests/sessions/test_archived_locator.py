@@ -121,8 +121,8 @@ def test_sub_agents(config_home: ConfigHome) -> None:
         )
 
 
-def test_what_is_in_both_is_the_one_in_the_projects(config_home: ConfigHome) -> None:
-    """By any form; also where the title that was kept is no longer its own."""
+def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
+    """For any form, even if the archived title is no longer the session's title."""
     path = a_session(config_home)
     raw = Path(path).read_bytes()
     away(path, config_home.environ)
@@ -168,7 +168,7 @@ def test_one_of_this_project_comes_before_all_others(config_home: ConfigHome) ->
         named(config_home, SESSION[:8], CWD)
 
 
-def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
+def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
     """The forms are those of a locator, also of a former project's path.
 
     What says nothing names nothing.

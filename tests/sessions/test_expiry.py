@@ -82,8 +82,8 @@ def test_when_the_next_one_ends() -> None:
     ]
 
 
-def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:
-    """Empty files, links, other names; a folder that is a link, or is not there."""
+def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> None:
+    """Empty files, links, other names, a linked folder, and a missing one."""
     folder = config_home.project()
     session = aged(config_home, 1, 40)
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()

@@ -93,7 +93,7 @@ def test_a_chain_is_told_whole_and_oldest_first(config_home: ConfigHome, depth: 
     assert {row.status for row in rows} == {"present"}
 
 
-def test_a_row_says_what_its_session_is(config_home: ConfigHome) -> None:
+def test_a_row_describes_its_session(config_home: ConfigHome) -> None:
     """Title, dates, size and path are those of the file."""
     child(config_home, 1)
     path = child(config_home, 2, 1)
@@ -119,8 +119,8 @@ def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
-def test_what_is_no_file_of_its_own_is_missing(config_home: ConfigHome, how: str) -> None:
-    """A stub, a folder, a link or a pipe in the parent's place is not followed and not waited for."""
+def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: str) -> None:
+    """A stub, a folder, a link or a pipe at the parent's path is not followed and does not block."""
     place = config_home.project() / f"{session_id(1)}.jsonl"
     if how == "empty":
         place.write_bytes(b"")

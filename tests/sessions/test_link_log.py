@@ -76,8 +76,8 @@ def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
-def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) -> None:
-    """A pipe is not waited for, a device without an end and a file of another program not read."""
+def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: str) -> None:
+    """A pipe or an endless device does not block, and a file of another program is not read."""
     os.makedirs(os.path.dirname(links_file(Where())))
     if kind == "pipe":
         os.mkfifo(links_file(Where()))
@@ -89,8 +89,8 @@ def test_what_is_no_file_of_links_is_none(config_home: ConfigHome, kind: str) ->
     assert read_links(Where()) == []
 
 
-def test_what_gave_way_is_no_link(config_home: ConfigHome) -> None:
-    """Rows of their own: readers of links pass over them, and the last word on a child counts."""
+def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
+    """Its row is separate: readers of links skip it, and the last row for a child counts."""
     record_link(ONE, Where())
     for by in (4, 5):
         record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())

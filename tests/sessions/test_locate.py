@@ -198,7 +198,7 @@ def test_latest_is_the_newest_here(config_home: ConfigHome) -> None:
         resolved(config_home, None, "/nowhere")
 
 
-def test_latest_passes_over_what_nobody_talked_in(config_home: ConfigHome) -> None:
+def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
     """New, sub-agents', headless and untouched derived sessions don't count, nor stubs, links and backups."""
     project = config_home.project()
     talk(config_home, ONE, age=100)
@@ -277,8 +277,8 @@ def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
     assert locate.sessions_of_directory(CWD, config_home.where) == []
 
 
-def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
-    """No folder that was deleted, and none that can be listed, is named as one that can't."""
+def test_a_missing_folder_is_not_reported(config_home: ConfigHome) -> None:
+    """Neither a deleted folder nor a readable one is reported as unreadable."""
     talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
     assert locate.unlistable_folders(config_home.where) == []
@@ -312,8 +312,8 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     assert not locate.belongs_to_folder(listed[0].path, CWD)
 
 
-def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Only files in a project folder, under their id."""
+def test_resumable_files(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Only files in a project folder, under their own id."""
     inside = resolve_locator(talk(config_home, ONE), CWD, config_home.where)
     outside = resolve_locator(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
     assert locate.can_client_resume(inside, config_home.where)

@@ -92,11 +92,8 @@ def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> N
     assert find_sessions_titled("Gone", [session]) == []
 
 
-def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
-    """Words of the conversation are none that name a session with a title.
-
-    Escaped quotes make no title.
-    """
+def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
+    """Words in a conversation do not name a session with a title. Escaped quotes are not a title."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = one(tmp_path, [talk, custom_title("Other")])
     assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []

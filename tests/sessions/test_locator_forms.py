@@ -212,8 +212,8 @@ CASES: dict[
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_words_name(config_home: ConfigHome, case: str) -> None:
-    """Each form of a locator, and which one counts first; a higher number is an older session."""
+def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
+    """Each form, and the one with precedence; a higher number is an older session."""
     sessions, expected = CASES[case]
     for each in sessions:
         talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
@@ -226,8 +226,8 @@ def test_what_words_name(config_home: ConfigHome, case: str) -> None:
                 named(config_home, words, cwd)
 
 
-def test_an_address_says_what_brings_it_in(config_home: ConfigHome) -> None:
-    """And repeats no query, which may hold a key."""
+def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
+    """The error does not repeat the query, which may contain a key."""
     with pytest.raises(UsageError) as caught:
         named(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
@@ -247,8 +247,8 @@ def test_latest_inside_the_client(config_home: ConfigHome) -> None:
     ] == [2, 1, 3]
 
 
-def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
-    """Ambiguous: the newest first, those of this project alone."""
+def test_an_ambiguous_locator(config_home: ConfigHome) -> None:
+    """The error lists the newest first, and only those of this project."""
     same = [one(number, custom_title("same")) for number in (7, 6)]
     for each in [*PARSERS, one(5, tag("wip")), one(4, tag("wip")), *same]:
         talk(config_home, each.number, *each.more, cwd=each.cwd)
@@ -307,8 +307,8 @@ def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, word
         assert resolve_locator(words, cwd, config_home.where).path == newer
 
 
-def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A link is not followed; nobody is sent looking for a deletion."""
+def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path: Path) -> None:
+    """The link is not followed, and nobody is told of a deletion."""
     path = talk(config_home, 5)
     folder = os.path.dirname(path)
     os.rename(path, tmp_path / "moved.jsonl")

@@ -70,10 +70,10 @@ def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: Ses
     ("age", "is_open"),
     [(0, True), (FRESH_SECONDS - 10, True), (FRESH_SECONDS + 10, False), (-1_000, True)],
 )
-def test_what_was_written_just_now_is_live(
+def test_a_recent_write_counts_as_open(
     config_home: ConfigHome, session: SessionFile, age: int, *, is_open: bool
 ) -> None:
-    """Within a minute, and where the clock says that it was written later than now."""
+    """It was within a minute, or later than now according to the clock."""
     os.utime(session.path, (time.time() - age,) * 2)
     assert bool(describe_open_session(session, config_home.where)) is is_open
 
@@ -121,13 +121,10 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", ENTRIES)
-def test_what_clients_say_of_themselves(
+def test_the_entries_of_running_clients(
     config_home: ConfigHome, session: SessionFile, ended: int, case: str
 ) -> None:
-    """The entry of a client that runs, or may, decides.
-
-    Keys and other files beside it are passed over.
-    """
+    """The entry of a client that may be running decides. Keys and other files in the folder are skipped."""
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     listed(config_home, ended if "ended" in fields else os.getpid(), **entry)
@@ -138,8 +135,10 @@ def test_what_clients_say_of_themselves(
     assert bool(why) is bool(reason)
 
 
-def test_what_cannot_be_told_is_live(config_home: ConfigHome, session: SessionFile) -> None:
-    """Entries that can't be listed, and a file that can't be looked at."""
+def test_an_unreadable_session_counts_as_open(
+    config_home: ConfigHome, session: SessionFile
+) -> None:
+    """Its client's entries cannot be listed, or its file cannot be read."""
     (config_home.config / "sessions").write_text("no folder", encoding="utf-8")
     assert "it is unknown" in describe_open_session(session, config_home.where)
     gone = session._replace(path=f"{session.path}.gone")

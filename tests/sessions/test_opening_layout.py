@@ -22,7 +22,7 @@ def opening(
     )
 
 
-def test_what_fits_stays() -> None:
+def test_a_short_opening_is_unchanged() -> None:
     """To the letter."""
     text = opening(digest="goal: short")
     assert shorten_opening(text, MOST, WHOLE) == text
@@ -55,6 +55,6 @@ def test_whatever_is_long(most: int, count: int, step: str, summary: str, digest
 
 
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
-def test_what_is_no_opening_is_none(text: str) -> None:
-    """Nothing is made of it."""
+def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
+    """The result is empty."""
     assert shorten_opening(text, MOST, WHOLE) == ""

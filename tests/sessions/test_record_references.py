@@ -34,8 +34,8 @@ UUID = session_id(9)
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
     ],
 )
-def test_what_names_a_record(text: str, reference: Reference) -> None:
-    """Whatever stands before the last colon is the session's part."""
+def test_the_forms_of_a_reference(text: str, reference: Reference) -> None:
+    """The text before the last colon names the session."""
     assert parse_reference(text) == reference
 
 
@@ -60,8 +60,8 @@ def test_what_names_a_record(text: str, reference: Reference) -> None:
         ("1a2b:r\x1b[31m1", "'r1' is neither a line number, nor a uuid, nor @ and a byte"),
     ],
 )
-def test_what_names_none(text: str, wrong: str) -> None:
-    """A usage error says what is wrong and shows a reference as it should be."""
+def test_invalid_references(text: str, wrong: str) -> None:
+    """A usage error explains the mistake and shows a valid reference."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
     assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)

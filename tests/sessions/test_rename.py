@@ -107,10 +107,8 @@ def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome
     assert os.stat(session.path).st_mtime == OLD
 
 
-def test_what_it_is_called_already_is_not_written(
-    session: SessionFile, config_home: ConfigHome
-) -> None:
-    """Neither title nor tag, nor the absence of a tag."""
+def test_an_unchanged_label_is_not_written(session: SessionFile, config_home: ConfigHome) -> None:
+    """This applies to a title, a tag, and the absence of a tag."""
     rename(session, "Fix", config_home.environ)
     write_label(plan_tag(session, "x", config_home.where))
     before = Path(session.path).read_bytes()
@@ -177,10 +175,10 @@ NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\udcff
         for words in own + READS_AS_ANOTHER
     ],
 )
-def test_what_can_be_no_title_or_tag(
+def test_invalid_titles_and_tags(
     session: SessionFile, config_home: ConfigHome, decide: Callable[..., LabelChange], words: str
 ) -> None:
-    """Nothing to be seen, too much, another session's locator, an option, bytes that are no text."""
+    """Invisible text, a long text, another session's locator, an option, and invalid bytes."""
     before = Path(session.path).read_bytes()
     with pytest.raises(UsageError):
         decide(session, words, config_home.where)
@@ -312,10 +310,10 @@ def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome
     assert sorted(str(row) for row in found) == sorted(str(change.records[0]) for change in changes)
 
 
-def test_what_another_program_writes_at_once_is_told(
+def test_a_concurrent_title_of_another_program_is_reported(
     session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that gives its own title right behind ours wins, and nobody is told otherwise."""
+    """A client that sets its own title right after ours wins, and the user is informed."""
     change = plan_title(session, "Ours", config_home.where)
 
     def then_theirs(path: str, lines: list[bytes]) -> None:

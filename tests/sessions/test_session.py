@@ -24,8 +24,8 @@ def session(config_home: ConfigHome) -> Session:
     return Session.from_file(session_file(str(path)), config_home.where)
 
 
-def test_it_says_what_its_file_says(session: Session) -> None:
-    """Each fact is the one that a reading of its own would give."""
+def test_cached_facts_match_the_file(session: Session) -> None:
+    """Each fact equals the result of a separate reading."""
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == Family(session.where).lineage(session.path)

@@ -107,8 +107,8 @@ def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
     "words",
     [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"],
 )
-def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> None:
-    """A session, by whatever names it, and the sub-agent's id or how it begins."""
+def test_locators_of_a_sub_agent(config_home: ConfigHome, parent: Path, words: str) -> None:
+    """Any name of the session, and the sub-agent's id or its beginning."""
     with parent.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
     found = resolve_transcript(words, CWD, config_home.where)
@@ -143,8 +143,8 @@ def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None
     assert not is_subagent_locator("/agent-x")
 
 
-def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
-    """What there is, is said; several are listed with the words for each."""
+def test_invalid_locators_of_sub_agents(config_home: ConfigHome, parent: Path) -> None:
+    """The error lists the existing sub-agents, or several matches with a locator for each."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."

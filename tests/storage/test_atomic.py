@@ -278,8 +278,8 @@ def test_a_replacement_that_fails_changes_nothing(tmp_path: Path, error: BaseExc
     assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
 
 
-def test_a_file_that_is_not_what_was_kept(tmp_path: Path) -> None:
-    """Another program's file under the name, or other bytes in it: not replaced."""
+def test_a_file_that_differs_from_the_copy_is_not_replaced(tmp_path: Path) -> None:
+    """It has the same name but belongs to another program, or its bytes differ."""
     path = tmp_path / NAME
 
     def rename(_: str) -> None:
@@ -315,11 +315,8 @@ def after_the_rename(path: Path, write: Callable[[int], object]) -> threading.Th
     return thread
 
 
-def test_what_is_written_to_the_old_file_is_carried_over(tmp_path: Path) -> None:
-    """Lines come whole and in their order, one of 3 MB too, among those of others.
-
-    Half a line gets an end.
-    """
+def test_lines_written_to_the_old_file_are_carried_over(tmp_path: Path) -> None:
+    """Lines arrive whole and in order among other programs' lines, even one of 3 MB. A partial line is ended."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     long = b"l" * 3_000_000
@@ -366,8 +363,8 @@ def test_a_replaced_file_keeps_its_times(tmp_path: Path) -> None:
     assert time.time() - path.stat().st_mtime < 60
 
 
-def test_what_is_carried_over_does_not_come_to_stand_in_a_line(tmp_path: Path) -> None:
-    """Where somebody is within a line of the new file, or left one, a record out of the old one waits, then follows."""
+def test_a_carried_over_record_never_splits_a_line(tmp_path: Path) -> None:
+    """If another program is writing a line of the new file, the old file's record waits and then follows."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
 

@@ -86,8 +86,10 @@ def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
 
 
 @pytest.mark.parametrize("taken", ["file", "folder", "link"])
-def test_what_is_there_is_never_written_over(tmp_path: Path, file_systems: str, taken: str) -> None:
-    """Whatever it is; the source stays."""
+def test_an_existing_file_is_never_overwritten(
+    tmp_path: Path, file_systems: str, taken: str
+) -> None:
+    """This applies to any kind of file; the source stays."""
     source, target = places(tmp_path)
     source.write_bytes(b"mine")
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}

@@ -63,10 +63,10 @@ def test_nothing_is_removed_elsewhere() -> None:
     assert set(found) <= set(ALLOWED), found
 
 
-def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
-    """A link on the way, a link as the root, a path that climbs.
+def test_a_target_behind_a_link_is_kept(tmp_path: Path) -> None:
+    """A link on the path, a link as the root, or a climbing path.
 
-    A link itself goes, and what is in a folder.
+    The link itself is removed, and the contents of a folder.
     """
     root, other = tmp_path / "root", tmp_path / "other"
     (other / "sub").mkdir(parents=True)
@@ -99,10 +99,10 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
     assert (other / "sub" / "work").exists()
 
 
-def test_what_can_not_be_removed_is_told_and_the_rest_goes(
+def test_a_failed_removal_is_reported_after_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first failure, with the path that was asked for."""
+    """The error has the first failure, with the requested path."""
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("a", "b", "c"):
@@ -149,7 +149,7 @@ def test_a_folder_that_is_written_into_meanwhile(
 def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows: each step is looked at before."""
     monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
-    test_what_lies_behind_a_link_stays(tmp_path)
+    test_a_target_behind_a_link_is_kept(tmp_path)
 
 
 def filled(home: ConfigHome) -> Path:

@@ -141,8 +141,8 @@ def test_failures_leave_nothing(config_home: ConfigHome) -> None:
     assert left_in(config_home) == []
 
 
-def test_what_a_killed_process_left(config_home: ConfigHome) -> None:
-    """It is removed by the next one."""
+def test_a_killed_processs_file_is_removed(config_home: ConfigHome) -> None:
+    """The next process removes it."""
     folder = config_home.config / "resume-hooks"
     folder.mkdir()
     (folder / ".resume-hooks-999999999-00000000.tmp").write_bytes(b"a stranger's words")

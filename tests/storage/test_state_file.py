@@ -36,7 +36,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_what_can_not_be_written_leaves_the_old_file_alone(
+def test_a_failed_write_leaves_the_old_file(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No temporary file stays, and the next write succeeds."""

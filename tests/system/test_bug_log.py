@@ -116,13 +116,10 @@ def test_ten_writers_lose_and_mix_nothing(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "read-only"])
-def test_what_stands_in_its_place_is_left_alone(
+def test_a_log_of_another_kind_is_left_alone(
     config_home: ConfigHome, tmp_path: Path, kind: str
 ) -> None:
-    """Nobody waits, nothing is followed, nothing is written over.
-
-    It is said that nothing was kept.
-    """
+    """Nothing blocks, no link is followed and nothing is overwritten. The caller learns that nothing was logged."""
     path = Path(bug_log.log_file(config_home.where))
     path.parent.mkdir(parents=True)
     target = tmp_path / "target"

@@ -38,8 +38,8 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_what_goes_in_comes_out() -> None:
-    """Far more than a pipe holds, both ways at once, and the error output apart from it."""
+def test_large_input_and_output_pass_unchanged() -> None:
+    """Much more than a pipe's capacity, in both directions at the same time, and the error output separately."""
     text = os.urandom(1 << 20) * 4
     ran = run("cat; echo oops >&2; exit 3", text)
     assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
@@ -84,15 +84,15 @@ def test_errors_are_kept_by_their_beginning() -> None:
     assert (ran.out, len(ran.err)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
 
 
-def test_what_was_left_behind_is_ended(tmp_path: Path) -> None:
-    """A child that holds the pipes when its parent has answered is neither waited for nor left."""
+def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
+    """It has the pipes open after its parent has answered. It is neither awaited nor left running."""
     ran = run(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
     assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-def test_what_cannot_be_started() -> None:
-    """A program that is none, or a folder that is gone, is an OSError."""
+def test_a_program_that_cannot_be_started() -> None:
+    """A missing program or folder is an OSError."""
     with pytest.raises(OSError, match="none"):
         capture_output.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
     with pytest.raises(OSError, match="gone"):

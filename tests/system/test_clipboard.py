@@ -288,8 +288,8 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
-def test_what_no_clipboard_holds_is_not_copied(text: str, way: str) -> None:
-    """Nothing, and text that is no valid Unicode, is shown instead of a changed text being copied."""
+def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, way: str) -> None:
+    """An empty text, and one that is not valid Unicode, are shown instead of a changed copy."""
     assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
 
 

@@ -99,8 +99,8 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_what_is_ignored_stays_ignored() -> None:
-    """As below nohup."""
+def test_an_ignored_signal_stays_ignored() -> None:
+    """As under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with catch_ending_signals() as ended:

@@ -134,8 +134,8 @@ def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_p
     assert done.stdout.decode() == f"{project}\n{tmp_path / 'bin'} yes\n"
 
 
-def test_what_takes_too_long_is_ended(project: Path, tmp_path: Path) -> None:
-    """And what is not there is told as such."""
+def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
+    """A missing program is reported as missing."""
     program(tmp_path / "bin" / "tool", "exec sleep 60")
     env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin")
     with pytest.raises(subprocess.TimeoutExpired):

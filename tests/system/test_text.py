@@ -142,8 +142,8 @@ def test_a_text_stays_as_it_is_where_markdown_is_shown(text: str) -> None:
     assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
 
 
-def test_what_markdown_shows_as_it_is_stays() -> None:
-    """An address is linked with its signs; indented lines below an empty one are code."""
+def test_plain_markdown_is_unchanged() -> None:
+    """An address is linked with its signs; indented lines below an empty line are code."""
     address = "https://example.org/a_b_c?d=[e]"
     assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"
     card = "set\n\n      try `a` *b*\n\n      more_of_it"

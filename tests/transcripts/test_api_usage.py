@@ -197,8 +197,8 @@ def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: 
     assert (found.last_ms, found.cached) == (START + 1_000, 1_087)
 
 
-def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
-    """What was cached before it is not sent again, and the context did not grow by shrinking."""
+def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
+    """Content that was cached before it is not sent again, and the smaller context is not growth."""
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = seen(config_home, rows)
     assert (found.cached, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
@@ -218,7 +218,7 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
     )
 
 
-def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
+def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> None:
     """The first request less what was said before it: attachments stay in.
 
     What the cache gave it is shared.

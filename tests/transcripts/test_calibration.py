@@ -32,8 +32,8 @@ def cost(scanned: SessionScan, kind: str) -> list[int]:
     ]
 
 
-def test_growth_is_shared_out_among_what_was_added(config_home: ConfigHome) -> None:
-    """3,000 tokens more after an output of 6,000 characters and little else: the output cost nearly all of them."""
+def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> None:
+    """An output of 6,000 characters and little else added 3,000 tokens, so the output cost nearly all of them."""
     chain = (
         Chain()
         .ask("go")

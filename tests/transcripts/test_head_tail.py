@@ -159,7 +159,7 @@ def hook_success(context: str, number: int) -> Record:
     return {**row, "attachment": said}
 
 
-def test_an_answer_behind_what_the_client_writes_after_it(tmp_path: Path) -> None:
+def test_an_answer_before_the_clients_own_records(tmp_path: Path) -> None:
     """2.1.330 writes 67 KB after the first answer after a start, with models' names in it, but no answer."""
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
     end = glance(tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}])
@@ -344,7 +344,7 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
-def test_what_listings_show(
+def test_listed_sessions(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
     """No sub-agent's file, no run of one question, none without a word.

@@ -104,11 +104,8 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_no_api_takes(name: str) -> None:
-    """Calls and results without their counterpart are dropped.
-
-    At the end they wait for an answer.
-    """
+def test_records_that_no_api_accepts(name: str) -> None:
+    """Calls and results without a counterpart are dropped. At the end they wait for an answer."""
     story, gone, waiting = PAIRS[name]
     row = linearize_chain(chain(story))
     assert (dropped(row), row.open_calls) == (gone, waiting)
@@ -129,8 +126,8 @@ SETTLED = {
 
 
 @pytest.mark.parametrize("name", SETTLED)
-def test_what_can_stand_alone(name: str) -> None:
-    """Of the first records so many that no call is open and no answer cut in two; for each end."""
+def test_the_longest_valid_beginning(name: str) -> None:
+    """The number of first records such that no call is open and no answer is cut, for each end."""
     story, counts = SETTLED[name]
     row = linearize_chain(chain(story))
     assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts

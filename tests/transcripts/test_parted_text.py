@@ -40,8 +40,8 @@ def test_any_text_is_whole_again(text: str, random: object) -> None:
     assert join_parts(["theirs", *parts]) == ["theirs", text]
 
 
-def test_what_fits_has_no_number() -> None:
-    """To the last unit that a part holds."""
+def test_a_single_part_has_no_number() -> None:
+    """This is exact to the last UTF-16 unit that a part can contain."""
     assert split_into_parts("x" * MAX_PART_UNITS) == ["x" * MAX_PART_UNITS]
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 

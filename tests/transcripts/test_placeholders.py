@@ -96,7 +96,7 @@ def test_those_of_another_tool_are_known(kind: str) -> None:
         "the original was long (original was blue).",
     ],
 )
-def test_what_only_looks_like_one(text: str) -> None:
+def test_false_placeholders(text: str) -> None:
     """Text that quotes a placeholder far inside, or resembles one, can be trimmed."""
     assert not contains_placeholder(text)
     assert not is_placeholder(text)
@@ -105,7 +105,7 @@ def test_what_only_looks_like_one(text: str) -> None:
 @pytest.mark.parametrize(
     "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
 )
-def test_what_goes_on_behind_one_is_somebodys_own(behind: str) -> None:
+def test_text_after_a_placeholder_is_not_ours(behind: str) -> None:
     """A program can print a placeholder first."""
     assert not is_placeholder(f"{placeholders.result_placeholder('Bash', 12_345, AT)}{behind}")
 
@@ -127,7 +127,7 @@ def test_answers_are_told_from_other_placeholders() -> None:
 
 
 @pytest.mark.parametrize("size", range(60, 120))
-def test_never_longer_than_what_it_stands_for(config_home: ConfigHome, size: int) -> None:
+def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome, size: int) -> None:
     """Outputs, commands, pastes and answers of every critical length, with no threshold: shorter, or left alone."""
     chain = (
         Chain()

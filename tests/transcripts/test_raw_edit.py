@@ -81,8 +81,8 @@ def test_the_rest_stays_byte_for_byte(name: str) -> None:
     "body",
     [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
-def test_what_was_written_otherwise_is_encoded_anew(body: bytes) -> None:
-    """Spaces of another program, or a field that is missing: the same record, compact."""
+def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
+    """Spaces of another program, or a missing field: the same record, in compact form."""
     record = orjson.loads(body)
     old = {key: record.get(key) for key in OLD}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
@@ -123,8 +123,8 @@ values = st.recursive(
     record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), values),
     spaced=st.booleans(),
 )
-def test_any_record_changes_in_what_is_named_alone(record: dict[str, Any], spaced: bool) -> None:
-    """Read again, a changed line differs in the named fields and in nothing else."""
+def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:
+    """The changed line differs from the old line only in the named fields."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW}
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
@@ -169,8 +169,8 @@ def test_encoding_is_compact_and_never_fails() -> None:
     assert encode_record({"a": "\ud83d", "b": 2**70}) == b'{"a":"?","b":1180591620717411303424}'
 
 
-def test_what_nests_without_end_is_refused() -> None:
-    """In a sentence, not with a trace."""
+def test_endless_nesting_is_refused() -> None:
+    """The error is a sentence without a traceback."""
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]

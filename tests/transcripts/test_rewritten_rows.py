@@ -101,7 +101,7 @@ def boundary(**metadata: Any) -> Record:
         "undated",
     ],
 )
-def test_what_is_not_after_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
+def test_a_row_before_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
     """Until the conversation goes on.
 
     The client's own compactions have a summary, or say what they kept.

@@ -127,16 +127,14 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_what_tempts_the_end_to_be_wrong(
-    records: list[Record], expected: int, tmp_path: Path
-) -> None:
-    """Branches, hints, gaps and compactions out of reach give the same count as the whole file."""
+def test_misleading_ends_of_files(records: list[Record], expected: int, tmp_path: Path) -> None:
+    """Branches, hints, gaps and distant compactions give the same count as the whole file."""
     found = both(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
 
 
-def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) -> None:
-    """A boundary that it took over from its parent is older than the child."""
+def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) -> None:
+    """A boundary that the child copied from its parent is older than the child."""
     stated = {"continued_at": "2026-02-01T00:00:00.000Z", "context_tokens": 78_833}
     head = {"type": "continue_metadata", "continue_metadata": stated}
     for at, expected in (
@@ -163,10 +161,10 @@ def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) ->
         ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE_TOKENS + 1),
     ],
 )
-def test_after_a_trim_in_place_it_is_what_that_said(
+def test_after_a_trim_in_place_the_size_is_the_stated_one(
     remark: str, expected: int, tmp_path: Path
 ) -> None:
-    """Until an answer counts it, or another compaction takes its place."""
+    """It counts until an answer counts the context, or until another compaction."""
     rows = [
         boundary(uuid="b", ts=1),
         summary("sum", uuid="s", parent="b", ts=2),
@@ -261,8 +259,8 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
         assert counted_part(recent) == counted_part(sure)
 
 
-def test_big_files_skip_what_was_compacted(tmp_path: Path) -> None:
-    """Over 5 MiB a link to before the compaction leads nowhere, for both ways."""
+def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
+    """Above 5 MiB a link to a record before the compaction is broken, in both ways of reading."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
     assert both(write_session(tmp_path, SESSION, [big, *records])).tokens == 10

@@ -9,8 +9,8 @@ from resume_hooks.transcripts.turns import TURN_HELP, opens_turn, parse_turns
 from tests.builders import assistant, summary, tool_result, user
 
 
-def test_what_opens_a_turn() -> None:
-    """A prompt does; answers, results, summaries and what the client inserts do not."""
+def test_records_that_open_a_turn() -> None:
+    """A prompt does; answers, results, summaries and the client's insertions do not."""
     assert opens_turn(user("go", uuid="u"))
     assert opens_turn({"type": "user", "message": {"content": "of a plain export"}})
     for record in (
@@ -45,8 +45,8 @@ def test_turns_of_a_subagent() -> None:
         ("0", 0, [0]),
     ],
 )
-def test_what_is_asked_for(text: str, count: int, numbers: list[int]) -> None:
-    """One, some, to the end, the last ones; what lies past the end is cut off."""
+def test_requested_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
+    """One turn, several, up to the end, or the last ones; a range past the end is cut."""
     assert list(parse_turns(text).numbers_among(count)) == numbers
 
 
@@ -54,8 +54,8 @@ def test_what_is_asked_for(text: str, count: int, numbers: list[int]) -> None:
     "text",
     ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"],
 )
-def test_what_asks_for_nothing(text: str) -> None:
-    """A usage error shows the forms there are."""
+def test_invalid_turn_ranges(text: str) -> None:
+    """A usage error shows the valid forms."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text)
     assert caught.value.remedy == TURN_HELP

@@ -94,7 +94,7 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     )
 
 
-def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
+def test_large_sessions_are_archived_later(config_home: ConfigHome) -> None:
     """A verb does not wait for a large session; the next start's second hook archives it."""
     root = aged(config_home, 1, 0)
     with_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
@@ -127,7 +127,7 @@ def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> 
     assert pending.list_pending_sessions(config_home.where) == []
 
 
-def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_sessions_elsewhere_are_not_archived(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client deletes nothing outside of its project folders."""
     path = write_session(
         tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1))

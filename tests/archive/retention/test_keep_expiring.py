@@ -25,7 +25,7 @@ def sliced(
     )
 
 
-def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
+def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
     """Old sessions and old outputs of young ones; then nothing.
 
     The next look is when the next is due.
@@ -53,8 +53,8 @@ def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome)
         assert (found.next_check <= time.time()) is bool(found.remaining_count)
 
 
-def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
-    """A session that was kept, went on, and is near its end again."""
+def test_a_continued_session_is_archived_again(config_home: ConfigHome) -> None:
+    """It was archived, continued, and expires again."""
     session = aged(config_home, 1, 25)
     sliced(config_home)
     kept = find_archived(session.session_id, config_home.where)
@@ -104,8 +104,8 @@ def test_nothing_where_the_vault_is_off(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("what", ["files", "bytes"])
-def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, what: str) -> None:
-    """Many files or bytes; others go on meanwhile."""
+def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, what: str) -> None:
+    """This applies to many files or bytes; other sessions are archived meanwhile."""
     session = aged(config_home, 1, 29)
     folder = with_backups(
         config_home,

@@ -91,8 +91,8 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])
-def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, how: str) -> None:
-    """A shortened or rewritten transcript is a further state; the longer one is there as it was."""
+def test_a_replaced_transcript_is_kept(config_home: ConfigHome, how: str) -> None:
+    """A shortened or rewritten transcript becomes another state; the longer one is unchanged."""
     session = laid_out(config_home)
     archive_session(session, config_home.where)
     long = Path(session.path).read_bytes()
@@ -174,8 +174,8 @@ def test_written_while_it_is_packed(
         assert vault_files(config_home) == []
 
 
-def test_what_the_client_drops_stays(config_home: ConfigHome) -> None:
-    """An output that is swept out of a young session, a session that is gone."""
+def test_deleted_files_stay_archived(config_home: ConfigHome) -> None:
+    """An output that was deleted from a recent session, and a deleted session."""
     session = laid_out(config_home)
     before = client_files(config_home)
     archive_session(session, config_home.where)
@@ -373,7 +373,7 @@ def test_a_vault_that_can_not_be_written(
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "write"])
 @pytest.mark.parametrize("renewed", [False, True])
-def test_a_full_disk_leaves_what_was(
+def test_a_full_disk_leaves_the_earlier_copy(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
     """What was kept before still is; of what was begun nothing is left.

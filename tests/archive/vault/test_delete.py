@@ -146,10 +146,10 @@ def test_killed_anywhere_nothing_is_lost(
 
 
 @pytest.mark.parametrize("part", range(7))
-def test_what_can_not_be_moved_leaves_all_in_its_place(
+def test_a_failed_move_leaves_every_file_in_place(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    """A disk that refuses half-way: every part is put back, and the trash is as it was."""
+    """If the disk fails in the middle, every file is moved back, and the trash is unchanged."""
     session = laid_out(config_home)
     before = everything(config_home)
     calls = 0
@@ -200,10 +200,10 @@ def test_an_interrupt_puts_all_back(
     assert everything(config_home) == before
 
 
-def test_what_can_not_be_put_back_is_told(
+def test_a_failed_undo_is_reported(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stays in the trash, which says so, and restore joins both halves."""
+    """The files stay in the trash, whose entry says so, and restore joins both halves."""
     session = laid_out(config_home)
     before = everything(config_home)
     calls = 0
@@ -252,10 +252,10 @@ def test_a_live_session_stays(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("place", ["outside", "other name", "link", "linked folder"])
-def test_what_is_no_session_of_a_client_is_refused(
+def test_a_file_outside_the_client_is_not_deleted(
     config_home: ConfigHome, tmp_path: Path, place: str
 ) -> None:
-    """Whatever a locator may name: rm is for that."""
+    """Any locator may name it, but rm exists for such files."""
     folder = config_home.project()
     path = {
         "outside": tmp_path / f"{SESSION}.jsonl",
@@ -315,8 +315,8 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     assert trash.list_deleted(config_home.where) == [entry]
 
 
-def test_what_is_there_the_same_already_is_said(config_home: ConfigHome) -> None:
-    """A copy that the user put back by hand; the trash lets it go."""
+def test_an_identical_existing_file_is_reported(config_home: ConfigHome) -> None:
+    """The user restored a copy by hand, so the trash drops its own."""
     session = laid_out(config_home)
     before = everything(config_home)
     entry = delete(session, config_home)
@@ -450,8 +450,8 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     assert found(OTHER, config_home.where).title == "One"
 
 
-def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
-    """And nothing of the sessions that are in their place."""
+def test_emptying_completes_a_deletion(config_home: ConfigHome) -> None:
+    """Nothing of the existing sessions is removed."""
     session = laid_out(config_home)
     entry = delete(session, config_home)
     laid_out(config_home)
@@ -503,8 +503,8 @@ def test_a_trash_that_is_a_link_is_not_used(config_home: ConfigHome, tmp_path: P
     assert everything(config_home) == before
 
 
-def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHome) -> None:
-    """By digest; a transcript that is gone there can't come back."""
+def test_changes_in_the_trash_are_reported(config_home: ConfigHome) -> None:
+    """They are found by digest; a session whose transcript is missing there cannot be restored."""
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     removal.remove_permanently(os.path.join(entry.folder, "file-history"), entry.folder)
@@ -602,13 +602,10 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
     )
 
 
-def test_what_was_half_removed_is_finished_by_the_next(
+def test_the_next_deletion_completes_an_interrupted_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted until then, of whatever session.
-
-    A failure names the path, and what else goes is gone.
-    """
+    """Until then it is counted. A failure names the path, and the other files are removed."""
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
     whole = removal.remove_permanently
 
@@ -687,7 +684,7 @@ def test_an_entry_that_can_not_be_told_is_counted(
     assert not os.path.exists(entry.folder)
 
 
-def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> None:
+def test_copies_of_one_id_share_its_files(config_home: ConfigHome) -> None:
     """The backups go with the last copy.
 
     Whichever comes back has them, and emptying does not take them from it.
@@ -737,8 +734,8 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
 
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
-def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, how: str) -> None:
-    """Between plan and write another command had the entry: whether the session is there is looked up."""
+def test_a_late_restore_reports_the_current_state(config_home: ConfigHome, how: str) -> None:
+    """Another command took the entry between plan and write, so the session is looked up again."""
     entry = delete(laid_out(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     if how == "emptied":
@@ -892,8 +889,8 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     assert everything(config_home) == before
 
 
-def test_what_went_on_beside_a_copy_of_0_2_0_stays(config_home: ConfigHome) -> None:
-    """Its client wrote on while it was copied to another file system: nothing is removed that was not copied."""
+def test_a_session_that_grew_after_a_copy_of_0_2_0_is_kept(config_home: ConfigHome) -> None:
+    """Its client wrote while it was copied to another file system: nothing is removed that was not copied."""
     laid_out(config_home)
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()
@@ -906,11 +903,8 @@ def test_what_went_on_beside_a_copy_of_0_2_0_stays(config_home: ConfigHome) -> N
     assert hidden.read_bytes() == copied + b'{"late":1}\n'
 
 
-def test_what_no_manifest_can_name_stays_as_0_2_0_left_it(config_home: ConfigHome) -> None:
-    """A name that is no UTF-8, in a folder that was moved whole.
-
-    All else in the trash is packed.
-    """
+def test_a_file_that_no_manifest_can_name_stays_unchanged(config_home: ConfigHome) -> None:
+    """Its name is not UTF-8, and it is in a folder that was moved whole. Everything else in the trash is packed."""
     laid_out(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = everything(config_home)
@@ -960,10 +954,10 @@ def test_packed_since_it_was_looked_up_it_comes_back(
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9
 
 
-def test_what_is_back_lasts_before_it_leaves_the_trash(
+def test_restored_files_are_synced_before_the_trash_drops_them(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every folder that a file came back to is synced while the trash still has it."""
+    """Every folder that gets a file back is synced first."""
     entry = delete(laid_out(config_home), config_home)
     synced: list[str] = []
     monkeypatch.setattr(

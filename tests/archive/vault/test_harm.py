@@ -63,10 +63,10 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(
     assert client_files(config_home) == before
 
 
-def test_what_is_unpacked_is_synced(
+def test_unpacked_files_are_synced(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file, before the folder has its name."""
+    """Each file is synced before the folder gets its name."""
     kept = archive_session(laid_out(config_home), config_home.where)
     synced, real = [], os.fsync
 
@@ -118,7 +118,7 @@ def test_a_note_that_does_not_fit_is_none(
     )
 
 
-def test_what_a_note_says_beside_its_files_may_be_missing(config_home: ConfigHome) -> None:
+def test_optional_fields_of_a_manifest_may_be_missing(config_home: ConfigHome) -> None:
     """What a session is found by counts as not said where it has another form.
 
     The files are there all the same.
@@ -156,7 +156,7 @@ def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
     assert abs(os.stat(note).st_mtime - time.time()) < 60
 
 
-def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
+def test_an_interrupted_archive_run_is_cleaned_up(config_home: ConfigHome) -> None:
     """It is told, and swept where there is no note at all.
 
     Not where somebody is at it, nor where a note is damaged.

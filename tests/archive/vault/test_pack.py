@@ -72,10 +72,10 @@ def test_another_state_is_not_handed_out_for_one_that_is_gone(config_home: Confi
         unpacked_transcript(kept, config_home.where)
 
 
-def test_the_bound_of_what_is_unpacked(
+def test_the_size_limit_of_unpacked_sessions(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nobody opened for long goes; what was opened within the hour stays."""
+    """Sessions that were not opened for long are removed; those opened within the hour are kept."""
     first = archive_session(laid_out(config_home), config_home.where)
     other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
     old, new = (
@@ -91,11 +91,8 @@ def test_the_bound_of_what_is_unpacked(
     assert kept_files(first, config_home)  # unpacked anew
 
 
-def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
-    """Whoever could read what it is of.
-
-    Copies of the user's files keep the mode that brings them back.
-    """
+def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
+    """Only readers of the original can read them. Copies of the user's files keep the mode that is restored."""
     session = laid_out(config_home)
     for path in (p for p in config_home.config.rglob("*") if p.is_file()):
         path.chmod(0o644)

@@ -146,7 +146,7 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
+def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHome) -> None:
     """However many generations above it, whatever the limit.
 
     Once nothing is there that came from it, it goes.
@@ -210,8 +210,11 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     assert left(config_home) == {one}
 
 
-def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Two share a state folder: what came from a session of the other is not known here, so it stays."""
+def test_sessions_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
+    """Two config homes share a state folder.
+
+    Sessions of the other one are kept, because their children are unknown here.
+    """
     shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
@@ -275,10 +278,10 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     assert settings.vault_limit(config_home.where) == size
 
 
-def test_what_can_not_be_removed_stays(
+def test_a_copy_that_cannot_be_removed_is_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next time tries it again; nothing else is kept from going."""
+    """The next run tries again, and the other copies are removed."""
     one = kept(config_home, 1, 100)
     stored_settings.store_setting("vault", "1", config_home.where)
 

@@ -158,8 +158,8 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
         find_archived(f"{SESSION}@2026-01-01", config_home.where)
 
 
-def test_what_is_there_of_its_own_is_not_written_over(config_home: ConfigHome) -> None:
-    """A tool's output that differs stays, and is told; links on the way are refused."""
+def test_a_different_existing_file_is_not_overwritten(config_home: ConfigHome) -> None:
+    """A tool output that differs is kept and reported; links on the path are refused."""
     kept(config_home)
     before = swept(config_home)
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"

@@ -77,8 +77,8 @@ def said(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-def test_what_is_found(said: ConfigHome) -> None:
-    """In the project, or in all; the turns are those that any search finds, in its order."""
+def test_turns_in_the_chooser(said: ConfigHome) -> None:
+    """They are in the project or in all projects, the same as those of any search, in the same order."""
     with looked_through(said) as talk:
         here = talk.asked("linter")
         assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
@@ -94,8 +94,8 @@ def test_what_is_found(said: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
-def test_what_is_no_question_yet(said: ConfigHome, text: str) -> None:
-    """Nothing is found, and the next words are."""
+def test_an_incomplete_question(said: ConfigHome, text: str) -> None:
+    """It finds nothing; the next words are searched."""
     with looked_through(said) as talk:
         assert talk.asked(text).hits == []
         assert talk.asked("linter").hits

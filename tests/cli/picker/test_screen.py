@@ -93,8 +93,8 @@ NO_KEYS = (
 
 @pytest.mark.parametrize("pieces", [1, 2])
 @pytest.mark.parametrize("sequence", NO_KEYS)
-def test_what_is_no_key_of_ours(sequence: str, pieces: int) -> None:
-    """It neither leaves nor types, whole or in two pieces."""
+def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
+    """It neither closes the screen nor types a letter, whole or in two pieces."""
     with typed(three) as (chooser, pipe):
 
         def send() -> None:
@@ -124,8 +124,8 @@ def test_a_paste_is_text() -> None:
         assert taken(chooser) == "Title 2"
 
 
-def test_what_is_listed_is_told() -> None:
-    """Where, how many of how many, and whether more come; the command is copied on request."""
+def test_the_list_is_described() -> None:
+    """The project, the number of listed sessions and the total; the command is copied on request."""
     told: list[str] = []
     with typed(three, typed_text="2") as (chooser, pipe):
 
@@ -213,8 +213,8 @@ def says(*numbers: int) -> list[TurnHit]:
     ]
 
 
-def test_what_was_said_can_be_chosen() -> None:
-    """Once something is typed and was found; what could not be looked through is told."""
+def test_matching_turns_can_be_chosen() -> None:
+    """They appear after a search; the number of unsearched files is shown."""
     heads: list[str] = []
 
     def ready() -> bool:
@@ -234,8 +234,8 @@ def test_what_was_said_can_be_chosen() -> None:
     assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
 
 
-def test_what_was_asked_before_is_no_answer() -> None:
-    """Of words that were typed over; while nothing is known yet, that is said."""
+def test_answers_to_earlier_words_are_ignored() -> None:
+    """The words were replaced. While no answer exists, the screen says so."""
     go, told = threading.Event(), list[str]()
 
     def slow(text: str) -> list[TurnHit]:
@@ -263,8 +263,8 @@ def test_what_was_asked_before_is_no_answer() -> None:
     assert told == ["  Searching the turns ..."]
 
 
-def test_a_bug_of_what_was_said_costs_no_choice() -> None:
-    """Titles are searched as before; the bug is named."""
+def test_a_search_bug_does_not_prevent_a_choice() -> None:
+    """Titles can still be searched, and the bug is reported."""
     messages: list[str] = []
 
     def broken(text: str) -> list[TurnHit]:

@@ -29,11 +29,8 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 
 @pytest.mark.part("secrets")
 @pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
-def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
-    """The folder of the child that never came, and its backups.
-
-    By the next child, a scrub, or a start.
-    """
+def test_a_killed_forks_files_are_removed(config_home: ConfigHome, by: str) -> None:
+    """The folder and the backups of the missing child are removed by the next child, by a scrub or at a start."""
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -59,8 +56,8 @@ def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
     assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
 
 
-def test_what_is_not_swept(config_home: ConfigHome) -> None:
-    """Of a process that runs, of a session that is there, and what no note of ours names."""
+def test_folders_that_the_cleanup_keeps(config_home: ConfigHome) -> None:
+    """Those of a running process, of an existing session, and those that no note of ours names."""
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)
     folder.parent.chmod(0o700)

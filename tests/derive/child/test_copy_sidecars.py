@@ -137,8 +137,8 @@ def test_a_folder_that_is_a_link_is_not_entered(
     assert not place.linked[0].exists()
 
 
-def test_what_can_not_be_linked_is_said(place: Place) -> None:
-    """The conversation does not depend on it: a sentence, and the other kind is there."""
+def test_a_failed_link_is_reported(place: Place) -> None:
+    """The conversation does not depend on it: there is a sentence, and the other kind of file exists."""
     place.fill()
     place.linked[0].parent.write_bytes(b"in the way")
     (missed,) = place.link()
@@ -146,8 +146,8 @@ def test_what_can_not_be_linked_is_said(place: Place) -> None:
     assert (place.linked[1] / "file").exists()
 
 
-def test_what_stood_in_the_way_stays(place: Place) -> None:
-    """A folder under the child's id that we did not make is neither filled nor removed."""
+def test_an_existing_folder_is_kept(place: Place) -> None:
+    """A folder under the child's id that we did not create is neither filled nor removed."""
     place.fill()
     place.linked[1].mkdir(parents=True)
     (place.linked[1] / "theirs").write_bytes(b"theirs")

@@ -134,6 +134,6 @@ def test_a_child_that_was_gone_on_in_or_is_gone(
 
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
-def test_what_is_no_opening_has_no_step(text: object) -> None:
-    """None for what is not ours; an opening cut short has an empty one."""
+def test_a_text_that_is_not_an_opening_has_no_step(text: object) -> None:
+    """The step is None for foreign texts, and empty for a shortened opening."""
     assert not extract_next_step(text)

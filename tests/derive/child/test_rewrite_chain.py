@@ -298,8 +298,8 @@ def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[st
 @pytest.mark.parametrize(
     "said", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
 )
-def test_what_only_looks_like_an_opening_stays(tmp_path: Path, said: str) -> None:
-    """A prompt of a person, or a remark whose block never ends: not a word is lost."""
+def test_a_false_opening_is_kept(tmp_path: Path, said: str) -> None:
+    """A user's prompt, or a remark whose block never ends: no word is lost."""
     meta = CLOSING_MARKER not in said
     rows = [
         user("go", uuid="u"),

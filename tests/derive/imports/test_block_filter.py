@@ -67,8 +67,8 @@ def left_out(what: str) -> Record:
         ("queued", media(PNG)),
     ],
 )
-def test_what_stays(role: str, block: Record) -> None:
-    """As it is, in the order of its fields; what else stands in it goes."""
+def test_fields_that_are_kept(role: str, block: Record) -> None:
+    """They are unchanged and in their order; other fields of the block are removed."""
     assert orjson.dumps(taken(block, role)) == orjson.dumps(block)
     turned = dict(reversed(block.items()))
     assert orjson.dumps(taken(turned, role)) == orjson.dumps(turned)

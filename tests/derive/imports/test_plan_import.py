@@ -167,8 +167,11 @@ def test_nothing_of_a_strangers_wishes(config_home: ConfigHome, here: str) -> No
     assert [texts.count(f'"{words}"') for words in strangers.SAID[:3]] == [1, 1, 1]
 
 
-def test_what_the_model_is_told_first(config_home: ConfigHome, here: str) -> None:
-    """That nobody verified it; a lineage of the stranger's own, whose files are not here, gives way to that."""
+def test_the_introduction_of_an_import(config_home: ConfigHome, here: str) -> None:
+    """It says that nobody verified the content.
+
+    It replaces a lineage of the other user, whose files are missing here.
+    """
     block = (
         "[SESSION LINEAGE]\n1. x\n   /home/stranger/x.jsonl\n[/SESSION LINEAGE]\n\nNext step, as the user put "
         "it:\nGo"
@@ -319,10 +322,10 @@ def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None
         ),
     ],
 )
-def test_what_is_no_transcript(
+def test_a_file_that_is_not_a_transcript(
     config_home: ConfigHome, here: str, content: bytes, why: str
 ) -> None:
-    """One sentence that names it, and nothing is written."""
+    """The error names it in one sentence, and nothing is written."""
     with pytest.raises(NotATranscript, match=why) as failed:
         importing.plan_import(source(config_home, content), here, config_home.where)
     assert failed.value.message.startswith(NAME)

@@ -33,8 +33,8 @@ def taken(record: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_what_is_said_stays() -> None:
-    """Blocks of a message as they are, with the calls' ids, the thinking's signature, and the marks that hide it."""
+def test_message_blocks_are_kept() -> None:
+    """The blocks are unchanged, with the calls' ids, the thinking's signatures, and the marks that hide them."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
     answer = taken(
         assistant(
@@ -57,8 +57,8 @@ def test_a_result_for_the_screen() -> None:
         assert "toolUseResult" not in kept
 
 
-def test_what_no_person_wrote() -> None:
-    """Stays marked so, without what else its origin names."""
+def test_a_record_without_a_human_author() -> None:
+    """It keeps its mark, but not the other fields of its origin."""
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
     assert taken(user("x", uuid="u", origin=origin))["origin"] == {"kind": "task-notification"}
     for other in ({"kind": "human"}, "task-notification", {"kind": ["task-notification"]}, None):
@@ -119,8 +119,8 @@ def test_system_records() -> None:
     assert TAKE(progress(uuid="p", parent=None)) is None
 
 
-def test_what_is_hidden() -> None:
-    """What the model reads and the screen does not show is counted, so that people can be told."""
+def test_hidden_records_are_counted() -> None:
+    """The model reads them and the screen does not show them, so users are informed."""
     assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAGS] == [
         True,
         False,

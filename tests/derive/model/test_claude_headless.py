@@ -40,7 +40,7 @@ def failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
     return caught.value
 
 
-def test_an_answer_and_what_it_took(tmp_path: Path) -> None:
+def test_an_answer_and_its_cost(tmp_path: Path) -> None:
     """The answer in its form; tokens with those from a cache, USD and the model's name as the client tells them."""
     reply = ask(stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
     assert reply.data == Found(word="x", numbers=[1])
@@ -48,8 +48,8 @@ def test_an_answer_and_what_it_took(tmp_path: Path) -> None:
     assert reply.model == "haiku-of-the-day"
 
 
-def test_what_the_client_is_given(tmp_path: Path) -> None:
-    """No tools, no session, no hooks, no project's settings, nothing of the text or the task among the arguments."""
+def test_the_arguments_of_the_client(tmp_path: Path) -> None:
+    """No tools, session, hooks or project settings, and nothing of the text or the task."""
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made, "SECRET of the session")
     (call,) = made.calls()
@@ -95,8 +95,8 @@ def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
     assert os.path.dirname(call["folder"]) == os.path.dirname(call["environ"]["TMPDIR"])
 
 
-def test_its_environment_is_what_it_needs() -> None:
-    """Provider and proxy stay, the running client's own variables go, and so does anything that nobody listed."""
+def test_its_environment_has_only_needed_variables() -> None:
+    """The variables of provider and proxy are kept. Those of the running client, and any unlisted ones, are removed."""
     stays = {
         "PATH": "/bin", "HOME": "/h", "CLAUDE_CONFIG_DIR": "/c", "ANTHROPIC_BASE_URL": "u", "AWS_PROFILE": "p",
         "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_OAUTH_TOKEN": "t", "https_proxy": "x", "NO_PROXY": "y",
@@ -297,8 +297,8 @@ def test_one_that_cannot_be_started(tmp_path: Path) -> None:
         ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask("a", "b", Found, limit=1)
 
 
-def test_what_several_calls_took(tmp_path: Path) -> None:
-    """A meter adds them up, also a call that failed and cost something."""
+def test_the_cost_of_several_calls(tmp_path: Path) -> None:
+    """The total includes a failed call that cost something."""
     made = stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""

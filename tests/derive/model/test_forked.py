@@ -31,8 +31,8 @@ def said(text: str, **fields: object) -> str:
     return told(isAnswered=True, text=text, **fields).ask("", "", Word, limit=1).data.word
 
 
-def test_the_prompt_has_the_form_and_fences_what_is_foreign() -> None:
-    """No secret is in it, and what ends the fence can't be known."""
+def test_the_prompt_has_the_schema_and_a_fence() -> None:
+    """It contains no secret, and the end of the fence is unpredictable."""
     text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
     assert text.startswith("Find the word.")
     assert json.dumps(Word.model_json_schema()) in text
@@ -72,8 +72,8 @@ def test_an_answer_may_have_words_around_it(text: str) -> None:
         ("x" * 5_000_000, "answered in prose"),
     ],
 )
-def test_what_is_no_answer(text: str, why: str) -> None:
-    """Each says why, by the model's name."""
+def test_an_invalid_answer(text: str, why: str) -> None:
+    """Each error has a reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=why) as failed:
         said(text)
     assert MODEL in failed.value.message
@@ -110,8 +110,8 @@ def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -
     assert len(failed.value.message) < 300
 
 
-def test_what_it_took_is_told_as_reported() -> None:
-    """Nothing is said of what was not counted, or is no count."""
+def test_the_reported_cost_is_shown() -> None:
+    """Missing and invalid counts are not shown."""
     usage = {
         "cache_read_input_tokens": 41_000,
         "cache_creation_input_tokens": 0,

@@ -275,7 +275,7 @@ def test_sentences_are_checked(config_home: ConfigHome) -> None:
     assert outcome.checked[1:] == (6, 2, 2)
 
 
-def test_what_an_ancestor_says_counts(config_home: ConfigHome, parent: Path) -> None:
+def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent: Path) -> None:
     """A child that goes on knows of its parent: a sentence on that is tied to the parent's record, by its id."""
     first, _ = run(config_home, parent)
     child = Path(first.receipt.file)

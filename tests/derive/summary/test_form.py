@@ -53,8 +53,8 @@ def test_the_whole() -> None:
     )
 
 
-def test_what_it_was_asked_for_is_said() -> None:
-    """On one line, cut."""
+def test_the_request_is_shown() -> None:
+    """It is on one line, and shortened."""
     assert 'records, asked for "focus on the parser" (not' in told(
         "focus on\n\nthe parser", goal="x"
     )

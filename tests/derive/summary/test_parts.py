@@ -76,8 +76,8 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     assert (found.records, found.calls) == (6, 1)
 
 
-def test_what_the_client_added_is_left_out(config_home: ConfigHome) -> None:
-    """Listings and hooks' output are nobody's work."""
+def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
+    """Listings and hooks' output are not part of the work."""
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
     found = of(config_home, records)
     assert "LISTING" not in found.parts[0].text
@@ -121,8 +121,8 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     assert found.calls == parts + 1
 
 
-def test_what_is_left_out_is_no_record_that_was_shown(config_home: ConfigHome) -> None:
-    """Of a session far too long the numbers are those that stand in the text, and each gap is told."""
+def test_omitted_records_are_not_shown(config_home: ConfigHome) -> None:
+    """In a very long session the numbers are those in the text, and each gap is mentioned."""
     found = of(config_home, long_session(2_000, words=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}

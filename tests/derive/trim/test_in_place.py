@@ -165,7 +165,7 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("content", [session_bytes(bulky(6)), odd_session()], ids=["plain", "odd"])
-def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -> None:
+def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> None:
     """Old outputs become placeholders that name the backup.
 
     Every other line is byte for byte in its place.
@@ -548,10 +548,10 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
     )
 
 
-def test_what_comes_between_read_and_rename_goes_on(
+def test_lines_appended_during_the_rewrite_are_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records appended while the new file is checked, half a line among them, stand behind it as they were written."""
+    """They are appended while the new file is checked, one of them incomplete, and follow it unchanged."""
     path = laid(config_home, bulky(6))
     content, real = path.read_bytes(), in_place._check_in_place
     late = [

@@ -118,7 +118,7 @@ def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) ->
     assert "· trimmed" in block
 
 
-def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> None:
+def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHome) -> None:
     """What was too short for the first trim goes in the second.
 
     Its placeholder names the ORIGINAL session.
@@ -325,8 +325,8 @@ def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
     assert nothing.value.remedy.startswith("Send a prompt first")
 
 
-def test_what_would_not_pay_is_said(config_home: ConfigHome) -> None:
-    """Under the least saving the receipt names no file, and after is before."""
+def test_a_useless_trim_is_reported(config_home: ConfigHome) -> None:
+    """Below the minimum saving the receipt names no file, and both sizes are equal."""
     decided = planned(config_home, session(config_home), min_savings=5_000)
     shown = make_planned_receipt(decided)
     assert (decided.pays, shown.written, shown.file, shown.session_id) == (False, False, "", "")
@@ -413,8 +413,8 @@ def counted_session(home: ConfigHome) -> Path:
     return Path(builders.write_session(home.project(), builders.SESSION, chain.rows))
 
 
-def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
-    """The card, a second trim, and the receipt tell one size; its ratio is that of its parent."""
+def test_a_child_states_the_result_of_its_trim(config_home: ConfigHome) -> None:
+    """The card, a second trim and the receipt show the same size. The ratio is the parent's."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()

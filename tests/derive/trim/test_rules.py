@@ -307,7 +307,7 @@ def test_the_copy_for_the_screen_goes_but_a_diff_stays(
 @pytest.mark.parametrize(
     ("state", "stays"), [("newer", True), ("older", False), ("missing", False), ("edited", False)]
 )
-def test_what_the_client_compares_with_a_file_stays(
+def test_inputs_of_newer_files_are_kept(
     config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
 ) -> None:
     """The client sends a file that is newer than its last Write if it differs from the input."""

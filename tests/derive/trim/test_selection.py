@@ -172,7 +172,7 @@ def counted(count: int) -> Chain:
     return chain
 
 
-def test_a_target_takes_what_is_missed_least_and_stops(config_home: ConfigHome) -> None:
+def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome) -> None:
     """The stale read goes first, then results from the oldest on.
 
     Once it fits nothing more goes.
@@ -271,8 +271,8 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
         ("'open", "can't be read"),
     ],
 )
-def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -> None:
-    """A sentence that says what, and nothing is done; a rule's error lists those that there are."""
+def test_contradictory_trim_options(config_home: ConfigHome, text: str, words: str) -> None:
+    """The error explains the problem, and nothing is trimmed; for an unknown rule it lists the rules."""
     with pytest.raises(UsageError, match=words) as caught:
         parse_options(text)
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)

@@ -117,8 +117,8 @@ def test_a_trim_is_written_once_its_caller_agrees(
     assert len(children(parent)) == answer
 
 
-def test_an_untrim_of_what_is_whole_says_why_it_made_nothing(config_home: ConfigHome) -> None:
-    """As a reason that each door words in its way."""
+def test_an_untrim_of_a_whole_session_gives_a_reason(config_home: ConfigHome) -> None:
+    """Each caller words the reason in its own way."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(
         Session.open_path(str(path), config_home.where), EVERYTHING, Caller(config_home.where)

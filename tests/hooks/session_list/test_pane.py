@@ -64,8 +64,8 @@ def ids(reply: dict[str, Any]) -> list[str]:
     return [row[0] for row in reply["rows"]]
 
 
-def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
-    """Each step says what to ask next; nothing typed needs no search; lines fit."""
+def test_names_then_messages_then_the_preview(project: Path) -> None:
+    """Each step names the next one. An empty search needs no index, and every line fits."""
     whole = ask(project)
     assert ids(whole) == [session_id(3), session_id(2), session_id(1)]
     assert (whole["at"], whole["next"]) == (session_id(3), PREVIEW_STEP)
@@ -126,8 +126,8 @@ def test_a_low_pane_has_a_line_for_each_row_and_the_text_beside_them(project: Pa
     assert rows[session_id(2)][4] == ["first prompt: prompt 0"]
 
 
-def test_a_page_and_the_rows_show_what_persons_and_models_said(project: Path) -> None:
-    """The client's additions stand neither between the records of a page nor in a row."""
+def test_a_page_and_the_rows_show_only_messages(project: Path) -> None:
+    """The client's additions appear neither between the records of a page nor in a row."""
     opened = "<ide_opened_file>The user opened /a/b.toml</ide_opened_file>"
     own = session_id(4)
     rows = [

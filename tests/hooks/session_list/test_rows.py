@@ -39,8 +39,8 @@ def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> Non
     assert text_width(cut_to_columns(title, columns)) <= columns
 
 
-def test_what_there_is_no_room_for_is_left_out() -> None:
-    """So are turns that nobody counted. The title goes last; the age is the longest to stay."""
+def test_columns_without_space_are_left_out() -> None:
+    """So are unknown turn counts. The title is dropped last but one; the age stays longest."""
     one = row(
         title="Fix the parser",
         tag="urgent",
@@ -59,10 +59,10 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
-def test_a_row_of_what_was_said_fills_its_columns(
+def test_a_row_of_a_message_fills_its_columns(
     title: str, snippet: str, place: int, columns: int
 ) -> None:
-    """As any other."""
+    """It is formatted like any other row."""
     said = TurnHit(("x",), "strong", "prompt", snippet, place)
     assert text_width(hit_line(row(title=title), said, columns, is_chosen=True)) == columns
 

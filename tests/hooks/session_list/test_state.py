@@ -27,7 +27,7 @@ def test_all_words_must_fit_anywhere_in_any_case() -> None:
     assert titles(choices) == ["Fix the parser"]
 
 
-def test_what_is_searched() -> None:
+def test_searched_fields() -> None:
     """Title, tag, name, branch, id, folder and first prompt."""
     one = row(7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep")
     for words in (
@@ -44,8 +44,8 @@ def test_what_is_searched() -> None:
         assert choices.matches == [one]
 
 
-def test_what_was_chosen_stays_chosen_while_it_fits() -> None:
-    """Typing more does not move it; where it no longer fits, the first that does is chosen."""
+def test_the_choice_stays_while_it_matches() -> None:
+    """Further typing does not move it; if it no longer matches, the first match is chosen."""
     choices = Choices()
     choices.add_entries(found("aa", "ab", "abc"))
     choices.move_choice(2)
@@ -96,7 +96,7 @@ def said(*numbers: int) -> list[TurnHit]:
     ]
 
 
-def test_what_was_said_comes_last_in_its_own_order() -> None:
+def test_matching_turns_are_last_in_their_own_order() -> None:
     """Behind titles and other fields.
 
     What fits by these stands there alone, and what is not listed nowhere.
@@ -124,8 +124,8 @@ def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed(
     assert titles(choices) == ["b"]
 
 
-def test_what_was_said_is_chosen_while_nothing_fits_better() -> None:
-    """The best of it; what was moved to stays, as long as it is there."""
+def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
+    """The best one is chosen; a choice that the user moved stays while it exists."""
     choices = Choices("parser")
     choices.add_entries(found("a", "b", "c"))
     assert not choices.matches
@@ -181,11 +181,8 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
         assert choices.chosen_session is None or choices.chosen_session in choices.matches
 
 
-def test_what_a_title_must_not_hold() -> None:
-    """A ``-word`` leaves its session out, found by name or by what was said.
-
-    A part of another word does not.
-    """
+def test_excluded_words_in_a_title() -> None:
+    """A ``-word`` excludes its session, whether found by name or by a message. A part of another word does not."""
     choices = Choices("deb -pin")
     choices.add_entries(found("deb pin", "deb spinning", "pin", "other"))
     choices.set_hits(said(3, 4))

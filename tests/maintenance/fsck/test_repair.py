@@ -97,11 +97,8 @@ def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("case", CHAINS, ids=lambda case: case.name)
-def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
-    """Of a session whose conversation is whole, the repaired chain is the live one.
-
-    Elsewhere it holds no less.
-    """
+def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
+    """For a whole conversation the repaired chain is the live one. Otherwise it contains at least as much."""
     content = session_bytes(case.records)
     kept = chain_of(content, tmp_path)
     live = [node.uuid for node in scan_transcript(str(tmp_path / f"{SESSION}.jsonl")).chain]
@@ -135,8 +132,8 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
         ("bytes of another encoding", "record 2: The line contains bytes that are not UTF-8"),
     ],
 )
-def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> None:
-    """By record, so that it can be looked up in the parent."""
+def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> None:
+    """They are listed by record, so that the user can find them in the parent."""
     case = next(case for case in CASES if case.name == name)
     _, decided = repaired(case.content, config_home)
     (told_lost,) = decided.losses
@@ -210,8 +207,8 @@ def test_several_records_of_one_line(config_home: ConfigHome) -> None:
     assert told(receipt.file) == "u1 call:1 result:1 u2 a2"
 
 
-def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None:
-    """The messages of sound records are copied as they lie in the file."""
+def test_sound_records_keep_their_bytes(config_home: ConfigHome) -> None:
+    """They are copied as they are in the file."""
     content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(
         b'"content":"u2"', b'"content":"u\\u0032"'
     )
@@ -219,7 +216,7 @@ def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None
     assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
 
 
-def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) -> None:
+def test_a_trimmed_session_keeps_the_result_of_its_trim(config_home: ConfigHome) -> None:
     """Nothing in it was counted yet: its first line tells its tokens, and the child's differ by what was lost."""
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {

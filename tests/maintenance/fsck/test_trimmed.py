@@ -77,8 +77,8 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
-def test_what_trims_make_is_as_sound_as_its_parent(config_home: ConfigHome, source: Path) -> None:
-    """Children, untrimmed and repaired ones, and the file trimmed in place have no error or warning of their own."""
+def test_trims_are_as_sound_as_their_parents(config_home: ConfigHome, source: Path) -> None:
+    """Children, untrimmed and repaired ones, and a file trimmed in place have no errors or warnings of their own."""
     path = str(shutil.copy(source, config_home.project() / source.name))
     os.chmod(path, 0o600)
     of_parent = problems(path, config_home).keys()

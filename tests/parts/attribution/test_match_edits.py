@@ -143,8 +143,8 @@ def test_another_branch_or_checkout() -> None:
     )
 
 
-def test_what_nobody_recorded_before() -> None:
-    """Counts where no session knew of the file by then."""
+def test_a_line_without_earlier_records() -> None:
+    """It counts if no session had recorded the file before."""
     blind = edit(2, "", HEAD)._replace(is_content_unknown=True)
     assert who(HEAD, "class BasketOfRows:", blind) == 2
     assert who(HEAD, "class BasketOfRows:", edit(1, "", "")._replace(hunks=()), blind) is None
@@ -277,8 +277,8 @@ def test_write(details: Record, answer: str, before: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
-def test_what_failed(name: str) -> None:
-    """Wrote nothing."""
+def test_a_failed_call(name: str) -> None:
+    """It wrote nothing."""
     given = {"file_path": PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changed(name, given, is_error=True) == []
 

@@ -84,7 +84,7 @@ def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> Non
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
 
 
-def test_nobody_is_named_for_what_people_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
+def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
     """Before a session came, after it left; that is no failure, and said."""
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
     repo.session(
@@ -161,8 +161,8 @@ def test_a_subagent_is_named(repo: Repository, ask: Ask) -> None:
     assert ask("a.py:2") == f"{own}/agent-a1:1"
 
 
-def test_a_fork_did_not_write_what_it_copied(repo: Repository, ask: Ask) -> None:
-    """The session that it was forked from did."""
+def test_a_fork_did_not_write_its_copied_records(repo: Repository, ask: Ask) -> None:
+    """The session from which it was forked did."""
     made = repo.write("a.py", ONE)
     own = repo.session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
@@ -288,8 +288,8 @@ def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -
 @pytest.mark.parametrize(
     "words", [["total"], ["--or", "total"], ["--tool", "Edit"], ["--role", "call"]]
 )
-def test_what_is_not_asked_of_a_line(repo: Repository, cli: Cli, words: list[str]) -> None:
-    """Words, and what kind of record it is."""
+def test_options_that_a_line_search_refuses(repo: Repository, cli: Cli, words: list[str]) -> None:
+    """Words, and the kind of record."""
     repo.put("a.py", ONE)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2

@@ -231,8 +231,8 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
-def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
-    """The event names the thread that it is of; 0.144 named none."""
+def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
+    """The event names its thread; 0.144 named no thread."""
     older, newest = (
         rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
         for n in "12"
@@ -264,8 +264,8 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     assert "xxx" not in text
 
 
-def test_what_is_refused(where: Where) -> None:
-    """A sub-agent's thread, a cut on the way to the other agent, another home, a record that is not trimmed."""
+def test_refused_children(where: Where) -> None:
+    """A sub-agent's thread, a cut for another agent, another home, a record that is not trimmed."""
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
@@ -300,7 +300,7 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 
 
 @pytest.mark.part("smart_trim")
-def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
+def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
     """Shown by its ends, with what was said between.
 
     Only what it names goes, and comes back by an untrim.

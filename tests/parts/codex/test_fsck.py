@@ -122,8 +122,8 @@ def test_each_defect_is_found_and_repaired(
 NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
 
 
-def test_what_tells_of_no_session(codex: Path, cli: Cli, document: Document) -> None:
-    """An error in words; among all it is a finding."""
+def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) -> None:
+    """The error is a sentence; with --all it is a finding."""
     write(codex, [line("event_msg", {"type": "x"}), *TALK])
     assert "is not a rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = told(cli("fsck", "--all", "--json"), 1)["sessions"]

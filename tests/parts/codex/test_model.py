@@ -53,8 +53,8 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("why", FAILURES)
-def test_what_counts_as_no_answer(why: str, tmp_path: Path) -> None:
-    """Each says why, on one line."""
+def test_invalid_answers_of_a_model(why: str, tmp_path: Path) -> None:
+    """Each is reported with its reason, on one line."""
     with pytest.raises(HeadlessFailed, match=why) as caught:
         asked(tmp_path, FAILURES[why])
     assert "\n" not in caught.value.message

@@ -343,8 +343,8 @@ def test_an_old_fork_tells_its_parent_in_its_second_line(
     assert [row.session_id for row in rows] == [THREAD, OTHER]
 
 
-def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
-    """By the lock that a thread's writer holds; without one by the time of the last write."""
+def test_open_threads(config_home: ConfigHome, home: Path) -> None:
+    """A thread is open if its writer has the lock; without a lock the time of the last write counts."""
     path = write(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()

@@ -127,8 +127,8 @@ def test_secrets(home: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
-def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) -> None:
-    """One sentence that names the agent and the verbs that work; the rollout keeps every byte."""
+def test_an_unsupported_verb_is_refused(home: Path, cli: Cli, words: list[str]) -> None:
+    """A sentence names the agent and the verbs that work; the rollout is unchanged."""
     before = home.read_bytes()
     done = cli(words[0], THREAD, *words[1:])
     assert done.returncode == 2

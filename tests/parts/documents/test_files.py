@@ -132,7 +132,7 @@ def test_a_relative_setting_stays_inside(
 
 
 @pytest.mark.parametrize("kind", ["deep", "file", "/proc"])
-def test_what_can_not_be_written_is_a_warning(
+def test_a_document_that_cannot_be_written_is_a_warning(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
     """Only the last folder is made; a file in its place is left alone.
@@ -212,8 +212,10 @@ def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: st
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder.md"])
-def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, kind: str) -> None:
-    """A link stays a link, and a pipe is not waited for; a folder gets a file of our name."""
+def test_files_that_force_does_not_overwrite(
+    config_home: ConfigHome, project: Path, kind: str
+) -> None:
+    """A link stays a link, and a pipe does not block; in a folder a file with our name is written."""
     decided = planned(config_home, project)
     path = project / "x.md"
     if kind == "folder.md":

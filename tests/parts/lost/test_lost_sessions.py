@@ -130,21 +130,18 @@ def test_it_is_in_no_statistics(kept: Path, document: Document) -> None:
         ["resume"],
     ],
 )
-def test_what_needs_a_transcript_says_so(kept: Path, cli: Cli, words: list[str]) -> None:
-    """One sentence, and the way on."""
+def test_a_verb_that_needs_a_transcript_reports_it(kept: Path, cli: Cli, words: list[str]) -> None:
+    """One sentence, with the remedy."""
     done = cli(words[0], LOST, *words[1:])
     assert done.returncode == 2
     assert b"Only its prompts are left" in done.stderr
     assert f"resume-hooks handoff {LOST}".encode() in done.stderr
 
 
-def test_it_costs_what_changed(
+def test_only_changes_are_read(
     kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is read or written again of a history that only grew by little.
-
-    A rewritten one is read anew.
-    """
+    """If a history only grew a little, nothing is read or written again. A rewritten history is read again."""
 
     def lost() -> dict[str, Path]:
         found = store_of_agents(config_home.where, "prompts").sessions()
@@ -203,8 +200,11 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
     )
 
 
-def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
-    """A project behind a link, no history but a folder, a state folder behind a link: nothing is called lost."""
+def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) -> None:
+    """A project behind a link, a folder in place of the history, a state folder behind a link.
+
+    No session counts as lost.
+    """
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)
     folder.symlink_to(moved)

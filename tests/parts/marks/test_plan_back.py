@@ -330,11 +330,8 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
 
 
-def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
-    """Those of kept messages alone.
-
-    The first prompt left out that has one is what files can be brought back to.
-    """
+def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
+    """Only those. The first omitted prompt with a snapshot is the point to which files can be restored."""
 
     def snapshot(message: str) -> dict[str, Any]:
         inner = {"messageId": message, "trackedFileBackups": {}, "timestamp": STARTED}

@@ -41,7 +41,7 @@ def lost(folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...
     return Traces(str(folder), commits, files)
 
 
-def test_what_a_transcript_tells(tmp_path: Path, config_home: ConfigHome) -> None:
+def test_the_traces_in_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
     """Commits of git's answers and whole ids, the newest first.
 
     Files below the folder, however they leave it again.
@@ -126,11 +126,8 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -
     assert [place.folder for place in found] == [str(repository), str(like)]
 
 
-def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
-    """Neither a repository as such, nor a folder with fewer than half of the files.
-
-    Without git files speak alone.
-    """
+def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Path) -> None:
+    """Neither a plain repository, nor a folder with fewer than half of the files. Without git only files count."""
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
     assert find_likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
     assert find_likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []

@@ -95,10 +95,10 @@ def test_all_of_a_folder_at_once(
     assert [path.read_bytes() for path in sessions_in_project_folder(old, config_home)] == before
 
 
-def test_what_can_t_be_copied_is_told(
+def test_a_session_that_cannot_be_copied_is_reported(
     cli: Cli, config_home: ConfigHome, moved: tuple[Path, Path]
 ) -> None:
-    """The others are; the exit code says that one is missing."""
+    """The others are copied; the exit code shows that one is missing."""
     old, new = moved
     path = config_home.project(str(old)) / f"{session_id(3)}.jsonl"
     path.write_text('{"type":"summary","summary":"x","leafUuid":"y"}\n')
@@ -230,13 +230,10 @@ def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("here")
-def test_what_is_no_move(
+def test_cases_that_are_not_a_move(
     config_home: ConfigHome, old: Path, git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old folder is there; another repository; two alike; damaged notes.
-
-    No repository at all.
-    """
+    """The old folder exists; another repository; two equal ones; damaged notes; no repository at all."""
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))

@@ -59,10 +59,10 @@ class TestGone:
         assert f'"cd {project} && claude --resume ' in made.stdout.decode()
 
     @pytest.mark.parametrize("words", [("resume", "--print"), ("resume", "--fork"), ("continue",)])
-    def test_what_cannot_be_done(
+    def test_an_impossible_resume(
         self, cli: Cli, lost: str, project: str, config_home: ConfigHome, words: tuple[str, ...]
     ) -> None:
-        """1, the sentence, the command; nothing is made."""
+        """Exit code 1, a sentence and the command; nothing is written."""
         done = cli(words[0], session_id(5), *words[1:])
         assert (done.returncode, done.stdout) == (1, b"")
         assert f"--home {project} --start" in done.stderr.decode()

@@ -183,16 +183,16 @@ UUID = prompt_id(1)
         (f"abcd:{UUID}", RewindTarget(None, UUID, "abcd")),
     ],
 )
-def test_what_is_typed(typed: str, meant: RewindTarget) -> None:
-    """A number is a turn; a colon stands between a session and a record."""
+def test_typed_positions(typed: str, meant: RewindTarget) -> None:
+    """A number is a turn; a colon separates a session and a record."""
     assert files_at_prompt.parse_target(typed) == meant
 
 
 @pytest.mark.parametrize(
     "typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
 )
-def test_what_names_no_message(typed: str) -> None:
-    """It is refused with the forms that there are."""
+def test_a_position_without_a_message(typed: str) -> None:
+    """It is refused, and the error shows the valid forms."""
     with pytest.raises(UsageError):
         files_at_prompt.parse_target(typed)
 
@@ -233,8 +233,8 @@ def test_the_last_prompt(project: Project) -> None:
         ("4", "No turn 4", "1 to 3"),
     ],
 )
-def test_what_is_no_prompt_of_the_session(project: Project, to: str, why: str, remedy: str) -> None:
-    """The nearest prompts are named, with what can be typed instead; or the turns."""
+def test_a_record_that_is_not_a_prompt(project: Project, to: str, why: str, remedy: str) -> None:
+    """The error names the nearest prompts or the turns, and the valid forms."""
     with pytest.raises(UsageError, match=why) as caught:
         aim(project, three(), to)
     assert remedy in caught.value.remedy

@@ -131,12 +131,12 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
     ],
 )
 @pytest.mark.parametrize("gone", [False, True])
-def test_what_is_no_plain_file_is_refused(
+def test_a_special_file_is_refused(
     project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """To be restored or to be deleted: a link, out of the project, too; a folder; a pipe.
+    """This is so for restores and deletions.
 
-    What has another name.
+    A link, even out of the project, a folder, a pipe, and a file with another name.
     """
     (project.folder.parent / "b").write_text("x\n")
     make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
@@ -314,10 +314,10 @@ def test_a_project_behind_a_link_of_the_users_own(project: Project, tmp_path: Pa
     ("there", "changed"),
     [("second\n", False), ("by hand\n", True), (None, True), ("first\n", True)],
 )
-def test_what_was_changed_since_the_last_state_is_marked(
+def test_changes_since_the_last_state_are_marked(
     project: Project, there: str | None, changed: bool
 ) -> None:
-    """By hand, or by what no tool tells."""
+    """They were made by hand, or by a command."""
     if there is not None:
         project.put("a", there)
     session = project.session(
@@ -333,10 +333,10 @@ def test_what_was_changed_since_the_last_state_is_marked(
 @pytest.mark.parametrize(
     ("there", "changed"), [("written\n", False), ("written\r\n", False), ("by hand\n", True)]
 )
-def test_what_was_changed_since_the_last_edit_is_marked(
+def test_changes_since_the_last_edit_are_marked(
     project: Project, there: str, changed: bool
 ) -> None:
-    """The last turn's edits are in no state yet; the results of its calls tell them."""
+    """The last turn's edits are in no state yet; the results of its calls contain them."""
     path = project.put("a", there)
     records = [*turns(1), snapshot(prompt_id(1), {"a": project.keep("a", "first\n")})]
     session = project.session([*records, *edited(str(path), "written\n", uuid="e", parent="a1")])

@@ -129,8 +129,8 @@ def test_a_run_without_a_manifest_touched_nothing(project: Project) -> None:
     assert len(restore_files.plan_undo(SESSION, project.home.where).changes_to_write) == 4
 
 
-def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
-    """It would be overwritten; it is kept all the same."""
+def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None:
+    """The undo would overwrite the file, so a copy is kept."""
     restore_files.write_files(planned(project), project.home.where)
     project.put("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
@@ -173,10 +173,10 @@ def swapped(project: Project) -> None:
         swapped,
     ],
 )
-def test_what_changed_since_it_was_looked_at_is_left(
+def test_a_file_that_changed_meanwhile_is_kept(
     project: Project, act: Callable[[Project], object]
 ) -> None:
-    """Then nothing at all is written, and no copy kept."""
+    """In this case nothing is written, and no copy is kept."""
     decided = planned(project)
     act(project)
     before = project.tree()
@@ -225,8 +225,8 @@ def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyP
     assert sorted(swept) == [str(folder) for folder in folders]
 
 
-def test_what_a_killed_run_left_is_swept(project: Project) -> None:
-    """Its temporary file."""
+def test_a_killed_runs_file_is_removed(project: Project) -> None:
+    """It is a temporary file."""
     left = project.put(f".resume-hooks-{2**30}-0000.tmp", "half")
     restore_files.write_files(planned(project), project.home.where)
     assert not left.exists()

@@ -139,10 +139,10 @@ def test_without_a_terminal_it_wants_a_yes(
 @pytest.mark.parametrize(
     "arguments", [[], ["--to", "1", "--undo"], ["--to", "never"], ["--to", "9"]]
 )
-def test_what_makes_no_sense(
+def test_contradictory_search_options(
     project: Project, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    """Usage errors."""
+    """They are usage errors."""
     assert document(capsys, SESSION, *arguments, "--yes", code=2)["error"]["code"] == "usage"
     assert project.path("a").read_text() == "new\n"
 

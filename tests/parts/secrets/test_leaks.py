@@ -219,8 +219,8 @@ def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path
     assert orjson.loads(state(config_home).read_bytes())["files"] == {}
 
 
-def test_what_the_vault_holds(config_home: ConfigHome, session: Path) -> None:
-    """A kept session is looked at, too, and once only while it is kept as it is."""
+def test_archived_sessions_are_scanned(config_home: ConfigHome, session: Path) -> None:
+    """An archived session is scanned once, until it changes."""
     archive_session(session_file(str(session)), config_home.where)
     found = look(config_home)
     places = {leak.place: leak for leak in found.leaks}

@@ -34,8 +34,8 @@ def path(config_home: ConfigHome) -> Path:
     return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
 
 
-def test_a_child_and_what_still_holds_them(path: Path, document: Document) -> None:
-    """The receipt of the child, the places of the originals, and the command that takes them out there."""
+def test_a_child_and_the_places_that_still_contain_secrets(path: Path, document: Document) -> None:
+    """The receipt of the child, the places of the originals, and the command that removes the secrets there."""
     found = document("scrub", SESSION)
     data = found["data"]
     assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
@@ -122,10 +122,8 @@ def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> 
     assert "[secret removed: named]" in path.read_text()
 
 
-def test_what_could_not_be_done_costs_the_exit_code(
-    path: Path, document: Document, cli: Cli
-) -> None:
-    """A place of the family that is left is told, with exit code 1."""
+def test_an_unscrubbed_place_sets_the_exit_code(path: Path, document: Document, cli: Cli) -> None:
+    """A place of the family that keeps secrets is reported, with exit code 1."""
     picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
     done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
     data = json.loads(done.stdout)["data"]

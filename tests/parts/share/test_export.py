@@ -183,10 +183,10 @@ def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
         (("-o", "nowhere/talk.html"), 1),
     ],
 )
-def test_what_is_refused(
+def test_refused_exports(
     cli: Cli, file: Path, here: Path, words: tuple[str, ...], code: int
 ) -> None:
-    """With a sentence, and nothing is written."""
+    """The error is a sentence, and nothing is written."""
     done = cli("export", SESSION, *words)
     assert done.returncode == code
     assert b"Traceback" not in done.stderr

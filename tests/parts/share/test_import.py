@@ -125,8 +125,8 @@ def test_the_same_twice(
     assert len(left(config_home)) == 2
 
 
-def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
-    """In the line that says what was taken over."""
+def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> None:
+    """They are counted in the line about the imported records."""
     path = tmp_path / "x.jsonl"
     records = conversation(2)
     records[2]["isMeta"] = True
@@ -141,7 +141,7 @@ def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)]
 )
-def test_what_breaks_off_is_told(
+def test_a_truncated_input_is_reported(
     cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool
 ) -> None:
     """A last line that is half a record, where no length tells that more was to come.
@@ -179,13 +179,10 @@ def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
         ("pipe", 1, "can't be read"),
     ],
 )
-def test_what_is_refused(
+def test_refused_imports(
     document: Document, config_home: ConfigHome, source: str, code: int, message: str
 ) -> None:
-    """One sentence, the documented exit code, no secret, and nothing left.
-
-    Of an address its query may hold a key.
-    """
+    """One sentence, the documented exit code, no secret and no file. An address may contain a key."""
     os.mkfifo(config_home.root / "here" / "pipe")
     error = document("import", source, code=code)["error"]
     assert message in error["message"]
@@ -208,10 +205,10 @@ def test_what_is_refused(
         (gzip.compress(bytes(10_000_000)), "import-failed", "larger than"),
     ],
 )
-def test_what_a_pipe_may_bring(
+def test_the_inputs_that_a_pipe_may_contain(
     document: Document, config_home: ConfigHome, content: bytes, code: str, message: str
 ) -> None:
-    """A page, nothing, too much: each is told, and nothing is kept."""
+    """It is a page, empty, or too large: each case is reported, and nothing is kept."""
     error = document("import", "-", "--max-bytes", "100000", code=1, stdin=content)["error"]
     assert error["code"] == code
     assert message in error["message"]
@@ -221,7 +218,7 @@ def test_what_a_pipe_may_bring(
 @pytest.mark.parametrize(
     ("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "not a bundle")]
 )
-def test_what_has_no_sense(
+def test_options_without_effect(
     document: Document, config_home: ConfigHome, option: str, message: str
 ) -> None:
     """A client on the rest of a pipe could not be typed into; a mere transcript is nobody's own."""

@@ -117,8 +117,8 @@ def test_a_page_in_a_repository_is_said_to_lie_there(
     assert document("share", SESSION, "--yes", "-o", str(tmp_path))["warnings"] == []
 
 
-def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: ConfigHome) -> None:
-    """A colleague gets placeholders; of a session that is whole nothing is said."""
+def test_trimmed_contents_stay_here(document: Document, config_home: ConfigHome) -> None:
+    """A colleague gets placeholders; for an untrimmed session there is no remark."""
     write_session(config_home.project(), SESSION, bulky())
     assert document("share", SESSION, "--yes")["warnings"] == []
     child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"][
@@ -201,10 +201,10 @@ BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_what_is_refused(
+def test_refused_shares(
     how: str, cli: Cli, document: Document, file: Path, there: dict[str, str]
 ) -> None:
-    """It says what is wrong, and leaves nothing."""
+    """The error explains the problem, and no file is left."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
     change, said = BROKEN[how]
     path.write_text(change(path.read_text()))

@@ -50,8 +50,8 @@ def session(home: ConfigHome, count: int = 3) -> Path:
     return written(home, chain)
 
 
-def test_what_was_chosen(config_home: ConfigHome) -> None:
-    """A verdict on each content that was named, with the words of the model, and what it took."""
+def test_the_models_verdicts(config_home: ConfigHome) -> None:
+    """A verdict on each named content, with the model's reason, and the cost."""
     what = offered(session(config_home), config_home)
     asked = asked_of(these(row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
@@ -173,8 +173,8 @@ def test_wishes_stand_in_the_instructions(config_home: ConfigHome) -> None:
     ],
     ids=str,
 )
-def test_what_does_not_fit_the_form(data: Any) -> None:
-    """Numbers as texts, missing fields, bare lists: the form refuses them, and the call has failed."""
+def test_an_answer_outside_the_schema(data: Any) -> None:
+    """Numbers as texts, missing fields and bare lists are refused, so the call has failed."""
     with pytest.raises(ValidationError):
         ModelAnswer.model_validate(data)
 

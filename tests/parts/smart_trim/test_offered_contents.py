@@ -71,8 +71,8 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
         "thinking", "listing", "queued prompt", "nothing",
     ],
 )  # fmt: skip
-def test_what_is_never_offered(config_home: ConfigHome, chain: Chain) -> None:
-    """None of these is shown to a model as something that can go."""
+def test_contents_that_are_never_offered(config_home: ConfigHome, chain: Chain) -> None:
+    """None of these is offered to a model."""
     assert kinds(config_home, Chain().ask("hello").answer("hi") if not chain.rows else chain) == []
 
 
@@ -132,8 +132,8 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
 
-def test_what_became_of_a_content(config_home: ConfigHome) -> None:
-    """Failures are named, and later calls on the same file or command."""
+def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
+    """Failures are mentioned, and later calls on the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
     found = offered(written(config_home, chain), config_home)

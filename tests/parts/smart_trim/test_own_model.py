@@ -61,7 +61,7 @@ def saying(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
     return inside(args, isAnswered=True, text=text, usage=USED)
 
 
-def test_it_asks_shows_and_writes_what_was_shown(warm: Path) -> None:
+def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
     """Nothing but a note before the yes; of the answer what counts in a shell.
 
     The parent stays as it is.
@@ -179,8 +179,8 @@ def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
     assert children(warm) == []
 
 
-def test_what_comes_behind_its_contents_does_no_harm(warm: Path) -> None:
-    """A notification, say: the same contents have the same numbers, and the child holds that too."""
+def test_text_after_the_offered_contents_is_harmless(warm: Path) -> None:
+    """For example a notification: the same contents have the same numbers, and the child also contains the text."""
     inside()
     with warm.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
@@ -190,7 +190,7 @@ def test_what_comes_behind_its_contents_does_no_harm(warm: Path) -> None:
     assert told("yes")["open"] == children(warm)[0].stem
 
 
-def test_a_newer_preview_is_what_a_yes_answers(warm: Path) -> None:
+def test_a_yes_answers_the_newest_preview(warm: Path) -> None:
     """By rules after one by the model; and while the model is asked nothing is open."""
     told("--threshold 100")
     inside()
@@ -228,11 +228,8 @@ def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["an option behind it", "without the part"])
-def test_what_is_no_option(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
-    """The shell's options are not taken for words.
-
-    Without the part it is an option like any that there is not.
-    """
+def test_unknown_options(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    """The shell's options do not count as words. Without the part, its option is unknown, too."""
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
     assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]

@@ -133,8 +133,8 @@ def test_the_child(config_home: ConfigHome) -> None:
     assert (parent.kind, parent.derivation_type) == ("smart-trim", "trimmed")
 
 
-def test_only_what_was_chosen_is_replaced(config_home: ConfigHome) -> None:
-    """No tool result is filtered out, no record is missing, nothing is left beside the child."""
+def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
+    """No other tool result changes, no record is missing, and no extra file is left."""
     path = session(config_home)
     _, receipt = made(config_home, path, these(row(2, "a green test run")))
     old, new = by_uuid(path), by_uuid(Path(receipt.file))
@@ -401,11 +401,8 @@ def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     ]
 
 
-def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
-    """A small image may be cheaper than the words that would stand for it.
-
-    The verdict is left out.
-    """
+def test_a_placeholder_that_saves_nothing_is_left_out(config_home: ConfigHome) -> None:
+    """A small image may be smaller than its placeholder. The verdict is dropped."""
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts

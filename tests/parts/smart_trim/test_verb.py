@@ -211,10 +211,8 @@ def test_plans_that_are_none(
 @pytest.mark.parametrize(
     "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
 )
-def test_what_belongs_to_one_kind_of_trim(
-    document: Document, parent: Path, words: list[str]
-) -> None:
-    """Options of a trim by rules, of a smart one without it, and a time that is none."""
+def test_options_of_one_kind_of_trim(document: Document, parent: Path, words: list[str]) -> None:
+    """Options of ordinary trims, of a smart trim without ``--smart``, and an invalid time."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
 

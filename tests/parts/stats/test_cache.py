@@ -55,8 +55,8 @@ def test_a_file_is_read_once(config_home: ConfigHome) -> None:
     assert everything(again).months[0].turns == 4
 
 
-def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
-    """What it took does not change with its deletion."""
+def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
+    """Their costs do not change with the deletion."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     before = everything(gather_counts(config_home.where))
     os.unlink(path)
@@ -65,8 +65,8 @@ def test_what_was_deleted_still_counts(config_home: ConfigHome) -> None:
     assert before.gone == 0
 
 
-def test_what_an_older_version_counted(config_home: ConfigHome) -> None:
-    """It had no first edits: what is there is counted anew, what is gone stays."""
+def test_counts_of_an_older_version(config_home: ConfigHome) -> None:
+    """They lack first edits. Existing files are counted again, and the counts of deleted files are kept."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER, conversation(1, session_id=OTHER))

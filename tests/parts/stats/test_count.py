@@ -86,8 +86,8 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
     assert counted(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
 
 
-def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
-    """A fork's marked records, and those of a child that are older than itself."""
+def test_copied_records_count_for_the_parent(tmp_path: Path) -> None:
+    """These are a fork's marked records, and records of a child that are older than the child."""
     copied = [
         {**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}}
         for record in conversation(2)
@@ -176,14 +176,14 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
         ("", 5), ("a b", 5), ("x" * 41, 5), ("\x1b[31mStop", 5), ("S|op", 5),
     ],
 )  # fmt: skip
-def test_what_is_no_time_of_a_hook(tmp_path: Path, event: str, duration: object) -> None:
-    """Only a number of milliseconds within a day counts, of an event that is a plain word."""
+def test_an_invalid_hook_duration(tmp_path: Path, event: str, duration: object) -> None:
+    """Only a number of milliseconds within a day counts, of an event with a plain name."""
     rows = [stop({"command": "x", "durationMs": duration})] if event == "Stop" else []
     assert counted(tmp_path, attached(event, duration), *rows).hooks == {}
 
 
-def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:
-    """No instant, no number, no object: passed over."""
+def test_malformed_values_are_skipped(tmp_path: Path) -> None:
+    """A value that is not an instant, a number or an object is skipped."""
     odd = [
         b"not json",
         user("x", uuid="h", ts="2026-\x1b[31mT10:00:00.000Z"),

@@ -30,8 +30,8 @@ def by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
     return {(row.way, row.line): row for row in found}
 
 
-def test_without_a_line_it_is_what_was_paid() -> None:
-    """Reads at a tenth, what was written at 1.25 or 2, answers at 5."""
+def test_without_a_line_the_price_is_the_actual_one() -> None:
+    """Reads at a tenth, writes at 1.25 or 2, answers at 5."""
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
         (paid, *rest) = price_thresholds([session(3, lifetime=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
@@ -70,8 +70,8 @@ def test_never_within_five_turns_nor_for_less_than_a_fifth(first: int, times: in
     assert row.times <= times
 
 
-def test_what_the_client_compacted_starts_over() -> None:
-    """What was taken out before is not taken off what came after."""
+def test_savings_start_again_after_a_compaction() -> None:
+    """Earlier savings are not subtracted from later requests."""
     after = [request._replace(turn=request.turn + 9) for request in session(3, first=40_000)]
     alone = price_thresholds([after], "")[0]
     both, before = (

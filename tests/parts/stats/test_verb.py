@@ -130,8 +130,8 @@ def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Docume
 @pytest.mark.parametrize(
     "words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]]
 )
-def test_what_cannot_be_meant(cli: Cli, words: list[str]) -> None:
-    """A usage error."""
+def test_contradictory_options(cli: Cli, words: list[str]) -> None:
+    """They are a usage error."""
     assert cli("stats", *words).returncode == 2
 
 

@@ -88,7 +88,7 @@ def agent(config_home: ConfigHome) -> Iterator[Path]:
     assert not list((config_home.config / "resume-hooks").glob("mirrors/*"))
 
 
-def test_a_fork_holds_what_the_sub_agent_said(
+def test_a_fork_contains_the_sub_agents_messages(
     agent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """Under an id of its own, in the project of the session that started it, which its lineage and its title tell."""

@@ -33,13 +33,10 @@ def inside(number: int, task: str, **fields: object) -> list[dict[str, object]]:
     return [{**row, "isSidechain": True, "version": "1.0.108", **fields} for row in rows]
 
 
-def test_they_are_listed_with_what_they_were_asked(
+def test_sub_agents_are_listed_with_their_tasks(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """In a session's folder, beside it, in its file; the last written first.
-
-    Of this project alone.
-    """
+    """Those in a session's folder, next to it, and in its file, newest first, of this project only."""
     path = started(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))

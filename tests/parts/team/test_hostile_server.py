@@ -223,8 +223,8 @@ def test_hostile_values_in_every_column(
     assert state(tmp_path) == before
 
 
-def test_the_stand_in_knows_what_was_prepared(home: ConfigHome) -> None:
-    """A query that the driver prepared, having asked it often, is answered as itself, whatever was asked between."""
+def test_the_stand_in_knows_prepared_queries(home: ConfigHome) -> None:
+    """A query that the driver prepared after frequent use gets its own answer, even after other queries."""
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
     with served(
         home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
@@ -365,8 +365,8 @@ def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> N
     assert (tmp_path / "precious" / "work.txt").exists()
 
 
-def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
-    """Well-formed ids of sessions and rows that nobody asked about change nothing here (TC1)."""
+def test_unrequested_rows_change_nothing(home: ConfigHome) -> None:
+    """Well-formed ids of sessions and rows that nobody requested change nothing here (TC1)."""
     other = session_id(4)
     write_cursor(other, Cursor(9, 0), home.where)
 
@@ -389,8 +389,8 @@ def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
     assert copy.is_dir()
 
 
-def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
-    """Neither an error nor the name under which one membership holds an escape sequence."""
+def test_server_texts_contain_no_escape_sequences(home: ConfigHome) -> None:
+    """Neither an error nor a membership's name contains one."""
 
     def refuse(query: str) -> list[list[Value]]:
         row = good(query)

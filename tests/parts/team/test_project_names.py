@@ -27,8 +27,8 @@ from resume_hooks.parts.team.membership import read_project_name
         ("https://h.example.com/acme/glpat-Zz3dE7gH1jK9mN2pQ4rS/app", "h.example.com/acme/…/app"),
     ],
 )
-def test_a_remote_without_what_lets_in(tmp_path: Path, remote: str, name: str) -> None:
-    """User, password, and what follows the path; a token within it is redacted."""
+def test_a_remote_without_its_credentials(tmp_path: Path, remote: str, name: str) -> None:
+    """User, password, and the text after the path are removed. A token in the path is redacted."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")

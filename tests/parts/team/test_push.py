@@ -95,11 +95,8 @@ def append(path: Path, *records: object) -> None:
         stream.write(session_bytes(records))  # type: ignore[arg-type]
 
 
-def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
-    """First all, then what was appended, then nothing.
-
-    Without the cursor nothing is sent again either.
-    """
+def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
+    """First everything, then appended data, then nothing. Without the cursor nothing is sent again either."""
     path = written(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
     first = sent(alice, path)
@@ -287,10 +284,8 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
-def test_what_was_scrubbed_goes_from_all_of_ones_machines(
-    alice: Machine, desk: Machine, root: Connection
-) -> None:
-    """Another machine that went on in it pushes nothing of it again before it was scrubbed there, too (TH7)."""
+def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: Connection) -> None:
+    """Another machine that continued the session cannot push it before it is scrubbed there, too (TH7)."""
     here, there = written(alice), written(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)])
     sent(alice, here)
     sent(desk, there)
@@ -313,7 +308,7 @@ def test_what_was_scrubbed_goes_from_all_of_ones_machines(
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
 
 
-def test_what_expired_here_expires_there(
+def test_an_expired_session_expires_on_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By an employer's days, once nothing of it is here.

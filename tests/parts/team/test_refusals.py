@@ -295,13 +295,13 @@ def test_the_systems_authorities_are_found(
     [("localhost", True), ("/run/x", True), ("127.0.0.2", True), ("::1", True), ("localhost.evil.example", False),
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
-def test_what_counts_as_this_machine(host: str, local: bool) -> None:
-    """Its loopback and its sockets; no name that begins like one."""
+def test_addresses_of_this_machine(host: str, local: bool) -> None:
+    """Its loopback and its sockets, but no name that only begins like one."""
     assert connect._are_local_hosts(host) is local
 
 
-def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: Connection) -> None:
-    """A push of everything brings nothing back that is older, nor do Agent SDK programs keep any."""
+def test_retention_is_final(secret: Path, alice: Machine, root: Connection) -> None:
+    """A push of everything restores nothing older, and Agent SDK programs keep nothing older either."""
     root.execute(
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
     )
@@ -319,7 +319,7 @@ def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: C
     assert sent(alice, secret).result == "sent"
 
 
-def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: Connection) -> None:
+def test_a_session_without_an_end_is_kept_from_its_push(secret: Path, root: Connection) -> None:
     """A client's word for the end of a session may be no instant that retention reaches."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
@@ -362,8 +362,8 @@ def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connec
         ("connection failed: Connection refused", "the network"),
     ],
 )
-def test_what_a_set_up_lacks_is_said(said: str, way: str) -> None:
-    """In the words of libpq, of a server and of pgbouncer, with the line that is missing."""
+def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> None:
+    """The error has the words of libpq, of a server or of pgbouncer, and names the missing line."""
     with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
         raise psycopg.OperationalError(said)
     assert way in failed.value.remedy

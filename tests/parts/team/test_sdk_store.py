@@ -30,11 +30,8 @@ def test_the_sdks_contracts(alice: Machine, root: Connection) -> None:
     asyncio.run(run_session_store_conformance(fresh))
 
 
-def test_what_they_miss(alice: Machine, mallory: Machine) -> None:
-    """Any text comes back as it was; a uuid counts once; writers lose nothing.
-
-    Others see nothing.
-    """
+def test_features_of_other_stores(alice: Machine, mallory: Machine) -> None:
+    """Any text is returned unchanged; a uuid counts once; writers lose nothing. Other users see nothing."""
 
     async def run() -> None:
         store = PostgresSessionStore("alice")

@@ -388,10 +388,10 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     assert bobs.team("projects", "add")["warnings"] == []
 
 
-def test_what_an_open_transaction_holds_is_said(
+def test_sessions_in_an_open_transaction_are_reported(
     people: dict[str, Person], git: Any, tmp_path: Path
 ) -> None:
-    """Of a member who is removed: how many sessions, and under which name they go once it has ended."""
+    """The number of a removed member's sessions, and the name under which they are removed after the transaction."""
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     told(bobs, git)
     bobs.team("join", "bob")
@@ -412,7 +412,9 @@ def test_what_an_open_transaction_holds_is_said(
 
 
 @pytest.mark.part("secrets")
-def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Connection) -> None:
+def test_removed_data_is_removed_on_the_server(
+    people: dict[str, Person], git: Any, root: Connection
+) -> None:
     """A scrub takes the earlier generations of every session that it rewrote.
 
     What was restored is not forgotten.

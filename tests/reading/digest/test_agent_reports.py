@@ -55,8 +55,8 @@ def test_an_agent_that_only_reads_changed_nothing(config_home: ConfigHome) -> No
     assert texts(digest, "changed") == []
 
 
-def test_what_the_client_adds_to_a_report_is_left_out(config_home: ConfigHome) -> None:
-    """The id of the agent, and its use of tokens; that one was started in the background is no report."""
+def test_the_clients_trailer_is_left_out(config_home: ConfigHome) -> None:
+    """The id of the agent and its token use are left out. The notice of a background start is not a report."""
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
     assert strip_trailer(f"All is well.{added}") == "All is well."
     digest = (

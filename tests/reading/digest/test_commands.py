@@ -201,10 +201,10 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(
         (None, {}),
     ],
 )
-def test_what_did_not_run_to_its_end_did_not_work(
+def test_an_unfinished_command_did_not_succeed(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
-    """Refused, forbidden, misfit, interrupted, failed without a status, never answered: nothing of it worked."""
+    """Refused, forbidden, malformed, interrupted, failed without a status, or never answered."""
     digest = (
         Talk()
         .prompt("go")
@@ -250,7 +250,7 @@ def test_the_end_of_a_command_in_the_background(
     assert not any("background" in text for text in texts(digest, "now"))
 
 
-def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:
+def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
     """The same in other words, where nothing is checked.
 
     The failed one is told once, by its latest run.
@@ -350,8 +350,8 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         "python3 /home/user/.codex/plugins/cache/github/inspect_checks.py --pr 7",
     ],
 )  # fmt: skip
-def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: str) -> None:
-    """Documents, commit messages, help, probes, moves of files: not as they stand."""
+def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: str) -> None:
+    """Documents, commit messages, help, probes and moves of files are not listed as written."""
     digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
     assert texts(digest, "commands") == ["make test"]
     assert command not in texts(digest, "others")
@@ -367,7 +367,7 @@ def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: 
         ("cargo test", "cargo check", True),
     ],
 )  # fmt: skip
-def test_a_build_is_proved_by_what_compiles_the_same_code(
+def test_a_build_is_proved_by_checks_of_the_same_code(
     config_home: ConfigHome, failed: str, later: str, is_open: bool
 ) -> None:
     """Each linter and each test must have passed since."""
@@ -477,8 +477,10 @@ def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
         "git push origin fix", "make test && git push", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
     ],
 )  # fmt: skip
-def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, command: str) -> None:
-    """Not even where the last request asks for it: a push, a version."""
+def test_finished_and_reading_commands_are_not_repeated(
+    config_home: ConfigHome, command: str
+) -> None:
+    """This is true even if the last request mentions them, as for a push or a version."""
     talk = (
         Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
     )
@@ -494,10 +496,10 @@ def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, co
         ("git pull && npm test", "Updating 1..2\nerror: local changes\nAborting"),
     ],
 )
-def test_what_found_nothing_did_not_work(
+def test_a_search_without_a_match_did_not_succeed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
-    """Behind a pipe the exit status is that of what cut the output."""
+    """Behind a pipe the exit status belongs to the program that shortened the output."""
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert texts(digest, "commands") + texts(digest, "others") == []
 

@@ -133,8 +133,8 @@ def test_every_digest_fits_and_comes_back(real_session: RealSession) -> None:
     assert entries.parse_digest(records.parse_record(line) or {}) == digest
 
 
-def test_skimming_tells_what_parsing_tells(real_session: RealSession) -> None:
-    """Every real line that is skimmed parses to a record of the same ids that answers that call without an error."""
+def test_a_prescan_matches_parsing(real_session: RealSession) -> None:
+    """Every prescanned real line parses to a record with the same ids and without an error."""
     for line in real_session.lines:
         if (found := prescan_line(line)) is not None:
             assert _parsed(line) == found, line[:300]

@@ -69,8 +69,8 @@ def test_a_digest_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     "fields", [{"type": "x"}, {"version": 3}, {"version": "2"}, {"version": None}, {"version": [1]}]
 )
-def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
-    """Another kind, or a version of the future."""
+def test_unknown_digest_records_are_skipped(fields: dict[str, Any]) -> None:
+    """Another kind, or a later version."""
     assert entries.parse_digest(record(**fields)) is None
 
 
@@ -82,8 +82,8 @@ def test_what_nobody_knows_is_passed_over(fields: dict[str, Any]) -> None:
         {"todos": [[]]}, {"todos": [["", "", ""]]}, {"nonsense": [["a", "", ""]]}, {"todos": [{"text": "a"}]},
     ],
 )  # fmt: skip
-def test_what_is_malformed_is_left_out(sections: object) -> None:
-    """The rest stands."""
+def test_malformed_entries_are_left_out(sections: object) -> None:
+    """The others are kept."""
     found = entries.parse_digest(record(sections=sections, talk=[]))
     assert found == Digest()
 
@@ -96,8 +96,8 @@ def test_what_is_malformed_is_left_out(sections: object) -> None:
         [["request", "", " \n ", []]], [["request", "", "\x00\x1b[31m", []]], [{"kind": "request", "text": "a"}],
     ],
 )  # fmt: skip
-def test_what_is_malformed_of_the_talk_is_left_out(talk: object) -> None:
-    """The rest stands."""
+def test_malformed_messages_are_left_out(talk: object) -> None:
+    """The others are kept."""
     found = entries.parse_digest(record(talk=talk))
     assert found == Digest({"todos": TODOS})
 
@@ -261,11 +261,8 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
         (["please", "ok", "/clear", "", "```\ncode\n```"], ""),
     ],
 )  # fmt: skip
-def test_what_is_asked_stands_first(prompts: list[str], title: str) -> None:
-    """Without greeting, politeness, tags of the client; a plan by its heading.
-
-    Past prompts that say nothing.
-    """
+def test_the_request_is_first(prompts: list[str], title: str) -> None:
+    """It has no greeting, polite words or client tags; a plan has its heading. Prompts without content are skipped."""
     assert make_goal_title(prompts) == title
 
 

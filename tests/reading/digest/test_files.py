@@ -106,8 +106,8 @@ def test_files_that_git_lists(config_home: ConfigHome) -> None:
     assert lines(digest, "changed")["gen.py"] == talk.at
 
 
-def test_what_was_dirty_before_the_work_is_not_the_sessions(config_home: ConfigHome) -> None:
-    """Files that git lists before anything was done are somebody else's, until the session names them itself."""
+def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -> None:
+    """Git listed these files before the session did anything. They count once the session itself names them."""
     talk = (
         Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
     )
@@ -162,8 +162,8 @@ def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) ->
     assert texts(digest, "read") == ["c", "a"]
 
 
-def test_what_was_made(config_home: ConfigHome) -> None:
-    """Commits, pull requests and the links of the client; not the page that would make one."""
+def test_artefacts_of_a_session(config_home: ConfigHome) -> None:
+    """Commits, pull requests and the client's links, but not the page for creating a pull request."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix/it 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git push", "remote: Create one: https://github.com/o/r/pull/new/fix\n")
     talk.runs("gh pr create --fill", "https://github.com/o/r/pull/12\n")
@@ -252,8 +252,8 @@ def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     assert said["a.py"] == "removed"
 
 
-def test_what_is_gone_by_tomorrow_is_not_listed(config_home: ConfigHome) -> None:
-    """Temporary files, caches, what a tool built: neither as changed nor as read."""
+def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
+    """Temporary files, caches and build results appear neither as changed nor as read."""
     talk = (
         Talk()
         .prompt("go")

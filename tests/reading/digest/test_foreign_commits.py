@@ -31,8 +31,8 @@ def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHom
     assert not any("staged" in row for row in texts(talk.digest(config_home), "now"))
 
 
-def test_a_status_says_what_the_users_commits_include(config_home: ConfigHome) -> None:
-    """A file that it does not list is committed, and one that it lists is open."""
+def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) -> None:
+    """A file that it does not list is committed, and a listed file is open."""
     talk = _edited().runs("git log --oneline", LATER, cwd=CWD)
     talk.runs("git status --short", " M b.py\n", cwd=CWD)
     assert _rows(talk, config_home) == [ROW]

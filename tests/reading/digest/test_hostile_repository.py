@@ -259,7 +259,7 @@ def users_filter(repo: Path, evil: Path) -> None:
 @pytest.mark.parametrize(
     "prepare", [submodule, missing_objects, monitored_index, alternates, users_filter]
 )
-def test_what_lies_in_the_repository_starts_nothing(
+def test_a_repositorys_files_start_no_program(
     repo: Path, evil: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
     """No submodule, missing object, index, lending repository, nor a filter of the user's own that files ask for."""

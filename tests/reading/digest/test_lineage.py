@@ -92,8 +92,8 @@ def parent() -> Talk:
     return talk.fails("go test ./...").says("Half of it is done. Shall I go on?")
 
 
-def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
-    """Without reading the grandparent: its digest is in the child."""
+def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> None:
+    """The grandparent is not read, because the child contains its digest."""
     child = handed_off(parent(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest(child, config_home)
@@ -240,13 +240,8 @@ def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
 
 
 @pytest.mark.parametrize("report", ["", REPORT_HEADING, FORMER_REPORT_HEADING])
-def test_what_the_parent_went_on_with_is_another_branch(
-    config_home: ConfigHome, report: str
-) -> None:
-    """A child was copied before that was said; but what ran there did happen.
-
-    A report of it is the user's word.
-    """
+def test_later_turns_of_the_parent_are_another_branch(config_home: ConfigHome, report: str) -> None:
+    """The child was copied earlier. Commands that ran there did run, and a report of them is the user's text."""
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
     path = (
@@ -414,8 +409,8 @@ def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
-def test_what_had_no_room_stays_counted(config_home: ConfigHome) -> None:
-    """Files that the digest before only counted are counted by the next one, too."""
+def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
+    """Files that the earlier digest only counted are also counted by the next one."""
     talk = Talk().prompt("go")
     for number in range(900):
         talk.edits(f"{CWD}/some/longer/folder/file-number-{number}.py")

@@ -57,8 +57,8 @@ def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
         ),
     ],
 )
-def test_what_is_alike_but_no_change(older: str, newer: str) -> None:
-    """Another subject in the same words, a request, a line of a log."""
+def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
+    """Another subject in the same words, a request, or a line of a log."""
     rest = [
         "Never run the purge job outside of it.",
         "Never run the scripts outside of it.",
@@ -81,8 +81,8 @@ def test_the_user_corrects_the_assistant() -> None:
     )
 
 
-def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:
-    """The list of demands has none that the talk marks as taken back."""
+def test_any_statement_can_revoke_a_demand(config_home: ConfigHome) -> None:
+    """The list omits every demand that the talk marks as revoked."""
     records = [
         user("We need to bring the first paint of the dashboard to 900 ms.", uuid="u1"),
         assistant("Understood.", uuid="a1", parent="u1", ts=1),

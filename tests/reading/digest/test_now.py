@@ -192,8 +192,8 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     assert "as last seen in the session" not in shown
 
 
-def test_what_sub_agents_changed_is_not_claimed_to_be_listed(config_home: ConfigHome) -> None:
-    """Where they reported and their transcripts are not here."""
+def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) -> None:
+    """They were reported, but the transcripts are missing."""
     talk = (
         Talk()
         .prompt("go")
@@ -280,8 +280,8 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
     assert b"git status lists besides: a.py, b.py, c.py" in digests.pop()
 
 
-def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> None:
-    """Files that lay there before."""
+def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
+    """They existed before the session."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
     shown = now(talk.digest(config_home))
@@ -361,8 +361,8 @@ def test_a_pull_request_that_ended_is_not_the_branchs(
     assert "pull request of this branch" not in now(talk.digest(config_home))
 
 
-def test_what_waited_for_a_pull_request_that_ended(config_home: ConfigHome) -> None:
-    """It waits no longer."""
+def test_work_after_a_closed_pull_request(config_home: ConfigHome) -> None:
+    """It no longer waits."""
     todos = [
         {"content": "release, on hold until #12 is in", "status": "pending"},
         {"content": "rename, on hold until #13 is in", "status": "pending"},
@@ -389,8 +389,8 @@ def test_a_plan_that_is_out_of_date_says_so(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:
-    """A plan that was carried out is no order."""
+def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigHome) -> None:
+    """A plan that was carried out is not a task."""
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
@@ -422,10 +422,10 @@ def test_agents_that_only_read_leave_nothing_untold(
         ("git stash", False),
     ],
 )
-def test_what_a_status_listed_besides_may_be_out_of_date(
+def test_files_in_an_older_status_may_be_outdated(
     config_home: ConfigHome, later: str, is_named: bool
 ) -> None:
-    """After a command that took all in, or went to another commit, and after some commits."""
+    """This is so after a command that added everything, a change to another commit, and some commits."""
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
     assert "git status lists besides: docs/generated" in now(talk.digest(config_home))

@@ -133,8 +133,8 @@ def test_the_order_of_the_parts() -> None:
     ]  # fmt: skip
 
 
-def test_the_first_line_says_what_references_name() -> None:
-    """The session that most of it is of, the command that shows a record, and where all of the digest is."""
+def test_the_first_line_explains_references() -> None:
+    """The main session, the command that shows a record, and the place of the whole digest."""
     shown = format_opening(
         Digest(talk=said(2)), MOST, record_ref=f"{OTHER}:3", read_command="my-read"
     ).text.split("\n")[0]
@@ -144,7 +144,7 @@ def test_the_first_line_says_what_references_name() -> None:
     )
 
 
-def test_what_was_not_read_is_said() -> None:
+def test_unread_parts_are_mentioned() -> None:
     """Sessions, sub-agents, and the middle of a session."""
     shown = format_whole_digest(Digest(unread_count=2, skipped_bytes=5_000_000)).split("\n")
     assert shown[1:] == [
@@ -180,8 +180,8 @@ def test_a_sub_agents_record_goes_by_both_names() -> None:
     assert "  - b (11111111/agent-12:3)" in format_whole_digest(Digest(rows, said(2)))
 
 
-def test_a_new_task_is_told_what_is_known_alone() -> None:
-    """Neither the talk nor what of the old work is open."""
+def test_a_new_task_gets_only_the_knowledge() -> None:
+    """It gets neither the talk nor the open work."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = heads(format_whole_digest(select_knowledge(Digest(rows, said(3)))))
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
@@ -273,8 +273,8 @@ def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
     assert f"\n{COMMANDS.heading} (" in shown
 
 
-def test_what_a_list_holds_whole_is_not_told_again_in_the_talk() -> None:
-    """A choice, or a message that is a demand and nothing else; with more words in it the message stays."""
+def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
+    """It is a choice, or a message with only a demand. A message with more words is kept."""
     choice, rule = "Which port? -> 8080", "Never push to main."
     talk = (
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:1", choice),
@@ -293,8 +293,8 @@ def test_what_a_list_holds_whole_is_not_told_again_in_the_talk() -> None:
     assert shown.omitted_count == 0
 
 
-def test_what_is_open_is_one_block() -> None:
-    """Calls, questions, todos, marks in the code and failures stand under one heading, each with its kind."""
+def test_open_work_is_one_block() -> None:
+    """Calls, questions, todos, marks in the code and failures are under one heading, each with its kind."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     shown = format_opening(Digest(rows, said(3)), MOST).text
     block = shown.partition(f"\n{OPEN_HEADING}\n")[2].partition("\nlast request")[0]
@@ -464,8 +464,8 @@ def test_the_parts_of_a_diff_that_the_request_is_about_are_whole(config_home: Co
     assert "context" not in shown
 
 
-def test_what_a_hook_stopped_is_no_call(config_home: ConfigHome) -> None:
-    """Its message was for that moment; neither is it a request."""
+def test_a_call_that_a_hook_stopped_is_left_out(config_home: ConfigHome) -> None:
+    """Its message was relevant only at that moment, and it is not a request either."""
     stopped = "Operation stopped by hook: Another session is active."
     talk = Talk().prompt("go").runs("make", stopped, error=True).runs("ls", "a.py")
     talk.prompt("Stop hook feedback:\nrun the tests first").says("Done.")

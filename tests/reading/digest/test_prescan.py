@@ -81,8 +81,8 @@ def test_an_answer() -> None:
     ],
     ids=lambda record: str(record)[:20],
 )
-def test_what_is_left_to_the_parser(record: dict[str, Any]) -> None:
-    """Short lines, errors, several answers, refusals, other kinds and other orders of keys."""
+def test_lines_that_need_the_parser(record: dict[str, Any]) -> None:
+    """Short lines, errors, several answers, refusals, other kinds, and other orders of keys."""
     assert told(record) is None
 
 

@@ -157,6 +157,6 @@ def test_questions(text: str, asks: bool) -> None:
         ('<pasted_content file="x">y</pasted_content> go', "go"),
     ],
 )
-def test_what_a_person_typed(text: str, left: str) -> None:
-    """Without what the client put in; a tag that never ends is the person's own."""
+def test_only_typed_words_are_kept(text: str, left: str) -> None:
+    """The client's insertions are removed. A tag that never ends is the user's own."""
     assert keep_typed_text(text) == left

@@ -36,10 +36,10 @@ QUESTION = "I have fixed it. Shall I push the branch?"
         (OPTIONS, "why not all three of them at once, what would break then?", ""),
     ],
 )
-def test_a_short_reply_names_what_it_answers(
+def test_a_short_reply_quotes_the_question(
     config_home: ConfigHome, said: str, reply: str, answered: str
 ) -> None:
-    """The text of the option, or the question at the end of the answer before it."""
+    """It quotes the text of the option, or the question at the end of the previous answer."""
     digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
     expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
     assert requests(digest) == ["go", expected]

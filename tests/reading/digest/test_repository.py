@@ -77,8 +77,8 @@ def test_a_clean_repository(repo: Path) -> None:
     )
 
 
-def test_what_is_not_committed(repo: Path) -> None:
-    """Changed, staged, new, renamed and oddly named files, from the repository's root, asked from a folder in it."""
+def test_uncommitted_files(repo: Path) -> None:
+    """Changed, staged, new, renamed and oddly named files, relative to the root, queried from a subfolder."""
     (repo / "sub").mkdir()
     (repo / "a").write_text("2\n")
     (repo / "new file ü").write_text("x")
@@ -362,7 +362,7 @@ def test_nothing_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_digest_tells_what_is_uncommitted(repo: Path, config_home: ConfigHome) -> None:
+def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -> None:
     """Beside the files that the session changed, where they have changes now."""
     talk = Talk().prompt("go", cwd=str(repo)).edits(str(repo / "a")).edits(str(repo / "b"))
     (repo / "a").write_text("2\n")

@@ -38,8 +38,8 @@ def queue(operation: str, content: str | None = None) -> dict[str, Any]:
     }
 
 
-def test_the_talk_holds_what_the_user_typed(config_home: ConfigHome) -> None:
-    """Every prompt, oldest first, with its line, and what the assistant said last before each next one."""
+def test_the_talk_contains_the_users_prompts(config_home: ConfigHome) -> None:
+    """Every prompt, oldest first, with its line, and the assistant's last words before the next one."""
     talk = Talk().prompt("one").says("a").prompt("two").says("b").prompt("three").says("c")
     digest = talk.digest(config_home)
     assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
@@ -61,8 +61,10 @@ def test_the_talk_holds_what_the_user_typed(config_home: ConfigHome) -> None:
         "<system-reminder>\nnever do that\n</system-reminder>", "  \n ", "Another Claude session sent you: x",
     ],
 )  # fmt: skip
-def test_what_nobody_typed_for_the_model_is_no_prompt(config_home: ConfigHome, text: str) -> None:
-    """Inserts, other agents, local commands, and what asks us."""
+def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
+    config_home: ConfigHome, text: str
+) -> None:
+    """Insertions, other agents, local commands, and our own triggers."""
     assert requests(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
 
 
@@ -154,18 +156,18 @@ def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said:
     assert ("also this" in requests(talk.digest(config_home))) is said
 
 
-def test_what_waited_when_the_session_ended_is_the_latest_wish(config_home: ConfigHome) -> None:
-    """Unless it was a command for the client, or for us."""
+def test_a_queued_prompt_at_the_end_is_the_last_request(config_home: ConfigHome) -> None:
+    """A command for the client or for us does not count."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "and then this"))
     talk.add(queue("enqueue", "/compact")).add(queue("enqueue", ">trim"))
     assert requests(talk.digest(config_home)) == ["go", "and then this"]
 
 
 @pytest.mark.parametrize("command", [None, "/handoff go on"])
-def test_what_waits_behind_a_running_command_is_not_a_request_yet(
+def test_a_prompt_queued_behind_a_command_is_not_a_request(
     config_home: ConfigHome, command: str | None
 ) -> None:
-    """The new session that the command opens has it in its box; newer clients give no text of a command."""
+    """The session that the command opens has it in its box; newer clients omit a command's text."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", command))
     talk.add(queue("enqueue", "with the readme")).add(queue("dequeue"))
     assert requests(talk.digest(config_home)) == ["go"]
@@ -201,8 +203,8 @@ def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: C
     assert requests(talk.digest(config_home)) == ["go", "also this"]
 
 
-def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> None:
-    """The user went back and said something else; what ran there did happen."""
+def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
+    """The user went back and wrote something else. Commands on the abandoned branch did run."""
     talk = Talk().prompt("go").says("ok")
     leaf = talk.leaf
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs(
@@ -239,8 +241,8 @@ def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | Non
     assert requests(talk.digest(config_home)) == ["one", "two"]
 
 
-def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> None:
-    """The whole history counts; the client's summary is a message of its own and no prompt."""
+def test_messages_before_a_compaction_count(config_home: ConfigHome) -> None:
+    """The whole history counts; the client's summary is a separate message and not a prompt."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
     talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
@@ -252,8 +254,8 @@ def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> No
     assert messages(digest, MessageKind.SUMMARY) == ["We did things."]
 
 
-def test_what_the_user_said_on_refusing_is_told_with_the_refusal(config_home: ConfigHome) -> None:
-    """Whole, whatever its words; and it was said like any prompt."""
+def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
+    """They are complete, and also count as a prompt."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
     talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
@@ -355,8 +357,8 @@ def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | N
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
 
-def test_what_is_still_to_do(config_home: ConfigHome) -> None:
-    """The todo list as written last; of a list that was refused nothing."""
+def test_remaining_todos(config_home: ConfigHome) -> None:
+    """The last written todo list; nothing of a refused list."""
     rows = [
         {"content": "one", "status": "completed"},
         {"content": "two", "status": "in_progress"},
@@ -426,7 +428,7 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
-def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
+def test_the_end_of_a_turn_is_shown_whole(config_home: ConfigHome) -> None:
     """Of what was said between two calls, what says more than what is looked at next, or that something is done."""
     talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
     talk.says("Let me look at it.").says("All tests pass.").says(
@@ -440,8 +442,8 @@ def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
-def test_what_only_agrees_was_said_too(config_home: ConfigHome, said: str) -> None:
-    """Every word of the user's counts: what it agrees to stands before it."""
+def test_an_agreement_counts_as_a_message(config_home: ConfigHome, said: str) -> None:
+    """Every word of the user's counts, after the text to which it agrees."""
     digest = Talk().prompt("fix it").says("Shall I?").prompt(said).digest(config_home)
     own = [strip_answered_words(message.text) for message in digest.talk]
     assert own == ["fix it", "Shall I?", said]
@@ -471,7 +473,9 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
         "Maybe we should never use tabs.",
     ],
 )  # fmt: skip
-def test_what_demands_nothing_is_no_constraint(config_home: ConfigHome, said: str) -> None:
+def test_a_statement_without_a_demand_is_not_a_constraint(
+    config_home: ConfigHome, said: str
+) -> None:
     """A question, a heading, a line of a log, a quote, a joke, a doubt, what a hook said."""
     assert (
         texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints")
@@ -494,7 +498,7 @@ def test_what_demands_nothing_is_no_constraint(config_home: ConfigHome, said: st
         "Commit the changes after each task.", "Let's keep the two parsers apart in the tests.",
     ],
 )  # fmt: skip
-def test_what_binds_later_work_is_a_constraint(config_home: ConfigHome, said: str) -> None:
+def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, said: str) -> None:
     """A wish for the result, a choice between two ways, a habit, a style; a "yes" before it changes nothing."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
     (found,) = texts(digest, "constraints")
@@ -606,8 +610,8 @@ def test_rules_of_a_pasted_review_are_no_constraints(config_home: ConfigHome) ->
     assert found == ["Always keep the tests green."]
 
 
-def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome) -> None:
-    """Alone it would say nothing."""
+def test_a_short_constraint_is_listed_with_its_subject(config_home: ConfigHome) -> None:
+    """Without the subject it would be incomprehensible."""
     talk = (
         Talk()
         .prompt("The parser reads the names of users from the table. Never change that.")

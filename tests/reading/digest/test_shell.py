@@ -138,14 +138,14 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("command", "runs"), WORK)
-def test_what_does_more_than_look_around(command: str, runs: str) -> None:
-    """It is work, and the first working part says what runs."""
+def test_a_working_command(command: str, runs: str) -> None:
+    """The first part that does work names the program."""
     found = find_program(parse_simple_commands(command))
     assert found
     assert found == runs
 
 
 @pytest.mark.parametrize("command", LOOKS)
-def test_what_only_looks_around(command: str) -> None:
-    """It is no work, and runs nothing that would be one."""
+def test_a_reading_command(command: str) -> None:
+    """It does no work, and runs nothing that would."""
     assert find_program(parse_simple_commands(command)) == ""

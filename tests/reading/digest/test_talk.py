@@ -37,11 +37,8 @@ def test_every_word_of_the_user_is_there(config_home: ConfigHome) -> None:
     "wrapped",
     ["<pasted_content>{}</pasted_content>", '<pasted_content file="a.log">{}</pasted_content>'],
 )
-def test_what_was_pasted_is_marked_and_cut(config_home: ConfigHome, wrapped: str) -> None:
-    """The user's own words around it are whole.
-
-    In an opening with little room the paste shows its two ends.
-    """
+def test_pasted_text_is_marked_and_cut(config_home: ConfigHome, wrapped: str) -> None:
+    """The user's own words around it are complete. In a small opening only the two ends of the paste are shown."""
     digest = (
         Talk()
         .prompt(f"Look at this:\n{wrapped.format(LONG)}\nand mend it.")
@@ -83,8 +80,8 @@ def test_words_behind_a_command_were_said_too(config_home: ConfigHome) -> None:
     assert requests(talk.digest(config_home)) == ["go", "/plan move the parser into a module"]
 
 
-def test_what_the_user_ran_comes_with_its_output(config_home: ConfigHome) -> None:
-    """A command behind ``!`` is a word of the user's; what it printed is set apart."""
+def test_a_users_command_is_shown_with_its_output(config_home: ConfigHome) -> None:
+    """A command after ``!`` is the user's message; its output is separate."""
     talk = Talk().prompt("go").says("ok").prompt("<bash-input>git status</bash-input>")
     talk.prompt("<bash-stdout>clean\nnothing to do</bash-stdout><bash-stderr></bash-stderr>").says(
         "Good."
@@ -122,8 +119,8 @@ def compacted(count: int, size: int) -> Talk:
     return talk
 
 
-def test_a_summary_stands_in_for_what_is_left_out(config_home: ConfigHome) -> None:
-    """Where all of the talk has room there is no need of one."""
+def test_a_summary_replaces_omitted_messages(config_home: ConfigHome) -> None:
+    """If there is space for the whole talk, no summary is needed."""
     few, many = compacted(3, 10).digest(config_home), compacted(60, 200).digest(config_home)
     assert (
         messages(few, MessageKind.SUMMARY)
@@ -153,8 +150,8 @@ def test_a_recap_is_a_summary_too(config_home: ConfigHome) -> None:
     ]
 
 
-def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
-    """The last time that it was; whatever the spaces and the case."""
+def test_a_repeated_message_is_shown_once(config_home: ConfigHome) -> None:
+    """Only the last one is shown, regardless of spaces and case."""
     words = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
     talk = (
         Talk()
@@ -173,8 +170,8 @@ def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
     ]
 
 
-def test_what_was_said_besides_is_counted(config_home: ConfigHome) -> None:
-    """Announcements, short remarks, and what was said again: the talk shows none of them."""
+def test_omitted_remarks_are_counted(config_home: ConfigHome) -> None:
+    """Announcements, short remarks and repetitions are not shown in the talk."""
     found = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
     talk = Talk().prompt("mend the parser").says("Let me look at the parser.").runs("cat parser.py")
     talk.says(found).runs("pytest").says("All pass.").runs("git diff").says(found)

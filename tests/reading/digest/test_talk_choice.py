@@ -26,8 +26,8 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
     assert 0 not in small
 
 
-def test_what_was_said_since_the_last_request_comes_first() -> None:
-    """The latest of it whole, before older words of the user's."""
+def test_messages_since_the_last_request_are_first() -> None:
+    """The latest are shown whole, before older messages of the user."""
     talk = [
         TalkMessage(MessageKind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)
     ]

@@ -41,8 +41,8 @@ def test_files_are_private(config_home: ConfigHome) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_rebuild_as_the_first_command_keeps_what_it_makes(config_home: ConfigHome) -> None:
-    """There is no state folder yet, and nothing in it to remove."""
+def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
+    """There is no state folder yet, so there is nothing to remove."""
     written(config_home, said("alpha"))
     assert not index_of(config_home).parent.exists()
     holding = held(config_home, rebuild=True)
@@ -88,8 +88,8 @@ def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
     assert held(config_home).finds == holding.finds
 
 
-def test_only_what_is_needed_goes_into_a_temporary_index(config_home: ConfigHome) -> None:
-    """A file stands where the state folder should: the folders that were asked for are searched all the same."""
+def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
+    """A file has the state folder's path. The requested folders are searched anyway."""
     written(config_home, said("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
     append(other, said("beta"))

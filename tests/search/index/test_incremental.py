@@ -304,10 +304,10 @@ def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
     assert len(held(config_home).lines("common")) == 60
 
 
-def test_what_is_mostly_gone_is_made_anew(
+def test_a_mostly_deleted_index_is_rebuilt(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most sessions of a home go, as the client deletes them: so does, in the end, what the index has of them."""
+    """The client deletes most sessions of a home over time, and the index finally drops them."""
     filled(config_home, files=20, records=10)
     held(config_home)
     before = size_of(words_of(config_home))

@@ -189,10 +189,10 @@ def test_without_room_for_a_process_all_is_read_here(
 
 
 @pytest.mark.usefixtures("two_processes")
-def test_several_processes_read_what_one_does(
+def test_several_processes_read_the_same_as_one(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same order, files of several parts among them."""
+    """In the same order, including files of several parts."""
     filled(config_home, files=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
     with monkeypatch.context() as patch:

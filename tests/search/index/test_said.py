@@ -178,8 +178,10 @@ def test_our_own_output_is_known_wherever_it_stands(
         "npm test; resume-hooks read 1a2b3c4d:1",
     ],
 )
-def test_what_only_names_our_engine_is_the_user_s(config_home: ConfigHome, command: str) -> None:
-    """A command that does something else, and what it printed, can be found."""
+def test_a_command_that_only_names_our_engine_is_the_users(
+    config_home: ConfigHome, command: str
+) -> None:
+    """A command that does something else, and its output, can be found."""
     written(
         config_home,
         tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
@@ -188,10 +190,10 @@ def test_what_only_names_our_engine_is_the_user_s(config_home: ConfigHome, comma
     assert {"zymurgi", "hook"} <= held(config_home).words()
 
 
-def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(
+def test_our_output_is_omitted_only_in_a_shells_output(
     config_home: ConfigHome,
 ) -> None:
-    """A page that was fetched, a prompt about the lineage block, a text that goes on behind a placeholder."""
+    """A fetched page, a prompt about the lineage block, and a text after a placeholder are kept."""
     written(
         config_home,
         said("the block [SESSION LINEAGE] is wrong about zymurgy"),
@@ -333,7 +335,7 @@ def test_links_and_names_that_are_no_text_are_no_transcripts(
 
 
 @pytest.mark.parametrize("rendered", [True, False])
-def test_what_came_in_parts_is_one_text(config_home: ConfigHome, rendered: bool) -> None:
+def test_parts_of_a_start_form_one_text(config_home: ConfigHome, rendered: bool) -> None:
     """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(

@@ -61,10 +61,8 @@ def finds(home: ConfigHome, word: str) -> bool:
         ("🚀launch🚀", "launch"),
     ],
 )
-def test_what_is_written_is_found_by_what_is_typed(
-    config_home: ConfigHome, text: str, typed: str
-) -> None:
-    """Case, accents, Turkish dots, scripts without spaces, identifiers by part, odd separators."""
+def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
+    """Case, accents, Turkish dots, scripts without spaces, parts of identifiers, odd separators."""
     written(config_home, said(text))
     assert finds(config_home, typed)
 

@@ -63,8 +63,8 @@ def holding(word: str, paths: list[Path]) -> set[str]:
 
 
 @pytest.mark.parametrize("escaped", [False, True])
-def test_what_an_index_finds_is_found(config_home: ConfigHome, escaped: bool) -> None:
-    """In capitals, inflected, in identifiers, with accents or without, with letters escaped: in the same files."""
+def test_every_indexed_form_is_found(config_home: ConfigHome, escaped: bool) -> None:
+    """Capitals, inflections, identifiers, accents and escaped letters match in the same files."""
     paths = []
     for number, text in enumerate(TEXTS, 1):
         path = written(config_home, said(text), name=session_id(number))
@@ -158,8 +158,8 @@ def test_lines_are_whole_wherever_a_file_is_cut(
     assert lines(tmp_path, *texts).term_numbers == whole.term_numbers
 
 
-def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
-    """Not what it holds in all: a large file holds most words somewhere."""
+def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
+    """The whole file does not count, because a large file contains most words somewhere."""
     apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines(tmp_path, "a redis queue was dropped")
     long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
@@ -190,7 +190,7 @@ def sessions(home: ConfigHome) -> None:
         )
 
 
-def test_what_holds_most_is_read_first(
+def test_the_file_with_most_words_is_read_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever its age; the rest is told by the words that it has, and is indexed by another process."""

@@ -58,8 +58,8 @@ def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
-def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
-    """Where it went and came back: not a byte, and every word is found as before."""
+def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
+    """It was moved and restored: no byte is read, and every word is still found."""
     path = a_session(config_home)
     before = held(config_home).finds
     told = (
@@ -152,8 +152,8 @@ def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) ->
     assert hits(config_home, "striped")
 
 
-def test_what_is_gone_from_the_vault_too_is_dropped(config_home: ConfigHome) -> None:
-    """As any file that went."""
+def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> None:
+    """It is dropped like any other deleted file."""
     kept = away(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
     shutil.rmtree(kept.folder)
@@ -179,8 +179,8 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
 
 
-def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None:
-    """Of the vault, too, where the state folder can't take one."""
+def test_a_temporary_index_reads_only_the_needed_files(config_home: ConfigHome) -> None:
+    """Vaulted sessions are included if the state folder is not writable."""
     away(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
     found = search_index(

@@ -73,8 +73,8 @@ def test_one_that_is_in_neither(config_home: ConfigHome) -> None:
     assert statuses(config_home, paths[3]) == [(2, "missing"), (3, "kept"), (4, "present")]
 
 
-def test_what_is_in_both_is_present(config_home: ConfigHome) -> None:
-    """The client's file counts for as long as it is there."""
+def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
+    """The client's file counts while it exists."""
     paths = generations(config_home)
     raw = Path(paths[0]).read_bytes()
     away(paths[0], config_home.environ)
@@ -177,8 +177,8 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     assert write_child(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
-def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHome) -> None:
-    """Its child has the outputs that the client deleted there, out of the vault, beside those that are left."""
+def test_outputs_that_the_client_deleted(config_home: ConfigHome) -> None:
+    """The child of the session has them from the vault, together with the remaining ones."""
     session = laid_out(config_home)
     outputs = config_home.project() / SESSION / "tool-results"
     (outputs / "toolu_2.txt").write_bytes(b"younger")

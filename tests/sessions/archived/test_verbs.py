@@ -40,10 +40,10 @@ __all__ = ["cli", "desk", "document"]
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_would_change_it_is_refused(
+def test_changes_to_an_archived_copy_are_refused(
     config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """With the one command that brings it back; nothing of the copy changes."""
+    """The error has the one command that restores it; the copy is unchanged."""
     assert_refused(config_home, cli, words)
 
 
@@ -61,8 +61,8 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
     } == before
 
 
-def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> None:
-    """``info`` says that it is one, in which form, since when; ``sessions --archived`` lists it."""
+def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Document) -> None:
+    """``info`` shows that it is a copy, its format and its time; ``sessions --archived`` lists it."""
     path = laid_out(config_home).path
     present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
@@ -79,10 +79,10 @@ def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> 
     assert (row["status"], row["session_file"]) == ("kept", path)
 
 
-def test_the_listing_of_what_only_the_vault_has(
+def test_the_list_of_archived_only_sessions(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """By project, page by page; what is in both is not among it."""
+    """By project, page by page; sessions in both places are not listed."""
     for number in range(1, 5):
         folder = "/other" if number == 4 else CWD
         rows = [
@@ -133,10 +133,10 @@ def test_ways_that_make_a_child_need_no_restore(
     assert not os.path.exists(path)
 
 
-def test_the_comparison_ends_with_what_brings_it_back(
+def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """``resume`` where nobody can be asked."""
+    """``resume`` if nobody can be asked."""
     away(laid_out(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"

@@ -105,7 +105,7 @@ STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
 """Of so many rollouts one is looked at; all take a minute on each version."""
 
 
-def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
+def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
     """A fork sends the same; a trim the same but for placeholders.
 
     An untrim of that the same again; no parent changes.
@@ -178,8 +178,10 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
 
 
 @pytest.mark.part("marks")
-def test_a_rewind_holds_what_stood_at_the_mark(every_codex: CodexHome, where: Where) -> None:
-    """As it was sent before, and the report."""
+def test_a_rewind_contains_the_conversation_up_to_the_mark(
+    every_codex: CodexHome, where: Where
+) -> None:
+    """It is sent as before, followed by the report."""
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 

@@ -8,7 +8,7 @@ from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
 from tests.parts.codex.e2e.responses import Item, item_text, message, plain, spoken
 
 
-def test_a_resumed_session_sends_what_was_said(every_codex: CodexHome) -> None:
+def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> None:
     """A prompt, a call that the client runs, an answer.
 
     Resumed, the request holds them, then the new prompt.

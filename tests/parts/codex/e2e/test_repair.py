@@ -48,10 +48,10 @@ BROKEN: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("code", BROKEN)
-def test_what_codex_refuses_it_resumes_repaired(
+def test_codex_resumes_a_repaired_thread(
     code: str, every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The finding is that of the clients that refuse it; the request holds what could be read."""
+    """Clients that refuse the thread have this finding; the request contains the readable items."""
     client = every_codex
     for key, folder in (
         ("HOME", client.root),

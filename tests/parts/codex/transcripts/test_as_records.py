@@ -89,8 +89,8 @@ def texts(found: Iterable[Record]) -> list[str]:
 
 
 @every_rollout
-def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
-    """Live records hold every readable text of the history, every call with its answer, and the tokens counted last."""
+def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
+    """Live records contain every readable text of the history, every call with its answer, and the last token count."""
     history = _history(rollout)
     transcript = converted(rollout, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
@@ -123,10 +123,10 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     assert [node.uuid for node in again.nodes] == [node.uuid for node in transcript.nodes]
 
 
-def test_who_says_what(tmp_path: Path) -> None:
-    """The harness's words are meta, an editor's too.
+def test_the_speakers_of_messages(tmp_path: Path) -> None:
+    """The harness's and the editor's texts are meta.
 
-    A prompt is the user's, and stands once though an event has it.
+    A prompt is the user's, and appears once even if an event repeats it.
     """
     asked = f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
     found = made(
@@ -421,11 +421,8 @@ def _lines(path: Path) -> list[Line]:
 
 
 @every_rollout
-def test_it_is_what_the_description_says(rollout: Path) -> None:
-    """Each real rollout gives the items of the reference, each with an id of its own.
-
-    Tokens are the last count.
-    """
+def test_items_match_the_reference(rollout: Path) -> None:
+    """Each real rollout yields the items of the reference, each with its own id. The token count is the last one."""
     lines = _lines(rollout)
     history = _history(rollout)
     if all("replacement_history" in one["payload"] for one in lines if one["type"] == "compacted"):
@@ -559,7 +556,7 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
         list(read_rollout_lines(str(packed)))
 
 
-def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
+def test_the_live_part_limits_the_memory(tmp_path: Path) -> None:
     """Hundreds of megabytes before the last compaction, and a line without end, are read in what one line may take."""
     path = write(tmp_path, [meta()])
     text = "x" * 1_000_000
@@ -625,8 +622,8 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
     assert [records.join_text_blocks(one) for one in found if records.is_prompt(one)][-1] == "later"
 
 
-def test_what_an_item_says() -> None:
-    """Arguments as objects, outputs as parts whatever their form, requests without what an editor put before them."""
+def test_the_texts_of_an_item() -> None:
+    """Arguments are objects, outputs are parts in any form, and requests lack the text that an editor added."""
     assert items.call_arguments(call("1", "ls")["payload"]) == {"cmd": "ls"}
     assert items.call_arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {
         "input": "code"

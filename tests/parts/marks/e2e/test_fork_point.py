@@ -38,7 +38,7 @@ def verb(home: ClientHome, name: str, of: Path) -> Path:
     return child
 
 
-def test_what_is_sent_of_a_fork_that_came_back(
+def test_the_request_of_a_fork_that_came_back(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The parent's conversation, word for word; lineage and digest; the card.

@@ -130,7 +130,7 @@ def compare(
     assert seen[0]["old.txt"] == (0o750, b"before\n")
 
 
-def test_it_restores_what_the_client_would(
+def test_it_restores_the_same_files_as_the_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Contents, modes, files that came and went.

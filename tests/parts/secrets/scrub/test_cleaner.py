@@ -45,8 +45,8 @@ UNTOUCHED = {
 
 
 @pytest.mark.parametrize("raw", UNTOUCHED.values(), ids=UNTOUCHED)
-def test_what_holds_nothing_is_the_same_bytes(raw: bytes) -> None:
-    """However it is written, with any ending."""
+def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
+    """With any encoding and any line ending."""
     for cleaner in (Cleaner(), KNOWN):
         for ending in (b"", b"\n", b"\r\n"):
             assert cleaner.clean_record(raw + ending).raw == raw + ending
@@ -141,8 +141,8 @@ def test_secrets_over_several_lines_of_a_text() -> None:
     assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
 
 
-def test_what_could_be_any_word_is_not_looked_for() -> None:
-    """Short ones, words, ids and our own marks are taken out where the scanner finds them, and nowhere else."""
+def test_common_words_are_not_searched() -> None:
+    """Short values, words, ids and our own marks are removed only where the scanner finds them."""
     told = [
         value
         for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
@@ -157,8 +157,8 @@ def test_what_could_be_any_word_is_not_looked_for() -> None:
     "given",
     [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
 )
-def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
-    """A secret that would be found everywhere, or is none."""
+def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
+    """It would match everywhere, or is empty."""
     with pytest.raises(UsageError) as refused:
         parse_named_secrets(given)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"

@@ -81,10 +81,10 @@ def test_a_child_that_is_born_meanwhile(
     assert "vault" in {row.place.kind for row in rows}
 
 
-def test_what_the_parent_told_is_known_of_a_child_that_does_not(
+def test_secrets_of_the_parent_are_known_in_a_child(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child may hold a password without the word before it, by which the parent told that it is one."""
+    """A child may contain a password without the word before it that identified it in the parent."""
     child = path.with_name(f"{session_id(5)}.jsonl")
     said = [
         user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})

@@ -199,7 +199,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     )
 
 
-def test_only_what_was_asked_for(planted: Planted) -> None:
+def test_only_the_requested_places_are_scrubbed(planted: Planted) -> None:
     """Without more words the family, its copies and the index.
 
     The rest is listed with what asks for it.
@@ -252,10 +252,10 @@ def test_a_live_child_is_left_and_told(planted: Planted) -> None:
     }
 
 
-def test_what_fails_is_told_and_the_rest_is_done(
+def test_a_failed_place_does_not_stop_the_others(
     planted: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that can't be replaced costs no other; run again, the rest goes, too."""
+    """A file that cannot be replaced is reported. A second run removes the remaining secrets."""
     broken, replace = str(planted.children[1]), os.replace
 
     def refusing(source: str, target: str, **named: int) -> None:
@@ -350,8 +350,8 @@ def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
     ).places_to_change
 
 
-def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
-    """A line of a key, and a password without the words before it, go from children and from prompts."""
+def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None:
+    """A line of a key, and a password without the words before it, are removed from children and prompts."""
     body = [f"MIIEowIBAAKCAQEA{SECRETS[n][8:36]}{n}" for n in range(3)]
     pem = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     told = [
@@ -488,8 +488,8 @@ def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
     return [row for row in rows if row.state == REMAINING_STATE]
 
 
-def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
-    """Somebody was killed between the link and the note: nobody can ever read it."""
+def test_a_link_without_a_note_is_removed(config_home: ConfigHome, path: Path) -> None:
+    """A process was killed between the link and the note, so nobody can read the link."""
     os.unlink(os.path.join(archive_folder(KEPT, config_home.where), "manifest.json"))
     assert scrubbed_alone(config_home, path) == []
     assert places_with(config_home) == {}
@@ -565,10 +565,10 @@ def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
     assert left.place.path == str(linked)
 
 
-def test_what_was_not_asked_for_is_no_failure(
+def test_an_unrequested_place_is_not_a_failure(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of the client's that can't be read is told among what was not touched."""
+    """A client's file that cannot be read is listed among the unchanged places."""
     closed = config_home.config / "todos"
     closed.mkdir()
     refuse(monkeypatch, str(closed))
@@ -589,11 +589,8 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
     monkeypatch.setattr(os, "scandir", refusing)
 
 
-def test_what_the_name_of_a_folder_holds_stays_and_is_told(config_home: ConfigHome) -> None:
-    """The client finds a session by its folder, so nothing changes it.
-
-    The answer never says that all is gone.
-    """
+def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome) -> None:
+    """The client finds a session by its folder, so the name is not changed. The answer does not claim success."""
     secret = SECRETS[0]
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
     path = Path(write_session(config_home.project(), SESSION, rows))

@@ -49,10 +49,10 @@ def imported(content: bytes, home: ClientHome) -> str:
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_it_sends_what_was_said(
+def test_it_sends_the_conversation(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Prompts, answers, calls and results, in their order; first that nobody verified them."""
+    """Prompts, answers, calls and results in their order, after a remark that nobody verified them."""
     source = corpus() / name
     session_id = imported(source.read_bytes(), home)
     found = sent(every_client, home, api, session_id)

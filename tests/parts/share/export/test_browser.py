@@ -272,8 +272,8 @@ def test_calls(opened: Open, session: Path) -> None:
     assert troubles == []
 
 
-def test_only_what_is_named_by_its_digest_runs(opened: Open, session: Path) -> None:
-    """Were markup ever to slip in, the policy would stop it."""
+def test_only_code_with_a_known_digest_runs(opened: Open, session: Path) -> None:
+    """The policy would stop other markup, even if it got into the page."""
     page, _ = opened(session)
     slipped = (
         f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p "

@@ -32,8 +32,8 @@ from tests.builders import (
 from tests.parts.share.export.conftest import GITHUB, Exported, talk, write_talk
 
 
-def test_what_a_script_called(tmp_path: Path, exported: Exported) -> None:
-    """Each call with what it gave, which the client notes beside an empty result."""
+def test_the_calls_of_a_script(tmp_path: Path, exported: Exported) -> None:
+    """Each call has its output, which the client notes next to an empty result."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     made = [("Bash", {"command": "make test"}, {"stdout": f"5 passed {secret}", "stderr": ""})]
     rows = [user("go", uuid="r0"), *script(made, uuid="s", parent="r0")]
@@ -58,8 +58,8 @@ def test_several_edits_of_one_call(tmp_path: Path, exported: Exported) -> None:
     assert "```diff\n-a\n+b\n@@\n+c\n@@\n-d\n```" in text
 
 
-def test_what_stands_in_it(session: Path, exported: Exported) -> None:
-    """The facts, each turn, who speaks, calls with their answers, the sub-agent within its call, what was left out."""
+def test_the_contents_of_a_document(session: Path, exported: Exported) -> None:
+    """The facts, each turn, the speakers, calls with answers, the sub-agent inside its call, and omissions."""
     text = exported(session, MARKDOWN)
     wanted = [
         "# Uploads: a pool that closes early\n",
@@ -251,10 +251,8 @@ def test_one_line_that_says_nothing_to_markdown() -> None:
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 
-def test_what_a_local_command_printed_has_no_tags(
-    config_home: ConfigHome, exported: Exported
-) -> None:
-    """The client's own marks around it are no words of anybody's."""
+def test_a_local_commands_output_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:
+    """The client's own marks around it are nobody's words."""
     first, second = talk()[:2]
     said = {
         "subtype": "local_command",

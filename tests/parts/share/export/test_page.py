@@ -45,8 +45,8 @@ def words(markup: str) -> str:
     return html.unescape(TAG.sub("", markup))
 
 
-def test_what_is_not_markup_is_escaped() -> None:
-    """In content and in attributes; what was made here passes."""
+def test_text_is_escaped() -> None:
+    """In content and in attributes; our own markup is unchanged."""
     made = build_element(
         "p", "<i>", build_element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
     )
@@ -133,8 +133,8 @@ def test_prose_that_nests_without_end(nest: str) -> None:
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS_BY_LANGUAGE.values())))
-def test_coloured_code_says_what_it_said(language: str) -> None:
-    """Whatever a lexer makes of it, every character is there, escaped."""
+def test_coloured_code_keeps_every_character(language: str) -> None:
+    """Every character is present and escaped, with any lexer."""
     text = "def f(x):\n\t'''<b>&\"'''\n  return \"${x}\" # <script>\n\n"
     assert words(build_code_markup(text, language)) == text
 
@@ -191,8 +191,8 @@ def test_a_difference_of_long_texts() -> None:
         ("document", "application/pdf", PNG),
     ],
 )
-def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
-    """Few kinds are shown, and of those only what is base64."""
+def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> None:
+    """Only a few kinds are shown, and only if they are valid base64."""
     assert (
         build_picture_markup(MediaPart(kind, form, data, "<about>"))
         == '<p class="note">[&lt;about&gt;]</p>'
@@ -206,8 +206,8 @@ def test_an_image() -> None:
     )
 
 
-def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> None:
-    """One style and one script, by their digests; nothing is fetched, nothing is sent."""
+def test_the_policy_names_the_allowed_code(session: Path, exported: Exported) -> None:
+    """One style and one script, by their digests; nothing is fetched or sent."""
     page = exported(session)
     style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)

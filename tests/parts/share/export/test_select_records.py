@@ -25,8 +25,8 @@ def numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
     return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
 
 
-def test_the_whole_conversation_holds_what_was_compacted(session: Path) -> None:
-    """By default all that led to the end; a resume would send what came since the compaction."""
+def test_the_whole_conversation_includes_compacted_turns(session: Path) -> None:
+    """By default everything that led to the end; a resume would send only messages since the compaction."""
     assert numbers(session) == list(range(20))
     assert numbers(session, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session)), CONVERSATION, set())
@@ -52,8 +52,8 @@ def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
     assert select_conversation(session_file(path), ALL_RECORDS, set()).places_by_line[2] == BRANCH
 
 
-def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome) -> None:
-    """A child holds its parent's records, under their own ids or with a note of them."""
+def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
+    """A child contains its parent's records, under the same ids or with a reference to them."""
     parent = write_session(config_home.project(), SESSION, talk())
     known = set[str]()
     select_conversation(session_file(parent), CONVERSATION, known)

@@ -56,7 +56,9 @@ def has_asked(tui: Tui, count: int) -> bool:
 
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
-def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, int] | None) -> None:
+def test_the_models_choice_is_trimmed(
+    modern: Tui, plugin: Path, size: tuple[int, int] | None
+) -> None:
     """One request: the last one, its answer with the cache's mark, our prompt.
 
     On a yes a copy opens without it.

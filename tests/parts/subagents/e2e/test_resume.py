@@ -61,7 +61,7 @@ def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Repl
 
 
 @pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
-def test_a_fork_sends_what_the_sub_agent_knew(
+def test_a_fork_sends_the_sub_agents_conversation(
     every_client: ClientVersion, background: bool, home: ClientHome, api: MockApi
 ) -> None:
     """Its task, its calls with their results, its answer; then the new prompt.

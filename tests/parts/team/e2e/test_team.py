@@ -59,7 +59,7 @@ def is_whole(root: Connection, session: Path) -> bool:
 
 
 @pytest.mark.usefixtures("database")
-def test_what_was_said_is_there_once_a_client_has_ended(
+def test_the_server_has_every_record_after_a_clients_end(
     client: ClientVersion,
     home: ClientHome,
     api: MockApi,
