@@ -14,6 +14,7 @@ import pytest
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.parts.codex.sessions import copies, files
+from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.transcripts.lines import can_decompress
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
@@ -37,6 +38,7 @@ from tests.parts.codex.rollouts import (
     call,
     codex_rollouts,
     counted,
+    event,
     meta,
     numbered,
     output,
@@ -508,3 +510,10 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
     with pytest.raises(ResumeHooksError, match="archived") as refused:
         agent.launch_command(THREAD)
     assert f"codex unarchive {THREAD}" in refused.value.remedy
+
+
+def test_a_tail_without_a_message_still_has_an_end(home: Path) -> None:
+    """A line as long as the tail hides the last messages; the line after it has a time."""
+    talk = [*TALK, said("assistant", "x" * 100_000, 2_900), event("task_started", 3_000)]
+    ends = RolloutEnds(str(write(home, talk)), "codex")
+    assert ends.ended == "2026-11-22T09:50:00.000Z"

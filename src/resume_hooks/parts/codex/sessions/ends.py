@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
+from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.codex.sessions.files import is_archived
 from resume_hooks.parts.codex.transcripts.as_records import RecordConverter, build_first_record
@@ -128,6 +129,17 @@ class RolloutEnds(HeadTail):
     def starting_session_id(self) -> str:
         """The id of the thread that started this sub-agent."""
         return self.meta.spawning_thread_id
+
+    @property
+    def ended(self) -> str:
+        """The timestamp of the last message or, if a long line hides all messages of the tail, of the last line."""
+        message_timestamp = super().ended
+        if message_timestamp > self.created:
+            return message_timestamp
+        line_timestamps = []
+        for line in _parse_lines(self.tail, self.path):
+            line_timestamps.append(clock.normalize_timestamp(line.timestamp))
+        return max([message_timestamp, *line_timestamps])
 
     @property
     def tag(self) -> str:
