@@ -586,7 +586,7 @@ def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
         (
             "make test -- one",
             "Process exited with code 1\nOutput:\nno rule",
-            "its last run failed, :4",
+            "a run of it with more arguments failed, :4",
         ),
         ("make test", "Process exited with code 130\nOutput:\n", "its last run was stopped, :4"),
         ("make test", "Process exited with code 0\nOutput:\nok", ""),

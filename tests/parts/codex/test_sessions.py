@@ -514,6 +514,6 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 
 def test_a_tail_without_a_message_still_has_an_end(home: Path) -> None:
     """A line as long as the tail hides the last messages; the line after it has a time."""
-    talk = [*TALK, said("assistant", "x" * 100_000, 2_900), event("task_started", 3_000)]
+    talk = [*TALK, said("assistant", "x" * 200_000, 2_900), event("task_started", 3_000)]
     ends = RolloutEnds(str(write(home, talk)), "codex")
     assert ends.ended == "2026-11-22T09:50:00.000Z"

@@ -48,8 +48,9 @@ _ERROR_WORD = compile_lazily(
 
 
 def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
-    """Return a note if the last run of a command failed or was stopped, or ``""``. More arguments do not matter.
+    """Return a note if the last run of a command failed or was stopped, or ``""``.
 
+    A run with more arguments counts, too, and the note says so.
     The failure of a chain counts if no other command in it may have failed.
     """
     parsed = shell.parse_simple_commands(text)
@@ -58,16 +59,19 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
         runs = [part for part in command.parts if words and part.words[: len(words)] == words]
         if not runs:
             continue
+        subject = "its last run"
+        if all(part.words != words for part in runs):
+            subject = "a run of it with more arguments"
         if command.run.status == INTERRUPTED_STATUS:
-            return f"its last run was stopped, :{command.run.place.number}"
+            return f"{subject} was stopped, :{command.run.place.number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
         if working_parts != runs and _list_suspects(command) != runs:
             return ""
         if command.run.failed:
-            return f"its last run failed, :{command.run.place.number}"
+            return f"{subject} failed, :{command.run.place.number}"
         if command.complaint:
             complaint = cut_line(command.complaint, MAX_LINE_CHARACTERS // 2)
-            return f"its last run, :{command.run.place.number}, printed: {complaint}"
+            return f"{subject}, :{command.run.place.number}, printed: {complaint}"
         return ""
     return ""
 
