@@ -423,6 +423,16 @@ def _latest_texts(talk: Talk, home: ConfigHome) -> list[str]:
     return [message.text for message in collect_latest_calls(session, digest, 40_000)]
 
 
+def test_an_edit_that_only_deletes_shows_what(config_home: ConfigHome) -> None:
+    """The lines around it are no text that it wrote."""
+    old = "#[derive(Debug)]\n#[serde(deny_unknown_fields)]\npub struct Script {"
+    new = "#[derive(Debug)]\npub struct Script {"
+    edit = {"file_path": "/home/user/proj/a.rs", "old_string": old, "new_string": new}
+    talk = Talk().prompt("go").calls("Edit", edit).says("Done.")
+    (text,) = _latest_texts(talk, config_home)
+    assert text.endswith("removed:\n#[serde(deny_unknown_fields)]")
+
+
 def test_spare_space_shows_more_of_an_output(config_home: ConfigHome) -> None:
     """The output of a command that passed is short only where the space is needed."""
     rows = "\n".join(f"row {number} of the build" for number in range(150))

@@ -20,6 +20,7 @@ from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.reading.digest.later_edits import (
     LaterEdits,
+    find_removed_lines,
     find_removed_text,
     find_written_text,
     list_edits,
@@ -41,6 +42,8 @@ MAX_OUTPUT_CHARACTERS = 700  # the maximum number of characters in a successful 
 # the maximum number of characters in the text of an edit that decided the last turn, and in a whole
 # file that is shown instead of its edits
 MAX_DECIDING_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
+# the maximum number of characters in the lines that an edit removed
+MAX_REMOVED_CHARACTERS = 600
 # the maximum number of characters in the output of an older check that passed
 MAX_PASSED_CHECK_CHARACTERS = 160
 # the maximum number of characters in the output of a failed run that was repeated and passed
@@ -609,6 +612,9 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
         is_unchanged = present_text == find_written_text(inputs)
         rows.append("wrote:" if is_unchanged else "wrote, with later edits:")
         rows.append(_shorten_output(present_text, max_characters))
+        removed_lines = find_removed_lines(inputs)
+        if removed_lines.strip():
+            rows += ["removed:", _shorten_output(removed_lines, MAX_REMOVED_CHARACTERS)]
     return "\n".join(rows)
 
 

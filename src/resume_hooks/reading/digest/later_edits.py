@@ -74,6 +74,17 @@ def find_removed_text(inputs: Record) -> str:
     return _join_parts([get_string(edit, "old_string") for edit in list_edits(inputs)])
 
 
+def find_removed_lines(inputs: Record) -> str:
+    """Return the lines that the edits of a call removed without writing others, or ``""``."""
+    removed: list[str] = []
+    for edit in list_edits(inputs):
+        written_lines = get_string(edit, "new_string").splitlines()
+        old_lines = get_string(edit, "old_string").splitlines()
+        if written_lines and set(written_lines) <= set(old_lines):
+            removed += [line for line in old_lines if line not in written_lines]
+    return "\n".join(removed)
+
+
 def list_edits(inputs: Record) -> list[Record]:
     """Return the edits of a call: several, or the call's own inputs."""
     return records.list_objects(inputs.get("edits")) or [inputs]
