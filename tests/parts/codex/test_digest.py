@@ -402,6 +402,12 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
     ]
 
 
+def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
+    """The client gives it in the same message, also where the project has no instructions."""
+    given = instructions("\n## Skills\nA skill is a set of local instructions. Always open one.")
+    assert texts(digest(where, [given, said("user", "go on")]), "instructions") == []
+
+
 def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
     """General rules, rules for changed files, and the part about the request; of the rest the headings."""
     registry_rules = [f"- Never add a plugin of kind {number}." for number in range(12)]

@@ -117,12 +117,14 @@ def list_instructions(
     instructions = facts.instructions
     if instructions is None:
         return
-    is_elsewhere = _is_work_elsewhere(facts)
-    note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
-    yield make_entry(facts.instructions_of, instructions.place, note)
     body_match = _INSTRUCTIONS_BODY.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
     body = redact_and_collect(body.partition(_SKILL_LIST)[0][:MAX_READ_CHARACTERS])
+    if not body.strip():
+        return  # there is no file, only the client's list of skills
+    is_elsewhere = _is_work_elsewhere(facts)
+    note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
+    yield make_entry(facts.instructions_of, instructions.place, note)
     parts = _split_parts(body)
     if is_elsewhere:
         parts = [part for part in parts if any(map(_PERSONAL_HEADING.search, part.headings))]
