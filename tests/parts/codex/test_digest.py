@@ -402,6 +402,18 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
     ]
 
 
+def test_the_steps_of_another_purpose_are_no_rules(where: Where) -> None:
+    """A numbered list after "To ...:" binds whoever does that."""
+    given = instructions(
+        "## Testing\n\nAlways run the whole suite.\n\nTo add a new builtin with tests:\n",
+        "1. Use the maker in the table",
+        "2. Never forget the index of it\n",
+        "Never skip a failing test.",
+    )
+    rows = texts(digest(where, [given, said("user", "go on")]), "instructions")
+    assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
+
+
 def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
     """The client gives it in the same message, also where the project has no instructions."""
     given = instructions("\n## Skills\nA skill is a set of local instructions. Always open one.")

@@ -80,6 +80,10 @@ _COMMON_HEADING_WORDS = frozenset({
 })  # fmt: skip
 """Words of headings that say nothing about the contents."""
 
+_PURPOSE_ROW = compile_lazily(r"\W*(?:to|when|for) [^.]{3,80}:\W*", re.IGNORECASE)
+"""A row before a list of steps that apply only to one purpose, such as "To add a new check:"."""
+
+_NUMBERED_ROW = compile_lazily(r"\s*\d{1,2}[.)]\s")
 _PATH = compile_lazily(r"[\w.@-]{1,80}(?:/[\w.@-]{1,80}){0,12}/?")
 _CODE_BLOCK = compile_lazily(
     r"^[ \t]*```(?:bash|sh|shell|console|zsh)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
@@ -197,8 +201,9 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[str
         headings = [heading for heading in part.headings if heading not in title]
         is_requested = any(_is_about(heading, request_stems) for heading in headings)
         is_general = not headings or _GENERAL_HEADING.search(headings[-1]) is not None
+        procedure_steps = _find_procedure_steps(part)
         for text in _list_sentences(part):
-            is_rule = _is_rule(text)
+            is_rule = _is_rule(text) and text not in procedure_steps
             rule_count += is_rule
             if is_rule and (is_requested or _names_changed_path(text, changed_paths)):
                 rank = _Rank.REQUESTED
@@ -232,6 +237,21 @@ def _list_sentences(part: _Part) -> Iterator[str]:
             yield f"{sentence} {sentences[index + 1]}"
         elif len(sentence.split()) >= MIN_RULE_WORDS and not sentence.startswith(_BLOCK_MARK):
             yield sentence
+
+
+def _find_procedure_steps(part: _Part) -> frozenset[str]:
+    """Return the sentences of numbered lists that a purpose introduces, as in "To add a test:"."""
+    steps: set[str] = set()
+    is_in_procedure = False
+    for row in part.text.split("\n"):
+        if _PURPOSE_ROW.fullmatch(row.strip()):
+            is_in_procedure = True
+        elif _NUMBERED_ROW.match(row):
+            if is_in_procedure:
+                steps.update(prose.split_sentences(row))
+        elif row.strip() and not row.startswith((" ", "\t")):
+            is_in_procedure = False
+    return frozenset(steps)
 
 
 def _describe_block(block: re.Match[str]) -> str:
