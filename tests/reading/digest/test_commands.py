@@ -92,6 +92,17 @@ def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> No
     assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
 
 
+def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
+    """Its result is that of the chain."""
+    talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
+    talk.runs("pytest -q && git commit -qam done", "ok")
+    chain_note = f"passed in another command, :{talk.at}"
+    assert notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
+    talk.edits(f"{CWD}/b.py")
+    edited_note = f"{chain_note}, 1 file edited since"
+    assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
+
+
 def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
     """It may be fixed; a linter may also read a document."""
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")

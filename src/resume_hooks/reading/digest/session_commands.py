@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -173,6 +173,7 @@ def _choose_commands(
         if command.program:
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
+    passed_places = _find_passed_places(commands)
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
@@ -194,7 +195,11 @@ def _choose_commands(
                     -good_run.run.place.order,
                     good_run,
                     _format_runs_note(
-                        runs, good_run, _find_other_folder(good_run, folder), edited_files
+                        runs,
+                        good_run,
+                        _find_other_folder(good_run, folder),
+                        _find_last_pass(good_run, passed_places),
+                        edited_files,
                     ),
                 )
             )
@@ -462,8 +467,38 @@ def is_worth_repeating(command: ShellCommand) -> bool:
     return not any(TEMPORARY_PATH.search(path) for path in written_paths)
 
 
+def _find_passed_places(commands: Sequence[ShellCommand]) -> dict[tuple[str, ...], RecordPlace]:
+    """Return the result of the last success of each simple command, alone or in a chain that succeeded."""
+    places: dict[tuple[str, ...], RecordPlace] = {}
+    for command in commands:
+        if command.has_worked and shell.does_status_cover_all(command.run.command):
+            places.update(
+                dict.fromkeys([part.words for part in command.parts], command.run.result_place)
+            )
+    return places
+
+
+def _find_last_pass(
+    command: ShellCommand, passed_places: Mapping[tuple[str, ...], RecordPlace]
+) -> RecordPlace | None:
+    """Return when all simple commands of a check had succeeded for the last time, or None."""
+    if not is_verification(command):
+        return None
+    places = [
+        passed_places.get(part.words) for part in command.parts if shell.find_program((part,))
+    ]
+    known_places = [place for place in places if place is not None]
+    if not places or len(known_places) < len(places):
+        return None
+    return min(known_places, key=lambda place: place.order)
+
+
 def _format_runs_note(
-    runs: Sequence[ShellCommand], good_run: ShellCommand, folder: str, edited_files: EditedFiles
+    runs: Sequence[ShellCommand],
+    good_run: ShellCommand,
+    folder: str,
+    last_pass: RecordPlace | None,
+    edited_files: EditedFiles,
 ) -> str:
     notes = [f"in {folder}"] if folder else []
     notes += [f"{len(runs)} runs"] if len(runs) > 1 else []
@@ -472,6 +507,10 @@ def _format_runs_note(
     if not good_run.has_worked:
         notes.append(UNKNOWN_STATUS)
     last_run = runs[-1]
+    if last_pass is not None and last_pass.order > last_run.run.result_place.order:
+        notes.append(f"passed in another command, :{last_pass.number}")
+        notes.append(edited_files.describe_passed_check(last_pass))
+        return ", ".join(filter(None, notes))
     label = "its last run"
     if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
         label = f"its last run, :{last_run.run.place.number},"
