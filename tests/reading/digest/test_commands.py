@@ -86,7 +86,7 @@ def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> No
     checked = {"pytest -q": "", "npm start": ""}
     assert notes(talk.digest(config_home), "commands") == checked
     talk.edits(f"{CWD}/a.py").edits(f"{CWD}/a.py").runs("sed -i s/a/b/ b.py")
-    checked["pytest -q"] = "2 files edited since"
+    checked["pytest -q"] = "edited since: a.py, b.py"
     assert notes(talk.digest(config_home), "commands") == checked
     checked["pytest -q"] = "2 runs"
     assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
@@ -99,7 +99,7 @@ def test_a_check_that_passed_in_a_chain(config_home: ConfigHome) -> None:
     chain_note = f"passed in another command, :{talk.at}"
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
     talk.edits(f"{CWD}/b.py")
-    edited_note = f"{chain_note}, 1 file edited since"
+    edited_note = f"{chain_note}, edited since: b.py"
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
@@ -109,7 +109,7 @@ def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> No
     row = "`npm run lint` exit 1: error: no x"
     assert notes(talk.digest(config_home), "errors") == {row: ""}
     talk.edits(f"{CWD}/README.md")
-    note = "1 file edited since, not rerun"
+    note = "edited since: README.md, not rerun"
     assert notes(talk.digest(config_home), "errors") == {row: note}
     talk.fails("npm run lint", "error: no x")
     assert notes(talk.digest(config_home), "errors") == {row: ""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import posixpath
 from collections.abc import Iterable, Sequence
 
 from resume_hooks.reading.digest.facts import RecordPlace
@@ -17,6 +17,9 @@ _DOCUMENT = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
 """A file that tests and builds do not read. A linter may read it."""
 
 
+MAX_NAMED_FILES = 2  # if more files were edited, their number is shown instead of their names
+
+
 class EditedFiles:
     """The time of the last edit of each file, from edits of files that are not temporary."""
 
@@ -25,20 +28,27 @@ class EditedFiles:
         for edit in edits:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
         own_paths = [path for path in orders if _CLIENT_FILE.match(path) is None]
-        code_paths = [path for path in own_paths if _DOCUMENT.search(path) is None]
-        self._orders = sorted(orders[path] for path in own_paths)
-        self._code_orders = sorted(orders[path] for path in code_paths)
+        own_paths.sort(key=lambda path: orders[path])
+        self._orders = {path: orders[path] for path in own_paths}
 
     def describe_passed_check(self, result_place: RecordPlace) -> str:
-        """Return how many files other than documents were edited after a check passed, or ``""``."""
-        count = _count_after(self._code_orders, result_place)
-        return f"{format_count(count, 'file')} edited since" if count else ""
+        """Return which files other than documents were edited after a check passed, or ``""``."""
+        paths = self._list_after(result_place)
+        return _describe_edits([path for path in paths if _DOCUMENT.search(path) is None])
 
     def describe_failed_check(self, result_place: RecordPlace) -> str:
-        """Return how many files were edited after a check failed that did not run again, or ``""``."""
-        count = _count_after(self._orders, result_place)
-        return f"{format_count(count, 'file')} edited since, not rerun" if count else ""
+        """Return which files were edited after a check failed that did not run again, or ``""``."""
+        edits = _describe_edits(self._list_after(result_place))
+        return f"{edits}, not rerun" if edits else ""
+
+    def _list_after(self, place: RecordPlace) -> list[str]:
+        """Return the files that were edited after a record, the earliest first."""
+        return [path for path, order in self._orders.items() if order > place.order]
 
 
-def _count_after(sorted_orders: Sequence[int], place: RecordPlace) -> int:
-    return len(sorted_orders) - bisect_right(sorted_orders, place.order)
+def _describe_edits(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    if len(paths) <= MAX_NAMED_FILES:
+        return f"edited since: {', '.join(posixpath.basename(path) for path in paths)}"
+    return f"{format_count(len(paths), 'file')} edited since"
