@@ -317,6 +317,39 @@ def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
     assert texts(digest, "questions") == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [
+        ("start with #222, please", "#222"),
+        ("rename `old name` in setup.py", "`old name`"),
+        ("look at LINT-12", ""),
+        ("merge #22", ""),
+    ],
+)
+def test_an_answer_whose_subject_comes_up_again(
+    config_home: ConfigHome, prompt: str, name: str
+) -> None:
+    """A later prompt may overrule it; another answer does not count."""
+    questions = [{"question": "What of #222?"}, {"question": "And `old name`?"}]
+    answers = {"What of #222?": "Wait", "And `old name`?": "Leave it"}
+    said = "User has answered your questions."
+    talk = (
+        Talk()
+        .prompt("look at #222")
+        .calls(
+            "AskUserQuestion", {"questions": questions}, said, toolUseResult={"answers": answers}
+        )
+    )
+    again = {"questions": [{"question": "Is #222 red?"}]}
+    details = {"toolUseResult": {"answers": {"Is #222 red?": "Yes"}}}
+    talk.calls("AskUserQuestion", again, said, **details).prompt(prompt)
+    found = notes(talk.digest(config_home), "answers")
+    expected = f"{name} comes up again in USER :{talk.at}"
+    assert [note for note in found.values() if note] == ([expected] if name else []) * (
+        2 if name == "#222" else 1
+    )
+
+
 @pytest.mark.parametrize("noted", [True, False])
 def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> None:
     """Whatever quotes stand in it, with what the client notes beside the answer and without."""
@@ -853,6 +886,7 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
         ("Please fix it as simply as possible, and always add a test", True),
         ("Update the docs after each change", True),
         ("Commit often, with messages as short as possible.", True),
+        ("I am also thinking we should include all sessions, as they must carry it", False),
         ("Be concise.", True),
     ],
 )

@@ -53,6 +53,7 @@ double the search time."""
 _DOUBT_WORDS = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
+        |i(?:'m|\ am)\ (?:also\ )?thinking
         |i\ don'?t\ (?:understand|know|think|see|get)|(?:is|are)\ never)\b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -462,7 +463,32 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(
             answer
         ):  # a longer answer appears in the talk
-            yield make_entry(quote.text, quote.place, max_characters=MAX_ANSWER_CHARACTERS)
+            note = _describe_later_mention(facts, quote)
+            yield make_entry(quote.text, quote.place, note, MAX_ANSWER_CHARACTERS)
+
+
+def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
+    """Return a note if a later prompt names a thing that an answered question names, or ``""``.
+
+    The prompt may overrule the answer in other words.
+    """
+    names = set(_DISTINCT_NAME.findall(answer.text))
+    answer_places = {quote.place for quote in facts.answers}
+    for prompt in reversed(facts.prompts.quotes):
+        if prompt.place.order <= answer.place.order or not names:
+            return ""
+        mentions = _DISTINCT_NAME.findall(prompt.text[:MAX_TYPED_CHARACTERS])
+        shared_names = [name for name in mentions if name in names]
+        if shared_names and prompt.place not in answer_places:
+            return f"{shared_names[0]} comes up again in USER :{prompt.place.number}"
+    return ""
+
+
+_DISTINCT_NAME = compile_lazily(
+    r"(?<![\w#/])#\d{1,6}\b|\b[A-Z]{2,8}-\d{1,6}\b|`[^`\n]{4,60}`|"
+    r"\b(?=\w{6,60}\b)[A-Za-z]\w*(?:_[A-Za-z]\w*|[a-z\d][A-Z]\w*)|\b[\w-]{2,40}\.(?:py|ts|tsx|js|go|rs|md|json|ya?ml|toml|sh|sql)\b"
+)
+"""A name that hardly means two things: of an issue, in code, of a file."""
 
 
 def _is_counter_question(answer: str) -> bool:
