@@ -9,6 +9,9 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
+
+    repair_bytecode_on_import()
     from resume_hooks.hooks import fallback
 
     sys.exit(fallback.answer_module() if sys.argv[1:] == ["module"] else fallback.main())

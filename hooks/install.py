@@ -43,7 +43,11 @@ def detach_from_client(data: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     """Install if needed. Return the exit status."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    hooks = Path(__file__).resolve().parent
+    sys.path[:0] = [str(hooks), str(hooks.parent / "src")]
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
+
+    repair_bytecode_on_import()
     import install_attempt  # needed here, because -I removes the script's own folder from sys.path
     import install_venv
 

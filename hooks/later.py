@@ -17,6 +17,9 @@ if __name__ == "__main__":
         with contextlib.suppress(OSError):
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
+
+    repair_bytecode_on_import()
     from resume_hooks.hooks.background import main
 
     main()

@@ -16,7 +16,9 @@ if __name__ == "__main__":
     gc.disable()  # a short process creates few reference cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.end_process import end_process
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
 
+    repair_bytecode_on_import()
     try:
         from resume_hooks.hooks.prompt import main
     except ImportError:  # a venv that was built before an update may lack a new dependency

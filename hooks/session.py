@@ -11,6 +11,9 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     gc.disable()  # a short process creates few reference cycles
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
+
+    repair_bytecode_on_import()
     from resume_hooks.hooks.end_process import end_process
     from resume_hooks.hooks.session import main
 

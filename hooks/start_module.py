@@ -15,7 +15,9 @@ if __name__ == "__main__":
     gc.disable()  # as in prompt.py
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.end_process import end_process
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
 
+    repair_bytecode_on_import()
     try:
         from resume_hooks.hooks.client_module import main
     except ImportError:  # there is no venv yet, or it was built before an update

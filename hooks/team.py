@@ -19,6 +19,9 @@ if __name__ == "__main__":
                 os._exit(0)
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.system.bytecode import repair_bytecode_on_import
+
+    repair_bytecode_on_import()
     from resume_hooks import questions
     from resume_hooks.seam import find_answers
 

@@ -21,6 +21,7 @@ MODULES = [
     "sessions.__init__", "sessions.link_log",
     "storage.__init__", "storage.append_carryover", "storage.atomic",
     "storage.locks", "storage.removal", "storage.state_file", "system.__init__", "system.bug_log",
+    "system.bytecode",
     "system.clipboard", "system.clipboard_tools", "system.copy_result", "system.invocation",
     "system.processes", "system.programs",
     "system.subprocesses",

@@ -127,7 +127,9 @@ def make_plugin(folder: Path) -> PluginCopy:
         "storage/removal",
         "storage/state_file",
     ]  # of the installer and its parts
-    needed += [f"system/{name}" for name in ("bug_log", "invocation", "programs", "text")]
+    needed += [
+        f"system/{name}" for name in ("bug_log", "bytecode", "invocation", "programs", "text")
+    ]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
     for path in _answering(questions.needs_driver, engine):
