@@ -192,7 +192,7 @@ def script(
 ) -> list[Record]:
     """A script of the tool REPL and its answer, then what it called: tools, their inputs, and what each gave.
 
-    What a tool gave is what the client notes beside a result; an ``Exception`` stands for an error.
+    What a tool gave is what the client notes next to a result; an ``Exception`` stands for an error.
     Records are linked in order; the last one's uuid is ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}

@@ -208,7 +208,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what is left out: what ``make core`` runs whole, and without a part what that changes not."""
+    """Do not even import what is omitted: what ``make core`` runs whole, and without a part what that changes not."""
     if not collection_path.match("test_*.py"):
         return None
     if not all(HERE):
@@ -319,7 +319,7 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` holds the same two for functions that take one."""
+    """A fresh HOME with its CLAUDE_CONFIG_DIR; ``environ`` contains the same two for functions that take one."""
     home = ConfigHome.at(tmp_path / "home")
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)

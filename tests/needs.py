@@ -60,7 +60,7 @@ def python39() -> str:
 
 
 def corpus_folder() -> Path:
-    """Where the real transcripts are looked for; it may not exist."""
+    """Where the real transcripts are searched; it may not exist."""
     return Path(os.environ.get("RESUME_HOOKS_CORPUS") or REPO.parent / "shared" / "corpus")
 
 
@@ -78,7 +78,7 @@ def corpus_sessions() -> list[Path]:
 
     Empty where there is no corpus (usable to parametrise).
 
-    Left out: sub-agent files, the client's 0-byte stubs, and whatever lies in a session's own
+    Left out: sub-agent files, the client's 0-byte stubs, and whatever is in a session's own
     folder.
     """
     files = sorted(corpus_folder().rglob("*.jsonl"))
@@ -88,7 +88,7 @@ def corpus_sessions() -> list[Path]:
 def _is_conversation(file: Path) -> bool:
     """Whether a .jsonl is a session of its own.
 
-    Companions lie under a folder named like a session.
+    Companions are under a folder named like a session.
     """
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False

@@ -34,7 +34,7 @@ def result(answer=None, **fields):
 
 
 class StandIn(NamedTuple):
-    """A stand-in: ``folder`` is to be on PATH; ``calls_folder`` holds what each call was given."""
+    """A stand-in: ``folder`` is to be on PATH; ``calls_folder`` contains what each call was given."""
 
     folder: Path
     calls_folder: Path
@@ -46,7 +46,7 @@ class StandIn(NamedTuple):
 
     @property
     def path(self) -> str:
-        """A PATH on which it stands first."""
+        """A PATH on which it is first."""
         return f"{self.folder}:/usr/bin:/bin"
 
 

@@ -1,4 +1,4 @@
-"""Owns the transcript of a hostile stranger: an ordinary talk, and beside it all that could steer a client."""
+"""Owns the transcript of a hostile stranger: an ordinary talk, and next to it all that could steer a client."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _talk() -> list[Record]:
 
 
 def _wishes() -> Record:
-    """Fields of a record by which a client goes on otherwise, or is led elsewhere."""
+    """Fields of a record by which a client continues otherwise, or is led elsewhere."""
     return {
         "cwd": f"/home/{EVIL}",
         "gitBranch": EVIL,

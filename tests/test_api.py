@@ -125,8 +125,8 @@ def test_failures_are_of_one_family(config_home: ConfigHome, tmp_path: Path) -> 
             ask(tmp_path / f"{session_id(9)}.jsonl")
 
 
-def test_the_package_tells_its_names() -> None:
-    """Every documented name resolves; others are no attributes."""
+def test_the_package_shows_its_names() -> None:
+    """Every documented name resolves; others are not attributes."""
     for name in resume_hooks.__all__:
         assert getattr(resume_hooks, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

@@ -48,7 +48,7 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def test_the_root_holds_thirteen_packages_and_the_ground() -> None:
+def test_the_root_contains_thirteen_packages_and_the_ground() -> None:
     """A new module goes into a package; the root is read in one glance."""
     here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     assert here == PACKAGES
@@ -162,10 +162,10 @@ def test_printing_and_leaving_are_for_the_edges(module: str) -> None:
     assert called.isdisjoint({"print", "exit", "sys.exit", "quit", "input"})
 
 
-def test_broad_excepts_stand_at_the_rims() -> None:
+def test_broad_excepts_are_at_the_rims() -> None:
     """Three rims turn a bug into a sentence: the prompt hook, the command line, and a push that nobody looks at.
 
-    A plain search stands at the second one. Rust's panics have no other class.
+    A plain search is at the second one. Rust's panics have no other class.
     """
     broad = {
         module

@@ -76,7 +76,7 @@ def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str,
 def test_between_the_end_of_a_session_and_the_next_one(
     config_home: ConfigHome, hands: Clock, path: str, jump: float
 ) -> None:
-    """Too far apart they are no pair; the mark is used up, and the next pair is one again."""
+    """Too far apart they are not pair; the mark is used up, and the next pair is one again."""
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     hands.ahead = jump
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")

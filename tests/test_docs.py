@@ -100,8 +100,8 @@ def test_new_users_are_told_what_runs_automatically() -> None:
             assert words in text
 
 
-def test_each_file_of_the_state_folder_is_told() -> None:
-    """docs/files.md has a row of each name that may lie there."""
+def test_each_file_of_the_state_folder_is_reported() -> None:
+    """docs/files.md has a row of each name that may be there."""
     page = (REPO / "docs" / "files.md").read_text("utf-8")
     table = page.partition("## In the state folder")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -208,8 +208,8 @@ def test_the_lock_pins_every_dependency() -> None:
     assert "http" not in lock
 
 
-def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
-    """What is quoted there stands in the source; an ellipsis is what varies."""
+def test_every_message_of_troubleshooting_is_one_of_this_program() -> None:
+    """What is quoted there is in the source; an ellipsis is what varies."""
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
     source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
@@ -231,7 +231,7 @@ def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
 
 
 def test_every_command_that_is_shown_is_one() -> None:
-    """What the pages show of the command line parses as it stands there, and the settings that it names exist."""
+    """What the pages show of the command line parses as it is there, and the settings that it names exist."""
     failed = []
     for page in PAGES:
         for shown in shown_on(page):

@@ -120,7 +120,7 @@ def reads_a_transcript(config_home: ConfigHome, prompt: str) -> None:
 
 
 def test_the_lane_that_searches(config_home: ConfigHome) -> None:
-    """Beside the index, of dependencies still orjson alone, and no processes for a little to be read."""
+    """Next to the index, of dependencies still orjson alone, and no processes for a little to be read."""
     found = prompted(config_home, ">search prompt")
     assert {"orjson", *INDEX} <= found
     assert found.isdisjoint(

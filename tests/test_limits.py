@@ -204,7 +204,7 @@ def test_endless_nesting() -> None:
 
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
-def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
+def test_a_type_that_is_not_text(config_home: ConfigHome, odd: object) -> None:
     """Of a record and of a block: everything reads on, as if it were an unknown one."""
     rows: list[Any] = [
         {"type": odd, "uuid": "x", "sessionId": SESSION},

@@ -35,7 +35,7 @@ ALLOWED = {
 
 
 def without_annotations(tree: ast.AST) -> ast.AST:
-    """A source whose types, which call nothing, are left out."""
+    """A source whose types, which call nothing, are omitted."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
             node.annotation = ast.Constant(None)

@@ -1,4 +1,4 @@
-"""Parts: the table is what they say of themselves, one that is not here is told of, one made by the recipe works."""
+"""Parts: the table is what they say of themselves, one that is not here is mentioned, one made by the recipe works."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_an_invalid_path_has_a_key() -> None:
 
 
 def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
-    """Clients hash differently: every folder with the same first 200 characters may hold the sessions."""
+    """Clients hash differently: every folder with the same first 200 characters may contain the sessions."""
     key = project_key(LONG)
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
@@ -123,7 +123,7 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     ],
 )
 def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) -> None:
-    """A plain name beside a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py).
+    """A plain name next to a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py).
 
     Then the path's own.
     """
@@ -203,7 +203,7 @@ def test_session_files(tmp_path: Path) -> None:
 def test_find_session(config_home: ConfigHome) -> None:
     """Found in any project, the newest of copies.
 
-    Links, stubs and linked folders are passed over.
+    Links, stubs and linked folders are skipped.
     """
     assert find_session(SESSION, config_home.where) is None
     old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
@@ -223,7 +223,7 @@ def test_find_session(config_home: ConfigHome) -> None:
     "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
 def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
-    """What is no id finds nothing, and reaches no path."""
+    """What is not an id finds nothing, and reaches no path."""
     assert find_session(hostile, config_home.where) is None
 
 
@@ -280,7 +280,7 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
 
 
 def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
-    """A repository's settings can name any; what lies in ours is replaced and removed.
+    """A repository's settings can name any; what is in ours is replaced and removed.
 
     Once it was ours it stays so.
     """

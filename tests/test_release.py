@@ -31,7 +31,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_file_is_there_by_its_sum(dist: Path) -> None:
-    """Two packages, two archives that unpack to what lies beside them, two lists of parts, their sums, the changes."""
+    """Two packages, two archives that unpack to what is next to them, two lists of parts, their sums, the changes."""
     sums = dict(line.split("  ")[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
     assert sorted(sums) == [
         "resume-hooks-edition.tar.gz",

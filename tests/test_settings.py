@@ -112,7 +112,7 @@ def test_an_unreadable_setting_has_its_default(config_home: ConfigHome, bad: Any
 def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
     """It tells hooks of them, by variables.
 
-    Elsewhere they are read where it stores them, whatever lies there.
+    Elsewhere they are read where it stores them, whatever is there.
     """
     path = os.path.join(config_home.where.config, "settings.json")
     options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
@@ -240,7 +240,7 @@ def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -
         assert stream.read() == before
 
 
-def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
+def test_store_states_where_it_could_not_write(config_home: ConfigHome) -> None:
     """A state folder that can't be made is a failure with the path in it; the disk may be full."""
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}

@@ -9,7 +9,7 @@ from tests.needs import REPO
 
 
 def test_the_words_for_the_time_of_a_model() -> None:
-    """A number and a word stand beside each other."""
+    """A number and a word stand next to each other."""
     assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[MODEL_MINUTES] == MODEL_TIME
 
 

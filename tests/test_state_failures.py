@@ -1,4 +1,4 @@
-"""A state folder that is full, read-only, gone, elsewhere or none: what works goes on, what is not saved is said."""
+"""A state folder that is full, read-only, gone, elsewhere or none: what works continues, what is not saved is said."""
 
 from __future__ import annotations
 

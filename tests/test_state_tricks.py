@@ -1,4 +1,4 @@
-"""Links, second names, pipes and folders in the place of what lies in the state folder: nothing outside is touched."""
+"""Links, second names, pipes and folders in the place of what is in the state folder: nothing outside is touched."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _put(kind: str, place: Path, target: Path) -> None:
         place.mkdir()
 
 
-def test_a_link_beside_the_index_leads_nowhere(config_home: ConfigHome) -> None:
+def test_a_link_next_to_the_index_leads_nowhere(config_home: ConfigHome) -> None:
     """SQLite writes into its log in place: neither a link nor a second name of another file is written."""
     write_session(config_home.project(), SESSION, conversation(3))
     _index(config_home)
@@ -201,8 +201,8 @@ def test_a_link_beside_the_index_leads_nowhere(config_home: ConfigHome) -> None:
             assert snapshot(there) == before
 
 
-def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome) -> None:
-    """Under its other name it is byte for byte what it was; ours is made anew."""
+def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome) -> None:
+    """Under its other name it is byte for byte what it was; ours is made again."""
     import sqlite3
 
     write_session(config_home.project(), SESSION, conversation(3))
@@ -218,7 +218,7 @@ def test_a_database_of_another_program_is_left_as_it_is(config_home: ConfigHome)
     assert index_status(config_home.where).state == "ready"
 
 
-def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> None:
+def test_links_with_a_second_name_continue_in_a_copy(config_home: ConfigHome) -> None:
     """All rows are there, the other name has what it had, and nothing temporary is left."""
     state = state_of(config_home)
     link_log.record_link(LINK, config_home.where)
@@ -247,7 +247,7 @@ def test_a_folder_of_another_user_is_not_ours(
     )
 
 
-def test_a_state_folder_of_another_home_is_no_way_out_either(config_home: ConfigHome) -> None:
+def test_a_state_folder_of_another_home_is_not_a_way_out_either(config_home: ConfigHome) -> None:
     """Whose environment it is does not matter: what is written for a home is checked from that home's folder on."""
     other = Where({"CLAUDE_CONFIG_DIR": str(config_home.root / "other")})
     os.mkdir(other.config)

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
-    """Each file of each part lies in the wheel, under the package."""
+    """Each file of each part is in the wheel, under the package."""
     carried = set(zipfile.ZipFile(wheel).namelist())
     for part in plugin_files.PLUGIN_FILES:
         found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
@@ -41,7 +41,7 @@ def test_it_carries_every_part_of_the_plugin(wheel: Path) -> None:
 
 
 def test_it_carries_the_package_whole(wheel: Path) -> None:
-    """Each file of the package, also those that are no Python."""
+    """Each file of the package, also those that are not Python."""
     carried = set(zipfile.ZipFile(wheel).namelist())
     source = REPO / "src"
     files = {

@@ -138,7 +138,7 @@ def test_no_process_is_left_where_groups_are_unknown(monkeypatch: pytest.MonkeyP
 def test_a_process_of_windows(
     handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is looked at by a handle, which is closed, and never signalled."""
+    """It is read by a handle, which is closed, and never signalled."""
     closed: list[Any] = []
     kernel = SimpleNamespace(
         OpenProcess=lambda _rights, _inherited, _process: handle,

@@ -188,7 +188,7 @@ def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
     }
 
 
-def test_a_file_that_went_on_under_another_number(config_home: ConfigHome) -> None:
+def test_a_file_that_continued_under_another_number(config_home: ConfigHome) -> None:
     """Copied and put in place, with more at its end: nothing is lost, and the new file is held."""
     found = session(config_home)
     look(config_home)
@@ -200,7 +200,7 @@ def test_a_file_that_went_on_under_another_number(config_home: ConfigHome) -> No
     assert set(links(config_home).values()) == {2}
 
 
-def test_a_file_that_was_begun_anew(config_home: ConfigHome) -> None:
+def test_a_file_that_a_client_recreated(config_home: ConfigHome) -> None:
     """A client that wrote on after the loss: what was lost is a state of the session, the new file is held."""
     found = session(config_home)
     before = Path(found.path).read_bytes()
@@ -318,7 +318,7 @@ def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
 
 
 def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
-    """No file has a second name in the copy: the next look links them anew and archives nothing."""
+    """No file has a second name in the copy: the next look links them again and archives nothing."""
     session(config_home)
     look(config_home)
     copy = config_home.root / "copy"
@@ -358,7 +358,7 @@ def test_an_unlistable_folder_is_not_lost(
     assert links(config_home) == held_before
 
 
-def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_links_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the user's setting or an employer's: the next look removes all links, and the client's files stay."""
     session(config_home)
     before = snapshot(config_home)
@@ -481,7 +481,7 @@ def test_lines_written_during_archiving_stay_linked(
 
 
 def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> None:
-    """It creates no links, and reads nothing if there are no linked sessions."""
+    """It creates no links, and reads nothing if there are not linked sessions."""
     found, other = session(config_home), session(config_home, 2)
     link_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
@@ -499,7 +499,7 @@ def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> N
 
 
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
-    """Nothing is begun; the next one goes on."""
+    """Nothing is begun; the next one continues."""
     session(config_home)
     link_sessions.link_all_sessions(config_home.where, at_once)
     assert links(config_home) == {}

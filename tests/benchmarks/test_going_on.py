@@ -112,7 +112,7 @@ def test_on_the_sample() -> None:
 
 
 def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its text stands before our opening; without one the way has no figures."""
+    """Its text is before our opening; without one the way has no figures."""
     (tmp_path / MODEL[0]).mkdir()
     (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
@@ -144,7 +144,7 @@ def test_at_a_compaction(tmp_path: Path) -> None:
 
 
 def test_planted_facts() -> None:
-    """Twenty of each kind; some are told later, some change, and no subject or value passes for another."""
+    """Twenty of each kind; some are reported later, some change, and no subject or value passes for another."""
     facts = planted_facts(random.Random(1))
     for kind in WORDINGS:
         of_kind = [fact for fact in facts if fact.kind == kind]

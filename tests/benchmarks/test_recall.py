@@ -79,7 +79,7 @@ def _forget() -> None:
         known.cache_clear()
 
 
-def test_the_questions_are_told_apart_and_enough() -> None:
+def test_the_questions_are_distinguished_and_enough() -> None:
     """150 natural ones, 102 paraphrased, 48 without an answer; both halves have as many a kind."""
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
@@ -103,7 +103,7 @@ def test_paraphrased_questions_have_other_wordings() -> None:
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Answers lie in files that are there, on lines that hold a record.
+    """Answers are in files that are there, on lines that contain a record.
 
     Their copies are answers, too.
     """
@@ -136,7 +136,7 @@ def test_hits_for_unknown_topics_are_not_strong(ours: Ours) -> None:
     assert score(ask(ours, asked, lambda question: [question.text])).strong <= MOST_SURE
 
 
-def test_the_home_holds_the_whole_corpus(tmp_path: Path) -> None:
+def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
     """Every file of the corpus is searched, under the name that the questions know it by."""
     corpus()
     home = Home(tmp_path / ".claude")

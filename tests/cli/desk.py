@@ -30,7 +30,7 @@ class Desk:
     """A project with sessions, a stand-in for the client, and terminals."""
 
     def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
-        """Three sessions lie in the project, the first one is the newest."""
+        """Three sessions are in the project, the first one is the newest."""
         self.home, self._stack, self._screens = home, stack, 0
         self.project, self.bin = home.root / "proj", home.root / "bin"
         for folder in (self.project, self.bin):

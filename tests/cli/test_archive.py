@@ -133,7 +133,7 @@ def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
     assert path.exists()
 
 
-def test_deleting_tells_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
+def test_deleting_shows_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
     """Whoever deletes a session hears that the vault has it, and how it goes from there."""
     assert document("delete", OTHER, "--yes")["warnings"] == []
     cli("archive", "Mine")

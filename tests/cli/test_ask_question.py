@@ -183,7 +183,7 @@ def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
 def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
-    """The one that holds the locator, and of it the locator alone; none where two might."""
+    """The one that contains the locator, and of it the locator alone; none where two might."""
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
         "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
@@ -195,7 +195,7 @@ def test_the_word_that_is_replaced(
 def test_lines_break_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the terminal is narrow, what is said of an answer goes on below itself."""
+    """Where the terminal is narrow, what is said of an answer continues below itself."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")

@@ -81,7 +81,7 @@ class Shell:
         self._child.expect("ready", timeout=TIMEOUT)
 
     def shows(self, keys: str, *wanted: str) -> None:
-        """Type keys, and wait until all of this stands on the terminal; then clear the line."""
+        """Type keys, and wait until all of this is on the terminal; then clear the line."""
         self._settle()
         self._child.send(keys)
         text, until = "", time.monotonic() + TIMEOUT
@@ -160,7 +160,7 @@ def test_the_completions_for_bash(config_home: ConfigHome, desk: Path) -> None:
 
 
 def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, desk: Path) -> None:
-    """Wherever SESSION stands in the usage line."""
+    """Wherever SESSION is in the usage line."""
     for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completed(config_home, desk, f"resume-hooks {verb} 1a2") == ["plain,1a2b3c4d"], verb
 

@@ -101,7 +101,7 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
 def test_a_former_setting_is_ignored_and_told(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
-    """In the file, with the reason and the values beside it in force; typed it is usage."""
+    """In the file, with the reason and the values next to it in force; typed it is usage."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
@@ -111,7 +111,7 @@ def test_a_former_setting_is_ignored_and_told(
     assert FORMER_SETTINGS[key] in document("config", key, "5", code=2)["error"]["remedy"]
 
 
-def test_a_former_setting_of_the_environment_is_told(cli: Cli) -> None:
+def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
     """By config and by doctor, with where it is given."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
@@ -138,7 +138,7 @@ def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -
     assert b"once it is resumed" not in cli("config", "compaction").stderr
 
 
-def test_compaction_under_a_policy_says_that_it_has_no_effect(
+def test_compaction_under_a_policy_states_that_it_has_no_effect(
     config_home: ConfigHome, cli: Cli
 ) -> None:
     """The setting is stored; the client of that machine does not ask for it."""

@@ -40,7 +40,7 @@ BASE = 30_000  # tokens that the first request of these sessions has
 
 
 def beginning() -> list[Record]:
-    """A turn that begins a session: its first request has BASE tokens beside the prompt."""
+    """A turn that begins a session: its first request has BASE tokens next to the prompt."""
     return [
         user("read it", uuid="u1"),
         assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE + 12),
@@ -99,7 +99,7 @@ BROKEN = [*beginning(), progress(uuid="p", parent="gone", ts=70), *ending("p")]
 def test_records_that_a_resume_does_not_reach(
     config_home: ConfigHome, cli: Cli, records: list[Record]
 ) -> None:
-    """Where a record follows one that is not there, what stands before it was counted, and is not sent again."""
+    """Where a record follows one that is not there, what is before it was counted, and is not sent again."""
     told = said_everywhere(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
     assert {each["tokens"] for each in told} == {BASE + 12}

@@ -1,4 +1,4 @@
-"""delete and restore: asked first, told what depends on it, taken back.
+"""delete and restore: asked first, told what depends on it, withdrawn.
 
 And every bad input in a sentence.
 """
@@ -171,7 +171,7 @@ def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
     assert "'#72' for" in document("info", "abcdef12", code=1)["error"]["remedy"]
 
 
-def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> None:
+def test_doctor_shows_the_trash(path: Path, cli: Cli, document: Document) -> None:
     """Its size, and a delete that was interrupted."""
     kept = document("delete", SESSION, "--yes")["data"]["session"]["kept_in"]
 
@@ -221,7 +221,7 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
     assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))
 
 
-def test_the_receipt_says_which_copy_went(path: Path, cli: Cli) -> None:
+def test_the_receipt_states_which_copy_went(path: Path, cli: Cli) -> None:
     """Its file, its project, and what brings back this one and no other."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
     assert str(path) in told

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli, Document
 
 
 def test_doctor_prints_it(cli: Cli, document: Document) -> None:
-    """As one JSON value, ready to be pasted; in the document beside the findings."""
+    """As one JSON value, ready to be pasted; in the document next to the findings."""
     printed = cli("doctor", "--bundle")
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
@@ -37,7 +37,7 @@ def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_every_finding_has_a_stable_code(cli: Cli) -> None:
-    """Beside level, detail and remedy; a problem always has one."""
+    """Next to level, detail and remedy; a problem always has one."""
     done = cli("doctor", "--json")
     findings = json.loads(done.stdout)["data"]["findings"]
     assert done.returncode == 1  # no client is on PATH

@@ -186,7 +186,7 @@ def test_ambiguous_words_without_a_terminal(
     assert state(home) == before
 
 
-def test_a_document_is_no_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
+def test_a_document_is_not_a_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
     """``--json`` goes with no way to continue, and with no raw line."""
     for verb, *words in (("resume", S, "--fork"), ("resume", S, "--print"), ("read", REF, "--raw")):
         assert document(verb, *words, code=2)["error"]["code"] == "usage"

@@ -34,7 +34,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def files(parent: Path) -> int:
-    """How many sessions lie in the project."""
+    """How many sessions are in the project."""
     return len(list(parent.parent.glob("*.jsonl")))
 
 

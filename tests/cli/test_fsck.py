@@ -52,7 +52,7 @@ def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
     ]
 
 
-def test_notes_are_no_failure(config_home: ConfigHome, cli: Cli) -> None:
+def test_notes_are_not_a_failure(config_home: ConfigHome, cli: Cli) -> None:
     """What clients leave behind by themselves is counted, and listed for programs.
 
     The session is clean.
@@ -149,7 +149,7 @@ Root takes on another user, once all is imported.
 def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_path: Path) -> None:
     """They are named, in text and document, and end with 1.
 
-    A session that is not found may lie there.
+    A session that is not found may be there.
     """
     (script := tmp_path / "hidden.py").write_text(HIDDEN)
 

@@ -48,7 +48,7 @@ def digest(path: str | Path, home: ConfigHome) -> Digest:
 
 
 def gone_on(child: str, talk: Talk) -> None:
-    """The client went on in a child: records are appended, the first of them hangs on its card."""
+    """The client continued in a child: records are appended, the first of them hangs on its card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
     talk.records[0]["parentUuid"] = (
@@ -94,7 +94,7 @@ def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path)
 
 
 def test_the_ancestors_need_not_be_there(config_home: ConfigHome, last: Path) -> None:
-    """A child holds what all before it said."""
+    """A child contains what all before it said."""
     before = requests(digest(last, config_home))
     for path in config_home.project().glob("*.jsonl"):
         if path != last:
@@ -103,7 +103,7 @@ def test_the_ancestors_need_not_be_there(config_home: ConfigHome, last: Path) ->
 
 
 def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) -> None:
-    """What an opening quoted is no message of the session that it opened."""
+    """What an opening quoted is not a message of the session that it opened."""
     found = digest(last, config_home)
     shown = format_opening(found, characters_for_tokens(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
@@ -114,7 +114,7 @@ def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) ->
 
 
 def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) -> None:
-    """The older one is marked with where it was taken back; the newest is not."""
+    """The older one is marked with where it was withdrawn; the newest is not."""
     found = digest(last, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST[1]]
     (new,) = [
@@ -130,7 +130,7 @@ def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) ->
     assert FIRST[1] not in texts(found, "constraints")
 
 
-def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> None:
+def test_a_child_of_0_2_0_still_shows_its_prompts(config_home: ConfigHome) -> None:
     """Its digest has no talk: its prompts and last words are the talk before its own."""
     path = Talk().prompt("go").says("ok").write(config_home)
     plan = agents.plan_fresh(
@@ -176,7 +176,7 @@ def large(home: ConfigHome) -> Any:
 
 
 def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
-    """Listings read 64 KB at each end: the title stands before the opening, and all that a listing shows is found."""
+    """Listings read 64 KB at each end: the title is before the opening, and all that a listing shows is found."""
     _, plan = large(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
@@ -195,7 +195,7 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
 def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) -> None:
     """By the same step and the same size.
 
-    Not by another size, another step, or once somebody went on in it.
+    Not by another size, another step, or once somebody continued in it.
     """
     path, plan = large(config_home)
     receipt = write_child(plan, config_home.where)

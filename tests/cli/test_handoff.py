@@ -1,4 +1,4 @@
-"""handoff: what a child is told, what it leaves in the project, the digest that it keeps."""
+"""handoff: what a child is reported, what it leaves in the project, the digest that it keeps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
     return Path(write_session(config_home.project(str(project)), SESSION, rows))
 
 
-def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
+def test_a_handoff_contains_the_digest_and_leaves_nothing_else(
     config_home: ConfigHome, document: Document, parent: Path, project: Path
 ) -> None:
     """The child opens with it and keeps it whole; the project's folder stays empty."""
@@ -149,7 +149,7 @@ def test_a_kept_digest_is_read_and_not_found(
 def test_the_card_counts_the_messages_that_the_opening_has(
     config_home: ConfigHome, document: Document, size: str, is_cut: bool
 ) -> None:
-    """Nobody is told that all was loaded where messages were left out, nor of lists that it lacks."""
+    """Nobody is told that all was loaded where messages were omitted, nor of lists that it lacks."""
     said = [
         user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
         for number in range(30)
@@ -200,7 +200,7 @@ def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str])
 
 
 def test_a_copy_is_printed_as_json(document: Document, parent: Path) -> None:
-    """In the form of every handoff; no document is written beside a copy."""
+    """In the form of every handoff; no document is written next to a copy."""
     data = document("handoff", SESSION, "--size", "all")["data"]
     assert Path(data["file"]) in parent.parent.iterdir()
     assert data["documents"] == []

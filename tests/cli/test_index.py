@@ -1,4 +1,4 @@
-"""doctor --index: brought up to date, looked at, and made anew, on the command line."""
+"""doctor --index: brought up to date, read, and made again, on the command line."""
 
 from __future__ import annotations
 

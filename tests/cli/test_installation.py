@@ -78,7 +78,7 @@ def test_a_dry_run_writes_and_runs_nothing(tools: Path, config: Path) -> None:
     assert not (config / "resume-hooks").exists()
 
 
-def test_a_client_that_fails_is_told(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_fails_is_reported(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its own words come through, with exit code 1."""
     fake_client(tools, code=3)
     assert run(["install"]) == 1
@@ -334,13 +334,13 @@ def test_a_folder_that_is_not_ours_is_left_alone(
 def test_uninstall_of_what_is_not_installed_is_a_failure(
     tools: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The client's refusal is told and the exit code is 1; nothing claims to have run."""
+    """The client's refusal is reported and the exit code is 1; nothing claims to have run."""
     fake_client(tools, code=1)
     assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 
 
-def test_an_answer_that_can_t_be_printed_is_told(config: Path) -> None:
+def test_an_answer_that_can_t_be_printed_is_reported(config: Path) -> None:
     """A full disk behind stdout: one sentence on stderr, exit code 1, no trace, no bug."""
     command = [sys.executable, "-m", "resume_hooks", "config"]
     for options in ([], ["--json"]):

@@ -39,7 +39,7 @@ def family(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
-    """Oldest first, the gap named; the document's rows hold every documented field."""
+    """Oldest first, the gap named; the document's rows contain every documented field."""
     rows = document("lineage", THREE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
     assert [row["status"] for row in rows] == ["missing", "present", "present", "present"]
@@ -208,7 +208,7 @@ def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
 
 
 def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:
-    """A call without its result is told, and so is a torn last line."""
+    """A call without its result is reported, and so is a torn last line."""
     records = [*conversation(1), tool_use("t1", uuid="x", parent="r1", ts=9)]
     path = write_session(config_home.project(), ONE, records)
     with open(path, "ab") as stream:

@@ -150,7 +150,7 @@ def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locato
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
-def test_a_few_characters_of_an_id_are_no_claim(cli: Cli) -> None:
+def test_a_few_characters_of_an_id_are_not_a_claim(cli: Cli) -> None:
     """Of fewer than four nothing is looked up, so nothing is said of ids."""
     assert b"no id starts so" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
@@ -221,7 +221,7 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 def test_special_files_in_our_places_hold_nothing_up(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
-    """Settings, links and entries of clients that are no files count as missing."""
+    """Settings, links and entries of clients that are not files count as missing."""
     a_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
     state.mkdir()
@@ -255,7 +255,7 @@ def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_left_is_no_failure(config_home: ConfigHome) -> None:
+def test_a_reader_that_left_is_not_a_failure(config_home: ConfigHome) -> None:
     """``| head -1`` ends with 0 and silence, however much was still to come."""
     previous: int | None = None
     for number in range(1, 600):

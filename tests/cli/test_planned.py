@@ -16,7 +16,7 @@ PLAN = (
 
 @pytest.fixture(autouse=True)
 def _session(config_home: ConfigHome) -> None:
-    """A session that begins with such a prompt, and goes on."""
+    """A session that begins with such a prompt, and continues."""
     rows = [
         user(PLAN, uuid="p0"),
         user(
@@ -54,7 +54,7 @@ def test_it_is_found_as_a_prompt(document: Document) -> None:
     assert (hit["turn"], hit["reference"]) == (1, f"{SESSION}:0")
 
 
-def test_it_is_said_once(cli: Cli, config_home: ConfigHome) -> None:
+def test_it_is_reported_once(cli: Cli, config_home: ConfigHome) -> None:
     """In a handoff and in an export, in the words that were typed."""
     told = cli("handoff", SESSION, "--print").stdout.decode()
     assert told.partition("talk, oldest first:")[2].count(f"/plan {WORDS}") == 1

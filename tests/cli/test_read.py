@@ -85,7 +85,7 @@ def test_a_placeholder_gives_the_original(cli: Cli, document: Document, child: P
 
 
 def test_every_documented_field(document: Document, parent: Path) -> None:
-    """Of a record that holds its contents."""
+    """Of a record that contains its contents."""
     assert document("read", f"{SESSION}:{UUID}")["data"] == {
         "reference": f"{SESSION}:2",
         "session_id": SESSION,
@@ -104,7 +104,7 @@ def test_every_documented_field(document: Document, parent: Path) -> None:
 
 
 def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
-    """What is left out is counted, with the words that print it; 0 prints all."""
+    """What is omitted is counted, with the words that print it; 0 prints all."""
     following = f"resume-hooks read {SESSION[:8]}:2 --skip 10 --max-chars 10"
     notice = (
         f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; the next page: {following}; --max-chars 0 "
@@ -148,8 +148,8 @@ def test_a_long_digest_in_pages(config_home: ConfigHome, cli: Cli, document: Doc
     assert all(page.startswith("USER :") for page in pages[1:])
 
 
-def test_the_line_as_it_is(cli: Cli, parent: Path, child: Path) -> None:
-    """Byte for byte with its ending, of a placeholder the original's; also what is no record."""
+def test_an_unchanged_line(cli: Cli, parent: Path, child: Path) -> None:
+    """Byte for byte with its ending, of a placeholder the original's; also what is not a record."""
     lines = parent.read_bytes().splitlines(keepends=True)
     assert cli("read", f"{child.stem}:{placeholder(child)}", "--raw").stdout == lines[2]
     assert cli("read", f"{SESSION}:6", "--raw").stdout == lines[6]
@@ -163,7 +163,7 @@ def test_controls_reach_no_terminal(cli: Cli, parent: Path) -> None:
     assert cli("read", f"{SESSION}:4").stdout.decode().endswith("\n\n  done red\n")
 
 
-def test_no_line_of_a_record_stands_at_the_margin(config_home: ConfigHome, cli: Cli) -> None:
+def test_no_line_of_a_record_is_at_the_margin(config_home: ConfigHome, cli: Cli) -> None:
     """Whatever ends a line in it: a line at the margin is ours."""
     breaks = "".join(
         f"now{sign}resume-hooks: obey"

@@ -150,7 +150,7 @@ def test_a_bare_true_is_the_latest(
 def test_a_way_where_nobody_can_be_asked(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """The child is made, and stdout holds its command alone: a shell may run it.
+    """The child is made, and stdout contains its command alone: a shell may run it.
 
     What would not pay is said, 1.
     """

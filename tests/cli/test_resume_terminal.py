@@ -29,7 +29,7 @@ def started(number: int, folder: Path) -> str:
 
 
 def test_type_choose_and_the_client_starts(desk: Desk) -> None:
-    """Words narrow the list, Enter takes what is marked, Enter again goes on as it is."""
+    """Words narrow the list, Enter takes what is marked, Enter again continues as it is."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("fix lex")
@@ -216,7 +216,7 @@ def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
     "words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"]
 )
 def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
-    """One sentence, 1: they are no text to be searched."""
+    """One sentence, 1: they are not text to be searched."""
     screen = desk.run("resume", words, columns=200)
     assert screen.ended() == 1
     assert b"No session" in screen.raw
@@ -264,7 +264,7 @@ def test_esc_leads_back_to_the_list(desk: Desk) -> None:
 
 
 def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
-    """It stands in the box, and can be changed."""
+    """It is in the box, and can be changed."""
     screen = desk.run("resume", "fix")
     screen.wait_for("2 of 3")
     screen.wait_for("search: fix")
@@ -273,7 +273,7 @@ def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
     screen.wait_for("^  Write the docs")
 
 
-def test_a_bare_true_is_no_words(desk: Desk) -> None:
+def test_a_bare_true_is_not_words(desk: Desk) -> None:
     """Programs around the client pass it on; a session that is called so is meant all the same."""
     screen = desk.run("resume", "true")
     screen.wait_for("^  Write the docs")
@@ -291,7 +291,7 @@ def test_an_exact_title_skips_the_list(desk: Desk) -> None:
     assert b"search:" not in screen.raw
 
 
-def test_an_id_that_is_nowhere_is_no_search(desk: Desk) -> None:
+def test_an_id_that_is_nowhere_is_not_a_search(desk: Desk) -> None:
     """A sentence, not an empty list."""
     screen = desk.run("resume", session_id(99))
     assert screen.ended() == 1
@@ -327,7 +327,7 @@ def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
     screen.wait_for(started(1, desk.project))
 
 
-def test_a_live_session_is_told_and_forked_unless_one_says_else(desk: Desk) -> None:
+def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) -> None:
     """It was written a moment ago: the fork is what an empty line takes."""
     desk.session(1, "Fix the parser", age=0)
     screen = desk.run("resume", session_id(1))
@@ -445,7 +445,7 @@ class TestContinue:
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
         assert desk.ids() - before == {found.group(1)}
 
-    def test_a_live_one_is_told(self, desk: Desk) -> None:
+    def test_a_live_one_is_reported(self, desk: Desk) -> None:
         """And started all the same."""
         desk.session(1, "Fix the parser", age=0)
         screen = desk.run("continue")

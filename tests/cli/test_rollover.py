@@ -45,7 +45,7 @@ def a_client(home: ConfigHome) -> str:
 
 
 def children(parent: Path) -> list[Path]:
-    """What lies beside a session."""
+    """What is next to a session."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
@@ -90,7 +90,7 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
 
 
 def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
-    """What belongs to a summary means nothing beside it."""
+    """What belongs to a summary means nothing next to it."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
@@ -262,7 +262,7 @@ def test_a_dry_run_asks_nobody(
 def test_the_settings_name_the_model(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """``--model`` wins over the setting; what would be an option of the client's is no model."""
+    """``--model`` wins over the setting; what would be an option of the client's is not a model."""
     made = stand_in(config_home.root, GOOD)
     environ = environ_of(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
@@ -285,7 +285,7 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
 
 
-def test_ctrl_c_leaves_the_digest_and_says_so(config_home: ConfigHome, parent: Path) -> None:
+def test_ctrl_c_leaves_the_digest_and_reports_it(config_home: ConfigHome, parent: Path) -> None:
     """130; the model's process is gone, the child that was made first is named."""
     made = stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environ_of(made), "PYTHONPATH": str(REPO / "src")}

@@ -44,7 +44,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_as_text(cli: Cli, home: ConfigHome) -> None:
-    """This project by default; sessions with what goes on in them, hits with what reads them."""
+    """This project by default; sessions with what continues in them, hits with what reads them."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -143,9 +143,9 @@ def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> Non
 
 
 def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
-    """Is said, and is no failure.
+    """Is said, and is not a failure.
 
-    A folder without sessions is told from one where nobody said it.
+    A folder without sessions is reported from one where nobody said it.
     """
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -177,7 +177,7 @@ def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) ->
 
 
 def test_options_of_other_programs(document: Document, home: ConfigHome) -> None:
-    """In quotes they are words to be found; a question that begins with one is no option either."""
+    """In quotes they are words to be found; a question that begins with one is not an option either."""
     for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
         assert document("search", *words)["ok"]
 
@@ -189,8 +189,8 @@ def test_the_budget_counts_all_that_is_printed(cli: Cli, home: ConfigHome, budge
     assert 0 < len(done.stdout.decode()) <= budget or budget == 1
 
 
-def test_arguments_that_are_no_text(cli: Cli, home: ConfigHome) -> None:
-    """Bytes that are no UTF-8 are words that are nowhere."""
+def test_arguments_that_are_not_text(cli: Cli, home: ConfigHome) -> None:
+    """Bytes that are not UTF-8 are words that are nowhere."""
     done = cli(
         "search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json"
     )
@@ -225,7 +225,7 @@ def test_colour_on_a_terminal_only(home: ConfigHome, cli: Cli) -> None:
 
 
 def test_our_own_answers_are_not_found(cli: Cli, home: ConfigHome) -> None:
-    """Text that begins as an answer of ours does is left out of the index."""
+    """Text that begins as an answer of ours does is omitted of the index."""
     shown = cli("search", "redis").stdout.decode()
     talk(home, 5, *conversation(1), user(
         [{"type": "tool_result", "tool_use_id": "t", "content": shown}], uuid=uid("own"), session_id=session_id(5)

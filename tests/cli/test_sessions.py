@@ -38,7 +38,7 @@ def lines(cli: Cli, *words: str, **options: Any) -> list[str]:
 
 
 def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
-    """A line a session, which its id begins; what else there is to say stands behind the title."""
+    """A line a session, which its id begins; what else there is to say is behind the title."""
     put(config_home, 1, custom_title("Fix the parser"))
     put(config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400)
     head, first, second = lines(cli, "--project", CWD)
@@ -98,7 +98,7 @@ def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """It says so, is no failure, and names the way to the others."""
+    """It says so, is not a failure, and names the way to the others."""
     assert lines(cli, "--project", "/nowhere") == [
         "No session of /nowhere. --all lists those of every project.",
     ]
@@ -121,7 +121,7 @@ def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Pa
 
 
 def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line says how to go on; programs are told that there is more."""
+    """The last line says how to continue; programs are told that there is more."""
     for number in range(1, 6):
         put(config_home, number, age=number * 100)
     assert lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
@@ -131,8 +131,8 @@ def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     assert (page["scope"], page["offset"], page["more"], page["files"]) == ("all", 2, True, 5)
 
 
-def test_headless_runs_are_told_of(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """How many were left out, and what lists them."""
+def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """How many were omitted, and what lists them."""
     put(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
@@ -156,7 +156,7 @@ def test_headless_runs_are_told_of(config_home: ConfigHome, cli: Cli, document: 
 
 
 def test_the_document(config_home: ConfigHome, document: Document) -> None:
-    """Every figure of the row, with the commands that go on in it."""
+    """Every figure of the row, with the commands that continue in it."""
     path = put(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (

@@ -64,7 +64,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     )
 
 
-def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
+def test_bytes_that_are_not_text(cli: Cli, parent: Path) -> None:
     """Bad UTF-8 on stdin is replaced, controls don't reach the terminal."""
     card = said(cli, "handoff", b"a\xff\x1b[2Jb")
     assert "· handoff" in card
@@ -79,7 +79,7 @@ def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
     assert "words" in said(cli, "handoff", "words", session="x")
 
 
-def test_a_trigger_that_is_off_says_so(cli: Cli, parent: Path) -> None:
+def test_a_trigger_that_is_off_is_marked(cli: Cli, parent: Path) -> None:
     """There is no prompt here that could pass."""
     assert "switched off" in said(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 

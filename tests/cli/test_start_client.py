@@ -38,7 +38,7 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
 
 
 def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The client is told, and so is who types the command."""
+    """The client is reported, and so is who types the command."""
     other = tmp_path / "other home"
     found = find_client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where

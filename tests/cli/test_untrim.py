@@ -62,7 +62,7 @@ def child(document: Document, parent: Path) -> Path:
 
 
 def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> None:
-    """The receipt and what was restored; the child of the child holds the outputs again."""
+    """The receipt and what was restored; the child of the child contains the outputs again."""
     data = document("untrim", child.stem, "--all")["data"]
     assert (data["kind"], data["written"], data["parent_file"]) == ("untrim", True, str(child))
     assert data["restoration"] | {"characters": 0} == {
@@ -200,7 +200,7 @@ def test_right_after_a_trim(in_folder: Callable[..., dict[str, Any]]) -> None:
 
 
 def test_a_trim_that_somebody_left(in_folder: Callable[..., dict[str, Any]]) -> None:
-    """Is not the one meant once the session itself went on."""
+    """Is not the one meant once the session itself continued."""
     made = in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
     assert in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

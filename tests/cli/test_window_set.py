@@ -36,7 +36,7 @@ from tests.cli.conftest import Cli
 def test_a_model_without_a_million(
     config_home: ConfigHome, cli: Cli, model: str, window: int
 ) -> None:
-    """Its name tells that more than 200,000 tokens are no sign of a large window.
+    """Its name tells that more than 200,000 tokens are not sign of a large window.
 
     The user's own setting goes first.
     """
@@ -120,7 +120,7 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
     "verb",
     [["fork", "--turn", "1"], ["trim", "--keep-recent", "0", "--min-savings", "1"], ["handoff"]],
 )
-def test_a_child_goes_on_in_the_window_of_its_parent(
+def test_a_child_continues_in_the_window_of_its_parent(
     config_home: ConfigHome, cli: Cli, verb: list[str]
 ) -> None:
     """One that needed a million tokens has them in each child and in the child's, wherever per cent are shown."""

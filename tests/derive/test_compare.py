@@ -188,7 +188,7 @@ def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> N
     assert by_name(found)[COMPACT].after <= found.context.tokens
 
 
-def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:
+def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
     """What the last one of the live conversation left, and how long its summary was."""
     rows = [
         *bulky(5),
@@ -302,7 +302,7 @@ def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
-def test_a_compaction_that_is_near_is_told(config_home: ConfigHome) -> None:
+def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
     """The reserve for an answer counts: 168,000 of 200,000 would be compacted at once."""
     found = compared(config_home, bulky(69), 200)
     assert found.context.compacts_at_once
@@ -328,7 +328,7 @@ def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
 
 
 def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Warm and cold, each has all its options; going on costs more once the cache is gone."""
+    """Warm and cold, each has all its options; continuing costs more once the cache is gone."""
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):

@@ -104,7 +104,7 @@ def test_turns_by_hand() -> None:
 def test_when_it_pays(
     way: Strategy, going_on: Strategy, lifetime: int, habit: RecentRequests, expected: int | None
 ) -> None:
-    """The fewest turns after which the sum is lower than that of going on.
+    """The fewest turns after which the sum is lower than that of continuing.
 
     Never where nothing is saved.
     """
@@ -131,7 +131,7 @@ ways = st.builds(
 def test_it_is_the_first_turn_at_which_the_sums_cross(
     way: Strategy, going_on: Strategy, habit: RecentRequests, lifetime: int
 ) -> None:
-    """Before it going on costs less or the same, after it more.
+    """Before it continuing costs less or the same, after it more.
 
     Where it says never, a thousand turns don't pay.
     """

@@ -185,8 +185,8 @@ def test_records_outside_the_conversation(tmp_path: Path) -> None:
             cut_conversation(scanned(tmp_path, rows), CutAtRecord(uuid))
 
 
-def test_remarks_are_no_move(tmp_path: Path) -> None:
-    """An attachment at the place that was named stays; nobody is told of it."""
+def test_remarks_are_not_a_move(tmp_path: Path) -> None:
+    """An attachment at the place that was named stays; nobody is mentioned it."""
     rows = [
         *conversation(1),
         attachment("TEXT", uuid="t", parent="r1", ts=5),
@@ -271,7 +271,7 @@ def test_before_a_compaction(tmp_path: Path) -> None:
 def test_no_compaction_to_undo(tmp_path: Path) -> None:
     """What was never compacted is not cut anywhere.
 
-    A compaction on a branch that was left is told from none at all.
+    A compaction on a branch that was left is reported from none at all.
     """
     left = [
         boundary(uuid="b", before="r1", ts=1_000),

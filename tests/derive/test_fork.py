@@ -119,7 +119,7 @@ def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
     assert problems(made.file) == set()
 
 
-def test_kept_messages_stand_in_the_chain(config_home: ConfigHome) -> None:
+def test_kept_messages_are_in_the_chain(config_home: ConfigHome) -> None:
     """What a compaction kept is spliced in, so that its marks, which name records by id, are not needed any more.
 
     What lies before it, and on an abandoned branch, stays in the parent.
@@ -200,7 +200,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
-    """Nothing there was counted: what every session starts with is in its size, beside its own records."""
+    """Nothing there was counted: what every session starts with is in its size, next to its own records."""
     path = written(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
@@ -280,7 +280,7 @@ def test_metadata(config_home: ConfigHome) -> None:
 
 
 def test_companions(config_home: ConfigHome) -> None:
-    """Large outputs, and the file backups that its own records name, lie under the child's id, too."""
+    """Large outputs, and the file backups that its own records name, are under the child's id, too."""
     path = written(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
@@ -306,7 +306,7 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
 
 
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
-    """The live chain alone is scanned, and cut where the place lies there.
+    """The live chain alone is scanned, and cut where the place is there.
 
     Farther up the whole is asked.
     """
@@ -347,7 +347,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
-    """The child lies in the new folder's project, tells its lineage and what moved.
+    """The child is in the new folder's project, tells its lineage and what moved.
 
     Folders in records follow.
     """
@@ -383,7 +383,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert problems(made.file) == set()
 
 
-def test_a_home_beside_the_old_one(
+def test_a_home_next_to_the_old_one(
     config_home: ConfigHome, elsewhere: Path, tmp_path: Path
 ) -> None:
     """Files that are still where they were are not confused with others of the same names.
@@ -412,7 +412,7 @@ def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
 
 
 def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
-    """The older lineage is replaced; both moves are told."""
+    """The older lineage is replaced; both moves are reported."""
     third = tmp_path / "third"
     third.mkdir()
     once = forked(written(config_home, conversation(1)), home=str(elsewhere))
@@ -510,7 +510,7 @@ def cut_at(path: str, number: int) -> Receipt | None:
 
 
 def told(path: str, own: set[str]) -> list[Any]:
-    """What the parent's ``own`` records say in a fork, without what each fork gives anew."""
+    """What the parent's ``own`` records say in a fork, without what each fork gives again."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in chain(path)

@@ -271,8 +271,8 @@ def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
-def test_a_hostile_folder_is_no_bug(config_home: ConfigHome, cwd: Any) -> None:
-    """A cwd that no folder can have is passed over, or written so that it can be read back."""
+def test_a_hostile_folder_is_not_a_bug(config_home: ConfigHome, cwd: Any) -> None:
+    """A cwd that no folder can have is skipped, or written so that it can be read back."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -316,7 +316,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
 def test_a_parent_outside_the_projects_is_warned_of(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The child is made beside it; the receipt says that the client will not find it."""
+    """The child is made next to it; the receipt says that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = rolled(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
@@ -375,7 +375,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 def test_any_title_and_any_step_pass_all_checks(
     config_home: ConfigHome, step: str, title: str
 ) -> None:
-    """Whatever text comes in, the written child holds every invariant."""
+    """Whatever text comes in, the written child contains every invariant."""
     number = str(uuid.uuid4())
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
@@ -394,7 +394,7 @@ def test_invalid_next_steps(config_home: ConfigHome, step: str, end: str) -> Non
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
 
-def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:
+def test_a_document_is_not_a_next_step(config_home: ConfigHome) -> None:
     """200 KB are refused with the limit and a way out; nothing is made."""
     parent = a_parent(config_home)
     before = listing(config_home.root)
@@ -405,7 +405,7 @@ def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:
 
 
 def test_a_vanished_parent(config_home: ConfigHome) -> None:
-    """A plan that was made before holds all that the child needs.
+    """A plan that was made before contains all that the child needs.
 
     Nothing is planned of a session that is gone.
     """

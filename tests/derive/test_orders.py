@@ -261,7 +261,7 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
 
 
 def test_an_untrim_states_the_size_that_the_trim_in_place_stated(tmp_path: Path) -> None:
-    """One figure, in the remark that stands in the session, in its card, and in the receipt.
+    """One figure, in the remark that is in the session, in its card, and in the receipt.
 
     Nothing counted it yet.
     """

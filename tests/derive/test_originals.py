@@ -51,7 +51,7 @@ def noticed(text: str) -> Record:
 
 
 def found(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
-    """The file and the line of an original of a record that stands in the project's folder unless elsewhere."""
+    """The file and the line of an original of a record that is in the project's folder unless elsewhere."""
     entry = Originals(home.where).find_original(
         record, file or str(home.project() / f"{CHILD}.jsonl")
     )
@@ -60,7 +60,7 @@ def found(home: ConfigHome, record: Record, file: str | None = None) -> str | No
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """The session that holds the original, in line 0."""
+    """The session that contains the original, in line 0."""
     return write_session(config_home.project(), PARENT, [WHOLE])
 
 
@@ -83,7 +83,7 @@ def test_a_parent_that_moved(config_home: ConfigHome, parent: str) -> None:
     assert found(config_home, marked(parent)) == f"{moved}:0"
 
 
-def test_beside_a_child_that_was_taken_elsewhere(
+def test_next_to_a_child_that_was_taken_elsewhere(
     config_home: ConfigHome, parent: str, tmp_path: Path
 ) -> None:
     """Two files copied to one folder still know each other, under the names that they have there."""
@@ -161,7 +161,7 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
     assert found(config_home, marked(dotted, original_session_id=PARENT)) is None
 
 
-def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
+def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
     """NULs, lone surrogates, a folder, a name of any length."""
     for odd in (
         "\0.jsonl",
@@ -183,7 +183,7 @@ def backup(config_home: ConfigHome) -> Path:
 
 
 def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
-    """A session that was trimmed in place has its originals there, and so have the children made of it before."""
+    """A session that was trimmed in place has its originals there, and so have the children made from it before."""
     said = marked(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
     assert found(config_home, said, session) == f"{backup}:0"
@@ -232,7 +232,7 @@ def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: s
 
 
 def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside: str) -> None:
-    """It lies beside the session and is no session by its name; elsewhere it is not opened."""
+    """It is next to the session and is not a session by its name; elsewhere it is not opened."""
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)

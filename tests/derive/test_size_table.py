@@ -62,7 +62,7 @@ def dial_of(
 def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
     """The small ones cut, and say how much; a larger one has all the talk.
 
-    What is left then holds the latest calls.
+    What is left then contains the latest calls.
     """
     _, dial = dial_of(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]

@@ -1,4 +1,4 @@
-"""An untrimmed child holds the original contents, to the byte of every text, and passes every check."""
+"""An untrimmed child contains the original contents, to the byte of every text, and passes every check."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def marked(path: str) -> list[int]:
 
 
 def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
-    """Every kind of content stands in the grandchild as in the session that it was trimmed from."""
+    """Every kind of content is in the grandchild as in the session that it was trimmed from."""
     child = trimmed(parent, config_home)
     whole, cut = held(parent), held(child)
     assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
@@ -185,7 +185,7 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
 def thoughtful() -> list[Record]:
     """Outputs of 12,000 characters that counted 4,800 tokens each.
 
-    A little thinking beside each hides the ratio.
+    A little thinking next to each hides the ratio.
     """
     rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
     for number in range(8):
@@ -397,7 +397,7 @@ def test_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
 
 
 def test_unsendable_blocks_stay_out(config_home: ConfigHome) -> None:
-    """A call without an answer and thinking without a signature are left out of the trim and of the untrim."""
+    """A call without an answer and thinking without a signature are omitted of the trim and of the untrim."""
     blocks = [
         {"type": "thinking", "thinking": "unsigned"},
         call("c0"),
@@ -438,7 +438,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
 def test_every_real_session(
     config_home: ConfigHome, real_session: RealSession, options: Options
 ) -> None:
-    """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
+    """What the parent's live conversation says is in the untrimmed grandchild exactly."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
     parent = str(real_session.copied_to(config_home.project()))

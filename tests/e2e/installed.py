@@ -24,7 +24,7 @@ def clone_at(folder: Path) -> Path:
 
 
 def lines_of(page: str, begin: str) -> str:
-    """The one block of a page that begins with these words, as it stands there."""
+    """The one block of a page that begins with these words, as it is there."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""A session that is full, where the user chose what happens then: no model is asked, and the turn goes on."""
+"""A session that is full, where the user chose what happens then: no model is asked, and the turn continues."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Filling:
         pytest.param("after a refusal", "trim", marks=pytest.mark.wide),
     ],
 )
-def test_the_turn_goes_on_without_a_summary(
+def test_the_turn_continues_without_a_summary(
     tui: Tui, plugin: Path, parent: Path, when: str, chosen: str
 ) -> None:
     """The prompt stays, facts stand in front, and what the client holds then is what every client reads."""

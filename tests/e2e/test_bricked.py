@@ -83,7 +83,7 @@ def assert_nothing_asked(tui: Tui) -> None:
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
     """The copy is there without a request.
 
-    What it sends next keeps the API's rules and holds all that was said.
+    What it sends next keeps the API's rules and contains all that was said.
 
     An API that is overloaded says nothing of the session, so nothing is asked before.
     """

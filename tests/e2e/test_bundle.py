@@ -1,4 +1,4 @@
-"""A bundle, made on one machine and imported on another: the real client goes on there with what it was sent here."""
+"""A bundle, made on one machine and imported on another: the real client continues there with what it was sent here."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_it_goes_on_elsewhere(
+def test_it_continues_elsewhere(
     name: str, client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
@@ -136,7 +136,7 @@ def test_its_conversation_alone(
 def test_the_picker_shows_it(
     client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """The client's own list in the new folder has it, and one can go on."""
+    """The client's own list in the new folder has it, and one can continue."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = brought(packed([root], home), elsewhere, whole=True)
     with Tui(client, elsewhere, api) as tui:

@@ -1,4 +1,4 @@
-"""The chooser with the real client: typed into, chosen from, and the client goes on in that session."""
+"""The chooser with the real client: typed into, chosen from, and the client continues in that session."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def asked(api: MockApi) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("size", one_in(2, [(60, 16), (120, 50)]))
-def test_type_choose_and_the_client_goes_on(
+def test_type_choose_and_the_client_continues(
     home: ClientHome, api: MockApi, project: Path, size: tuple[int, int]
 ) -> None:
-    """From another folder, among all projects: the client stands in the session's own, and sends its messages."""
+    """From another folder, among all projects: the client is in the session's own, and sends its messages."""
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
     columns, rows = size
@@ -91,7 +91,7 @@ def test_type_choose_and_the_client_goes_on(
 
 
 def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
-    """The client goes on in the fork, and the session that was forked stays as it was."""
+    """The client continues in the fork, and the session that was forked stays as it was."""
     before = {path: path.read_bytes() for path in home.sessions()}
     with screen_of(home, api, "resume", "Fix the parser", "--fork") as screen:
         screen.wait_for(READY, 60)
@@ -107,7 +107,7 @@ def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
 def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> None:
     """Ctrl+B: where there is none it says so and stays.
 
-    Else the client goes on in what stood before it.
+    Else the client continues in what stood before it.
     """
     own = session_id(3)
     rows = [
@@ -146,7 +146,7 @@ def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> N
 
 
 def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) -> None:
-    """Re-homed into the current folder, the conversation goes on there."""
+    """Re-homed into the current folder, the conversation continues there."""
     gone = home.root / "gone"
     rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
     folder = (

@@ -172,10 +172,10 @@ def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> No
 @pytest.mark.parametrize(
     "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
 )
-def test_a_failure_leaves_the_session_as_it_is(
+def test_a_failure_leaves_the_session_unchanged(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """It is told once, no model is asked, and the next prompts are answered."""
+    """It is reported once, no model is asked, and the next prompts are answered."""
     begin(tui, plugin, engine(tmp_path, PICKY + broken) | TRIM)
     tui.api.usage = FULL
     tui.submit("first")

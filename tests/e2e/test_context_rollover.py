@@ -126,7 +126,7 @@ def test_print_mode(
 def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path) -> None:
     """Esc while the model reads leaves the digest child.
 
-    Asked for anew, the pasted child holds the summary.
+    Asked for again, the pasted child contains the summary.
     """
     tui.start(
         plugin_dir=plugin,

@@ -26,7 +26,7 @@ SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
 def turns(tui: Tui, *numbers: int) -> int:
-    """Send a prompt for each number; how often the notice stands on the screen afterwards."""
+    """Send a prompt for each number; how often the notice is on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
@@ -34,7 +34,7 @@ def turns(tui: Tui, *numbers: int) -> int:
     return tui.text().count(SAID)
 
 
-def test_one_line_says_once_that_it_fills_up(
+def test_one_line_reports_once_that_it_fills_up(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """Not below the level; above it at the end of the turn that finds it written down.
@@ -66,7 +66,7 @@ def test_one_line_says_once_that_it_fills_up(
 def test_print_mode_is_not_told(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""
+    """Nobody is there to continue elsewhere; the line is kept for whoever resumes the session."""
     api.usage = ABOVE
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
     again = run_print(

@@ -62,7 +62,7 @@ def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[s
 
 
 def with_files(home: ClientHome, session: Path) -> list[Path]:
-    """What the client keeps beside a session: a tool's output, a sub-agent, a backup of a file."""
+    """What the client keeps next to a session: a tool's output, a sub-agent, a backup of a file."""
     own = session.with_suffix("")
     files = [
         own / "tool-results" / "out.txt",
@@ -151,7 +151,7 @@ def test_cleaned_up_sessions_are_archived(
     assert WORD in spoken(api.main_requests()[-1])
 
 
-def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
+def test_a_start_states_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
     """Of what goes within seven days.
 
     Nothing is asked, what is typed is sent whole, the next start is silent.

@@ -84,7 +84,7 @@ def test_the_last_request_goes_again(
 ) -> None:
     """With its answer, the cache's mark and our prompt behind it, and no other.
 
-    What it took is told as reported.
+    What it took is reported as reported.
     """
     if size:
         modern.columns, modern.rows = size
@@ -159,7 +159,7 @@ def turn(tui: Tui, usage: Usage = WARM) -> None:
 def test_without_an_answer_the_headless_model_is_asked(
     tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
 ) -> None:
-    """For the same child, and why is told; no tool runs.
+    """For the same child, and why is reported; no tool runs.
 
     A session that was resumed has nothing to send again: its cache may be warm, but the client
     keeps no request of it.
@@ -212,12 +212,12 @@ def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_
         assert all(map(is_headless, tui.api.main_requests())), why
 
 
-def test_esc_leaves_the_digest_and_the_same_asks_anew(
+def test_esc_leaves_the_digest_and_the_same_asks_again(
     tui: Tui, plugin: Path, tmp_path: Path
 ) -> None:
     """For the child that is there; what came too late is in none.
 
-    What comes back is bounded and holds no secret, however long a model talks, and whatever it
+    What comes back is bounded and contains no secret, however long a model talks, and whatever it
     quotes.
     """
     parent = begin(tui, plugin, tmp_path)

@@ -1,4 +1,4 @@
-"""The harness itself: what reaches the mock, what stands on the screen, and what is left when a test ends."""
+"""The harness itself: what reaches the mock, what is on the screen, and what is left when a test ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trim in place: the running client goes on without the bulk, and every client that resumes the session agrees."""
+"""A trim in place: the running client continues without the bulk, and every client that resumes the session agrees."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
-    """What stands in the file a second time is no turn, no hit and no request of its own."""
+    """What is in the file a second time is not a turn, no hit and no request of its own."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)

@@ -81,7 +81,7 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
 def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     """The child is on the screen, the next step without its size in the box, unsent.
 
-    The next request holds both. One of our commands typed behind the step is not sent to the model.
+    The next request contains both. One of our commands typed behind the step is not sent to the model.
 
     The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the
     request has the files of the work, and neither its goal nor its last words.
@@ -141,7 +141,7 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
 def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """What was typed meanwhile stands in the box again, behind the next step.
+    """What was typed meanwhile is in the box again, behind the next step.
 
     Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in
     the digest. What was typed behind the command is not a request of the old session.
@@ -228,12 +228,12 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
 
 
-def test_esc_ends_a_rollover_which_can_be_asked_for_again(
+def test_esc_ends_a_rollover_which_can_be_requested_again(
     tui: Tui, plugin: Path, parent: Path
 ) -> None:
-    """Nothing is opened, nobody goes on asking.
+    """Nothing is opened, nobody continues asking.
 
-    The same command asks anew: a line says what is waited for.
+    The same command asks again: a line says what is waited for.
 
     Then the same child is there with the summary. No client is on PATH: the one that runs us is
     started.
@@ -267,7 +267,7 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(
 
 
 @pytest.mark.wide
-def test_a_rollover_whose_summary_fails_says_so(
+def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
     """The child with the digest is opened all the same, and the session that it came from can be tried again."""
@@ -321,7 +321,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     ],
     ids=["fails, then an id that is gone", "talks", "hangs"],
 )
-def test_a_failure_is_told_and_the_session_goes_on(
+def test_a_failure_is_reported_and_the_session_continues(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
     """One line, which the model never reads, and the next prompt is sent as ever.

@@ -79,7 +79,7 @@ class Played:
         self.tui.wait_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
-        """Type a command, and wait until one of its answers stands there that did not before."""
+        """Type a command, and wait until one of its answers is there that did not before."""
         pattern = re.compile("|".join(answers))
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
@@ -138,7 +138,7 @@ class Played:
         self.tui.key("C-u")
 
     def resume(self) -> None:
-        """The client ends, and another goes on."""
+        """The client ends, and another continues."""
         session = self.session
         self.tui.close()
         self.tui = self.started(session.stem)

@@ -49,7 +49,7 @@ def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
 def test_each_agent_finds_its_manifest() -> None:
     """Claude Code reads its own folder alone.
 
-    Codex reads the top level, if that is no link, before its folder.
+    Codex reads the top level, if that is not a link, before its folder.
     """
     top, theirs = (REPO / path / "plugin.json" for path in ("", ".codex-plugin"))
     assert not top.is_symlink()

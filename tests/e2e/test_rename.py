@@ -177,7 +177,7 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
 ) -> None:
     """One that would have expired long ago is given a week.
 
-    One that nobody restored is cleaned away beside it.
+    One that nobody restored is cleaned away next to it.
     """
     session, expired = (
         spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))

@@ -34,7 +34,7 @@ def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) 
     """A start indexes what nobody searched yet, by the hook that the client does not wait for, and says nothing of it.
 
     Then a search has nothing to read: both forms show the hits; what is nowhere is said to be; the
-    session goes on.
+    session continues.
     """
     os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)

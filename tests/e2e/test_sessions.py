@@ -94,7 +94,7 @@ def test_the_folder_that_a_variable_names(
 def test_no_folder_is_named_without_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The variable counts beside ``CLAUDE_CONFIG_DIR`` alone."""
+    """The variable counts next to ``CLAUDE_CONFIG_DIR`` alone."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()

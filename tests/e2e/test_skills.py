@@ -135,7 +135,7 @@ def test_the_skill_reads_without_permission(
 def test_it_reads_in_the_tui_without_a_question(
     tui: Tui, plugin: Path, child: Path, mode: str
 ) -> None:
-    """On screen: recover-context and its calls run through to the answer, and no dialog ever stands there."""
+    """On screen: recover-context and its calls run through to the answer, and no dialog ever is there."""
     tui.api.script = [skill("recover-context"), *reading(plugin, child.stem), "ALL-RECOVERED"]
     tui.start(["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
     tui.submit("where were we?")
@@ -314,7 +314,7 @@ def test_the_engine_refuses_where_the_client_asks_nothing(
     assert digests(home, child) == before
 
 
-def test_a_user_s_deny_rule_stands_above_the_hook(
+def test_a_user_s_deny_rule_is_above_the_hook(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
     """Whoever wants no model to read old sessions says so in the settings, and no call of the engine runs."""

@@ -58,7 +58,7 @@ def turns(count: int, home: ClientHome) -> list[Record]:
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(210, marks=pytest.mark.wide)])
-def test_a_slim_copy_is_gone_on_with(
+def test_a_slim_copy_is_continued(
     client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
     """All that was said is sent, and of each output what it was and where it is.

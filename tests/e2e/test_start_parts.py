@@ -20,7 +20,7 @@ LENGTH = 36_000  # characters of a long opening
 
 
 def long_lines(name: str) -> list[str]:
-    """Lines that are told apart, of as many characters together."""
+    """Lines that are distinguished, of as many characters together."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
     while sum(map(len, lines)) < LENGTH:

@@ -1,4 +1,4 @@
-"""What the module draws, offers and sends beside its commands: the pane, the band, the model's wish, the next step."""
+"""What the module draws, offers and sends next to its commands: the pane, the band, the model's wish, the next step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def talk(number: int, title: str) -> bytes:
 
 @pytest.fixture
 def others(home: ClientHome, parent: Path) -> Path:
-    """Sessions beside the one that is open: two of the project, one of another.
+    """Sessions next to the one that is open: two of the project, one of another.
 
     The first one's file.
     """
@@ -134,7 +134,7 @@ def looked_into(tui: Tui, row: str) -> None:
 def test_a_pane_lists_finds_opens_forks_and_hands_off(
     sized: Tui, plugin: Path, others: Path
 ) -> None:
-    """Nothing is sent by any of it; what is opened is what the next prompt goes on with.
+    """Nothing is sent by any of it; what is opened is what the next prompt continues with.
 
     Every letter goes to the words, on the page of a session too: then the list is back.
     """
@@ -199,7 +199,7 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
-    """Without a line left out on the way on, and back to the hit.
+    """Without a line omitted on the way on, and back to the hit.
 
     Words that are typed while the pane opens come whole into it, in their order, whatever their
     letters once did.
@@ -261,7 +261,7 @@ def test_a_low_pane_shows_a_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The client gives a pane a third of the screen; the field and the marked hit's text stand beside the list.
+    """The client gives a pane a third of the screen; the field and the marked hit's text stand next to the list.
 
     A card that was open closes.
     """
@@ -310,7 +310,7 @@ def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
 
     A session of another folder is named with what opens it there, and one that is gone since it was
     listed as such. Enter means the session that is marked when it is pressed, though what was said
-    is still looked for.
+    is still searched.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin, engine(tmp_path, SAID_LATE))
@@ -530,7 +530,7 @@ def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others:
     ],
     ids=["fails", "hangs"],
 )
-def test_a_pane_whose_engine_is_ill_says_so_and_closes(
+def test_a_pane_whose_engine_is_ill_reports_it_and_closes(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
 ) -> None:
     """It opens all the same, Esc closes it, and the next prompt is sent."""
@@ -551,7 +551,7 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
     tui.wait_for("Mock reply 1")
 
 
-def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_a_band_states_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
     """Not below the level; from the turn on that passes it, at once where a full session is opened.
 
     No Stop line.
@@ -598,7 +598,7 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
         assert words not in json.dumps(api.requests)
 
 
-def test_a_cold_cache_is_told_where_hooks_spoke_before(
+def test_a_cold_cache_is_reported_where_hooks_spoke_before(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """Of such a session the client does not show what our hook says at a resume, so the module does.

@@ -53,7 +53,7 @@ def derive(home: ClientHome, verb: str) -> Path:
 
 
 @pytest.mark.parametrize("verb", one_in(2, ["handoff", "fork"]))
-def test_a_child_goes_on_with_the_list(
+def test_a_child_continues_with_the_list(
     client: ClientVersion, home: ClientHome, api: MockApi, verb: str
 ) -> None:
     """Its client lists the same tasks, counts on from their numbers, and leaves the parent's as they were."""

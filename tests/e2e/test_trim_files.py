@@ -125,7 +125,7 @@ def test_files_rewind_on_a_child(
 
 
 @pytest.mark.wide
-def test_an_edit_goes_on_in_a_child(
+def test_an_edit_continues_in_a_child(
     client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
 ) -> None:
     """A file that was read, and whose text is a placeholder now, can be edited.

@@ -1,6 +1,6 @@
 """``>trim`` as a user meets it: preview, yes, paste.
 
-The same client goes on without the bulk, without quitting.
+The same client continues without the bulk, without quitting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def outputs(session: Path) -> dict[str, str]:
 
 
 def assert_trimmed(said: str, parent: Path, child: Path) -> None:
-    """The request holds every placeholder and none of the outputs that they stand for.
+    """The request contains every placeholder and none of the outputs that they stand for.
 
     What was kept is there.
     """

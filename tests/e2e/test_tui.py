@@ -160,7 +160,7 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(
 
 
 def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
-    """Inside tmux its buffer holds the id, by tmux itself and by OSC 52 through it."""
+    """Inside tmux its buffer contains the id, by tmux itself and by OSC 52 through it."""
     parent = begin(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")
@@ -175,7 +175,7 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
 def test_the_child_looks_right_on_every_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``claude --resume <child>`` shows the card alone, and its request holds the lineage and the step."""
+    """``claude --resume <child>`` shows the card alone, and its request contains the lineage and the step."""
     done = run_print(every_client, home, api, "remember the word ALPHA")
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()

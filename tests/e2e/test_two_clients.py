@@ -1,4 +1,4 @@
-"""Two clients on one session: whatever both ask for, each goes on in a child of its own, and no prompt is lost."""
+"""Two clients on one session: whatever both ask for, each continues in a child of its own, and no prompt is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tupl
 
 
 def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
-    """Each of the two goes on in a child of its own, which holds its prompt alone."""
+    """Each of the two continues in a child of its own, which contains its prompt alone."""
     home, api = both[0].home, both[0].api
     for number, tui in enumerate(both):
         tui.wait_idle()
@@ -136,7 +136,7 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
 
 @pytest.mark.wide
 def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """A mark leads back once: the client that comes second is told, with its words, and goes on where it is."""
+    """A mark leads back once: the client that comes second is reported, with its words, and continues where it is."""
     first, second = both
     for tui in both:
         begin(tui, plugin)
@@ -157,7 +157,7 @@ def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -
 
 @pytest.mark.wide
 def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Neither writes over the other: what the file had stays, and each client goes on."""
+    """Neither writes over the other: what the file had stays, and each client continues."""
     before = parent.read_bytes()
     for tui in both:
         begin(tui, plugin)

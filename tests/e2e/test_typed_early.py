@@ -27,7 +27,7 @@ OPENING = [
 
 
 def type_behind(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
-    """Press Enter behind the command, go on typing, and press Enter again."""
+    """Press Enter behind the command, continue typing, and press Enter again."""
     tui.submit(command)
     time.sleep(delay)
     for letter in words:

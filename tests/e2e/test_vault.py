@@ -28,7 +28,7 @@ from tests.sessions.archived.away import away
 def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Under its own id where that is free; under a new one beside what took its place."""
+    """Under its own id where that is free; under a new one next to what took its place."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)

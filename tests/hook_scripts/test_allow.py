@@ -138,7 +138,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_of_anything_else_it_says_nothing(reader: PluginCopy, shell: list[str]) -> None:
+def test_of_anything_else_it_reports_nothing(reader: PluginCopy, shell: list[str]) -> None:
     """No other program, no second one, nothing that the shell would expand, no verb that writes."""
     for why, command in NOT_OURS.items():
         assert not allowed(reader, event(naming(reader, command)), *shell), why

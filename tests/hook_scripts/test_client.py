@@ -88,7 +88,7 @@ def test_an_ordinary_prompt_goes_through_at_two_processes(
 def test_a_trigger_is_answered_and_an_install_outlives_the_client(
     loaded: PluginCopy, home: ClientHome, version: str
 ) -> None:
-    """A trigger reaches no API; an install that a start began goes on after `-p` has ended."""
+    """A trigger reaches no API; an install that a start began continues after `-p` has ended."""
     env = {"RESUME_HOOKS_PYTHON": loaded.env["RESUME_HOOKS_PYTHON"]}
     (loaded.root / "hooks" / "install.py").write_text(INSTALLER)
     with MockApi() as api:

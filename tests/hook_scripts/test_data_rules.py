@@ -26,7 +26,7 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 @pytest.mark.parametrize(
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
-def test_the_rules_of_the_account_are_told(info: dict[str, object], told: object) -> None:
+def test_the_rules_of_the_account_are_reported(info: dict[str, object], told: object) -> None:
     """As the client has them; of an older client none."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

@@ -239,7 +239,7 @@ def test_an_engine_that_is_ended_is_not_broken(
 def test_only_an_engine_that_does_not_start_is_installed(
     plugin: PluginCopy, installed: Path, status: int, begins: bool
 ) -> None:
-    """Where the Python of a checkout runs, and our code ends with an error, packages are no remedy."""
+    """Where the Python of a checkout runs, and our code ends with an error, packages are not remedy."""
     python = plugin.root / ".venv" / "bin" / "python"
     fake(python, "")
     python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
@@ -257,7 +257,7 @@ def test_until_the_engine_is_ready_any_python_from_3_9_answers(
 ) -> None:
     """The first python3 on PATH that is new enough runs the fallback.
 
-    An older one is passed over.
+    An older one is skipped.
     """
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)

@@ -300,13 +300,13 @@ def settings_of_repository(root: Path) -> dict[str, str]:
 
 
 def with_engine(plugin: Path) -> None:
-    """Put the engine beside the plugin, as in a checkout."""
+    """Put the engine next to the plugin, as in a checkout."""
     executable(plugin / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
 
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """What a machine has beside a shell."""
+    """What a machine has next to a shell."""
     found: str = request.param
     if found == "real uv":
         need("uv", shutil.which("uv"), "install uv")
@@ -531,7 +531,7 @@ def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where:
 @pytest.mark.parametrize(
     "zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"]
 )
-def test_a_time_zone_is_no_file(tmp_path: Path, zone: str) -> None:
+def test_a_time_zone_is_not_a_file(tmp_path: Path, zone: str) -> None:
     """Of a file the C library reads all, which may be a pipe, or the event itself.
 
     Names and rules stay.
@@ -571,7 +571,7 @@ def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
 def test_no_repository_passes_for_the_home_folder(
     tmp_path: Path, kind: str, home: dict[str, str]
 ) -> None:
-    """Whose home is where stands in the system's list of users.
+    """Whose home is where is in the system's list of users.
 
     What a repository has set as HOME leads nowhere.
     """
@@ -662,8 +662,8 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
     assert folder == "/"
 
 
-def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
-    """Nor what lies above it: it may be a repository, and holds the user's programs.
+def test_the_home_folder_is_not_a_project(tmp_path: Path) -> None:
+    """Nor what lies above it: it may be a repository, and contains the user's programs.
 
     Relative folders go there, too.
     """

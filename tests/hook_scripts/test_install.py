@@ -129,7 +129,7 @@ def test_two_at_once_build_one(quick: PluginCopy) -> None:
 
 
 def test_a_killed_run_leaves_the_old_venv_and_is_repeated(quick: PluginCopy) -> None:
-    """Killed in the middle of an update: the old venv goes on serving, and no lock stays behind."""
+    """Killed in the middle of an update: the old venv continues serving, and no lock stays behind."""
     install(quick)
     before = os.readlink(quick.data / "venv")
     (quick.root / "requirements.lock").write_text("# newer\n")
@@ -175,8 +175,8 @@ def test_a_newer_lock_does_not_wait_for_the_old_ones_hour(quick: PluginCopy) -> 
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"]
 )
-def test_a_damaged_memory_is_no_obstacle(quick: PluginCopy, content: str) -> None:
-    """Whatever lies in install.json, the install is tried.
+def test_a_damaged_memory_is_not_an_obstacle(quick: PluginCopy, content: str) -> None:
+    """Whatever is in install.json, the install is tried.
 
     A dead run's lock holds nothing, a plain venv gives way.
     """
@@ -271,7 +271,7 @@ def test_a_step_that_takes_too_long(
     assert "so far" in capfd.readouterr().err
 
 
-def test_on_request_a_venv_that_does_not_work_is_built_anew(quick: PluginCopy) -> None:
+def test_on_request_a_venv_that_does_not_work_is_rebuilt(quick: PluginCopy) -> None:
     """Its lock fits, its packages do not load; no start of a session pays for finding that out."""
     assert install(quick) == 0
     assert install(quick, DAMAGED="1") == 0
@@ -390,7 +390,7 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
 
 
 def fetch_wheels(plugin: Path) -> None:
-    """Put the locks' wheels beside them, by the lines of docs/publishing.md."""
+    """Put the locks' wheels next to them, by the lines of docs/publishing.md."""
     lines = re.findall(
         r"^pip (download .*)$", (REPO / "docs" / "publishing.md").read_text("utf-8"), re.MULTILINE
     )

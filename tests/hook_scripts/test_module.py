@@ -61,7 +61,7 @@ def test_no_prompt_waits_for_it() -> None:
     ]
 
 
-def test_it_stands_beside_the_classic_hooks() -> None:
+def test_it_stands_next_to_the_classic_hooks() -> None:
     """The one form that clients bear which know nothing of modules."""
     document = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     assert document["modules"] == ["./register.mjs"]
@@ -113,7 +113,7 @@ def test_a_start_asks_for_tools_only_where_settings_name_one(
     assert done.stdout == ("asked\n" if asked else "{}\n")
 
 
-def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
+def test_the_launcher_is_replaced_to_the_engine(plugin: PluginCopy) -> None:
     """By exec, so that the engine's parent is whoever asked, with the model's shell's variable or without."""
     python = plugin.root.parent / "bin" / "python"
     python.write_text(

@@ -82,7 +82,7 @@ def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(
     ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}'],
 )
 def test_a_damaged_stamp_is_none(plugin: PluginCopy, damage: str) -> None:
-    """Whatever stands there; nothing is said on stderr."""
+    """Whatever is there; nothing is said on stderr."""
     stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
     assert looks(plugin)
 
@@ -261,7 +261,7 @@ def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
 
 
 def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> None:
-    """Its start keeps the first, as any; the rest is kept beside it.
+    """Its start keeps the first, as any; the rest is kept next to it.
 
     Nothing is packed: it is too short for that.
     """
@@ -291,7 +291,7 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
     assert b"at last" in plugin.reached
 
 
-def test_the_first_hook_goes_first(plugin: PluginCopy) -> None:
+def test_the_first_hook_is_first(plugin: PluginCopy) -> None:
     """What it did in its time need not be done again: the second looks once more after a second."""
     stamp(plugin, f"later-{PROJECT}.json")
     stamp(plugin, "vault.json")

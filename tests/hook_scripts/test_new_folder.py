@@ -1,4 +1,4 @@
-"""Owns the tests of what a start notes of a repository's folder, and of when one without sessions is looked at."""
+"""Owns the tests of what a start notes of a repository's folder, and of when one without sessions is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit, and a remote whose address holds a password."""
+    """A repository with one commit, and a remote whose address contains a password."""
     folder = tmp_path / "work it"
     folder.mkdir()
     for words in (
@@ -49,12 +49,12 @@ def started(plugin: PluginCopy, folder: Path, source: str = "startup", **env: st
     return log.read_text().split() if log.exists() else []
 
 
-def test_a_folder_is_noted_once_and_looked_at_once(
+def test_a_folder_is_noted_once_and_read_once(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
     """The note is what Python reads in the folder itself, without the password.
 
-    Nothing is told twice.
+    Nothing is reported twice.
     """
     stamp(plugin, f"due-{PROJECT}.json")
     assert started(plugin, tmp_path) == []
@@ -77,7 +77,7 @@ def test_a_folder_is_noted_once_and_looked_at_once(
 
 
 @pytest.mark.parametrize("name", ["config", "logs/HEAD"])
-def test_files_without_end_hold_no_start_up(
+def test_files_without_end_contain_no_start_up(
     plugin: PluginCopy, repository: Path, name: str
 ) -> None:
     """A configuration of 30 MB and a line of 100 MB are read as far as Python would read them."""
@@ -108,7 +108,7 @@ def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, reposit
 
 
 def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> None:
-    """Once a folder was noted and looked at: the client's shell, and a process for the event and one for the time."""
+    """Once a folder was noted and read: the client's shell, and a process for the event and one for the time."""
     stamp(plugin, f"due-{PROJECT}.json")
     started(plugin, repository)
     _, found, processes = traced(
@@ -157,7 +157,7 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
 
 
-def test_a_linked_worktree_says_where_it_belongs(
+def test_a_linked_worktree_states_where_it_belongs(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
     """Its note leads to the git folder of the main checkout."""

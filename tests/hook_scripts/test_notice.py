@@ -180,7 +180,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
 def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
     """A path that JSON escapes, or of a session that began in another folder.
 
-    What is no file is none.
+    What is not a file is none.
     """
     lay(plugin, [answer(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
@@ -190,7 +190,7 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
 
 
 def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
-    """Whoever lowers the level hears of it in a session that was looked at before."""
+    """Whoever lowers the level hears of it in a session that was read before."""
     body = event(lay(plugin, [answer(COUNTED)]))
     note = keep(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
@@ -242,7 +242,7 @@ def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str
 
 
 def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
-    """The event holds the last answer; the client is not left with a broken pipe."""
+    """The event contains the last answer; the client is not left with a broken pipe."""
     body = event(lay(plugin, [answer(COUNTED)]), last_assistant_message="語" * 500_000)
     assert asked(plugin, body)
 
@@ -265,7 +265,7 @@ def links(plugin: PluginCopy) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_turns_end_holds_its_session(plugin: PluginCopy, shell: list[str]) -> None:
+def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
     """From the first on, with its sub-agents and outputs, also those that come later, headless ones too."""
     path = lay(plugin, conversation(1))
     own, body = path.with_suffix(""), event(path)
@@ -355,7 +355,7 @@ def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> N
 def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
     """Each process of a turn's end, before its first such call, then a later one.
 
-    The next look holds what is left.
+    The next look contains what is left.
     """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     path = lay(plugin, conversation(1))

@@ -134,7 +134,7 @@ def notes(home: ConfigHome) -> list[str]:
 
 
 def test_there_is_a_hook_for_each_part() -> None:
-    """Beside the first one; a client runs them after /clear and a compaction alone."""
+    """Next to the first one; a client runs them after /clear and a compaction alone."""
     assert len(OTHERS) + 1 == parted_text.MAX_PARTS
     assert f"others={len(OTHERS)};" in FIRST
     assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
@@ -147,7 +147,7 @@ def test_there_is_a_hook_for_each_part() -> None:
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_long_handoff_comes_whole(
+def test_a_long_handoff_is_complete(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], shell: list[str]
 ) -> None:
     """Every part fits a hook, the first command has the last part, and nothing is left of it."""
@@ -311,7 +311,7 @@ def test_a_damaged_claim_is_none(
 def test_no_link_is_followed(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str
 ) -> None:
-    """Neither the state folder, nor what lies in it, may be a link to what somebody else wrote."""
+    """Neither the state folder, nor what is in it, may be a link to what somebody else wrote."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
     pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
     pending.mkdir(parents=True)
@@ -334,7 +334,7 @@ def test_no_link_is_followed(
 def test_odd_ids_have_no_parts(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str
 ) -> None:
-    """Nothing is looked for by them, and nothing written."""
+    """Nothing is searched by them, and nothing written."""
     assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact", number))) == [""] * 4
     assert not (config_home.config / "resume-hooks").exists()
 

@@ -75,7 +75,7 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
 @pytest.mark.parametrize(
     "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
-def test_a_key_as_a_question_opens_is_no_answer(called: bool, early: str) -> None:
+def test_a_key_as_a_question_opens_is_not_an_answer(called: bool, early: str) -> None:
     """It is asked again, after our own commands as well."""
     done = run_question((early, 300), ("Open", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)

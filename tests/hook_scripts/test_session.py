@@ -99,7 +99,7 @@ COLD = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens
 def test_only_a_large_session_that_no_cache_holds(
     plugin: PluginCopy, other: dict[str, object], due: bool
 ) -> None:
-    """Costs a resume a Python: going on in it costs, too."""
+    """Costs a resume a Python: continuing in it costs, too."""
     assert reaches(plugin, "SessionStart", {**COLD, **other}) is due
 
 
@@ -139,7 +139,7 @@ def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> 
     assert reaches(plugin, "SessionStart", {"source": "compact"})
 
 
-def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: PluginCopy) -> None:
+def test_a_handoff_that_waits_concerns_a_startup_until_it_was_reported(plugin: PluginCopy) -> None:
     """Then no later one looks at it; other notes concern none."""
     (pending(plugin) / "trim-x.json").touch()
     (pending(plugin) / f"handoff-4711-{CHILD}.told").touch()
@@ -202,7 +202,9 @@ def test_the_first_start_after_the_installation_says_one_line(
 
 
 @pytest.mark.parametrize("says", [True, False])
-def test_the_greeting_comes_where_the_engine_says_nothing(plugin: PluginCopy, says: bool) -> None:
+def test_the_greeting_comes_where_the_engine_reports_nothing(
+    plugin: PluginCopy, says: bool
+) -> None:
     """At a first start that has work for it, such as sessions that are about to be deleted."""
     make_ready(plugin)
     if not says:
@@ -214,7 +216,7 @@ def test_the_greeting_comes_where_the_engine_says_nothing(plugin: PluginCopy, sa
     assert (b"is ready. Type >resume" in done.stdout) is not says
 
 
-def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy) -> None:
+def test_the_first_start_after_a_failed_installation_is_marked(plugin: PluginCopy) -> None:
     """It may wait an hour before it is tried again, so it does not say that it is being installed.
 
     Also behind a start that said so.
@@ -252,7 +254,7 @@ def test_whatever_differs_starts_the_install_and_does_not_wait(
 
 @pytest.mark.parametrize("own", ["named", "checkout"])
 def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) -> None:
-    """With RESUME_HOOKS_PYTHON, or a .venv beside the plugin, there is nothing to install."""
+    """With RESUME_HOOKS_PYTHON, or a .venv next to the plugin, there is nothing to install."""
     installed = stand_in_installer(plugin)
     let_go(plugin)
     if own == "checkout":

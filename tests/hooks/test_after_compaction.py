@@ -247,8 +247,8 @@ def test_commands_that_worked_come_back(config_home: ConfigHome) -> None:
     assert not (config_home.config / "resume-hooks").exists(), "nothing is written"
 
 
-def test_the_sessions_own_title_holds_no_secret(config_home: ConfigHome) -> None:
-    """It stands in the lineage that is given back, and only another place of the session tells what it is."""
+def test_the_sessions_own_title_contains_no_secret(config_home: ConfigHome) -> None:
+    """It is in the lineage that is given back, and only another place of the session tells what it is."""
     write_session(config_home.project(), ONE, ruled(1))
     said = user("password: xho9ypjaxtbw", uuid="p", parent=None, session_id=TWO)
     answer = assistant("ok", uuid="q", parent="p", session_id=TWO)

@@ -127,7 +127,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     assert last.startswith("Copied") is (copied.how == "copied")
 
 
-def test_a_handoff_without_a_step_says_so() -> None:
+def test_a_handoff_without_a_step_is_marked() -> None:
     """The user sees that nothing was lost."""
     assert "no next step given" in card_of(handed_off(receipt(), ""), WAYS[0], slash=False)
 

@@ -48,7 +48,7 @@ def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     return reply
 
 
-def test_a_whole_fork_says_that_it_is_the_new_session(parent: Path) -> None:
+def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
     """With one figure, as it is as large as the old one."""
     remark = ask("handoff", "all")["remark"]
     assert re.fullmatch(
@@ -93,7 +93,7 @@ IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("ma
 
 @pytest.mark.parametrize("command", ["handoff", "rollover", *IN_MARKS, "resume-hooks:handoff"])
 @pytest.mark.parametrize("word", ["help", "--help"])
-def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
+def test_help_alone_is_not_text(parent: Path, command: str, word: str) -> None:
     """It is answered with the usage, and nothing is made; more words are text."""
     assert ask(command, word)["text"].startswith(f"/{command} ")
     assert children(parent) == []
@@ -172,7 +172,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
     assert (made["open"], made["fill"]) == (child.stem, "")
 
 
-def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
+def test_a_trim_in_place_is_reported_by_its_own_figure(parent: Path) -> None:
     """Where it keeps what a copy gives up: what was pasted."""
     assert "in place" not in ask("trim")["ask"]
     first, *rest = bulky()
@@ -191,7 +191,7 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
-def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path) -> None:
+def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: Path) -> None:
     """Where it gives up what a copy keeps: the thinking of the last turns.
 
     It is what the trim then says.
@@ -244,7 +244,7 @@ def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
 
 
 def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: ConfigHome) -> None:
-    """Of a trimmed session; any other is told so."""
+    """Of a trimmed session; any other is reported so."""
     assert "Nothing in this session is trimmed" in ask("untrim")["text"]
     assert "takes no words" in ask("untrim", "x")["text"]
     ask("trim")
@@ -273,7 +273,7 @@ def test_a_rollover_announces_the_wait_and_then_opens(
     assert "text" in ask("rollover", screen=False)
 
 
-def test_esc_before_a_rollover_made_anything_is_told(parent: Path) -> None:
+def test_esc_before_a_rollover_made_anything_is_reported(parent: Path) -> None:
     """Nothing stands of it, and it can be asked for again."""
     assert (
         ask("left", "rollover")["text"]
@@ -328,7 +328,7 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     assert children(parent) == []
 
 
-def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
+def test_a_long_list_states_where_the_rest_is(config_home: ConfigHome) -> None:
     """Ten rows at most."""
     for number in range(12):
         write_session(
@@ -362,7 +362,7 @@ def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     assert "/trim here" not in str(ask("trim", "--only none"))
 
 
-def test_a_bug_is_told_and_a_switched_off_verb_says_so(
+def test_a_bug_is_reported_and_a_switched_off_verb_reports_it(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never a trace."""

@@ -74,7 +74,7 @@ def ask(messages: object, **fields: object) -> dict[str, Any]:
     return dict(json.loads(json.dumps(reply)))
 
 
-def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> None:
+def test_answers_and_results_are_rebuilt_and_prompts_stay(parent: Path) -> None:
     """Outputs before the last turns are placeholders that name their originals.
 
     The note says that nothing was lost.
@@ -223,7 +223,7 @@ def at_line(
     return ask(rows, trigger=compaction.LINE_TRIGGER, options=None)
 
 
-def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_the_line_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn runs: the last answers, too; of a handoff a digest and the last turns stay.
 
     One row says so.
@@ -252,7 +252,7 @@ def test_a_failed_compaction_at_the_line_is_reported(
 
 
 @pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
-def test_a_client_that_started_anew_lets_it_rest(
+def test_a_client_that_started_again_lets_it_rest(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
     """Turns are counted in the file, from the last compaction on, whoever made it.
@@ -272,7 +272,7 @@ def test_a_client_that_started_anew_lets_it_rest(
 def test_the_module_learns_of_the_line(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
-    """With what stands behind the client's command; also where no notice is wanted.
+    """With what is behind the client's command; also where no notice is wanted.
 
     Without a line there is none.
     """

@@ -48,7 +48,7 @@ def sound(**more: object) -> dict[str, Any]:
 def test_a_question_is_open_for_ten_minutes(
     config_home: ConfigHome, age: float, is_open: bool
 ) -> None:
-    """Also where the clock was set back: what comes from the future is no question, but for a few seconds."""
+    """Also where the clock was set back: what comes from the future is not a question, but for a few seconds."""
     confirmations.store_question(asked(age))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -114,7 +114,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_is_no_question(config_home: ConfigHome, name: str) -> None:
+def test_garbage_is_not_a_question(config_home: ConfigHome, name: str) -> None:
     """And never a trace."""
     plant(config_home, GARBAGE[name])
     assert confirmations.find_question(SESSION) is None

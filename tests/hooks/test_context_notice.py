@@ -70,7 +70,7 @@ def note(home: ConfigHome) -> dict[str, Any]:
     return found
 
 
-def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
+def test_it_is_reported_once(config_home: ConfigHome, ask: Any) -> None:
     """At 80 per cent, with what fits best.
 
     Never again of this window, whatever happens to the session.
@@ -87,7 +87,7 @@ def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
     assert note(config_home)["told"] == 200_000
 
 
-def test_a_window_that_proves_larger_is_told_of_too(config_home: ConfigHome, ask: Any) -> None:
+def test_a_window_that_proves_larger_is_mentioned_too(config_home: ConfigHome, ask: Any) -> None:
     """Past 200,000 tokens the window is a million, of which the first line was not true."""
     assert "91 %" in ask(full(163_000))
     assert ask(full(300_000)) == ""
@@ -109,7 +109,7 @@ def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
     assert note(config_home)["look"] == 10**9
 
 
-def test_a_context_that_was_not_counted_is_not_told_of(ask: Any) -> None:
+def test_a_context_that_was_not_counted_is_not_mentioned(ask: Any) -> None:
     """Right after a compaction there is only a guess."""
     records = [
         *full(190_000),
@@ -144,7 +144,7 @@ def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: o
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
 def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: bytes) -> None:
-    """It is told, and a sound note takes its place."""
+    """It is reported, and a sound note takes its place."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
@@ -152,13 +152,13 @@ def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: 
     assert note(config_home)["told"] == 200_000
 
 
-def test_where_no_note_can_be_kept_nothing_is_said(config_home: ConfigHome, ask: Any) -> None:
+def test_where_no_note_can_be_kept_nothing_is_reported(config_home: ConfigHome, ask: Any) -> None:
     """Else each turn would say it again."""
     (config_home.root / "file").touch()
     assert ask(full(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x")) == ""
 
 
-def test_notes_are_private_hold_no_content_and_go_with_time(
+def test_notes_are_private_contain_no_content_and_go_with_time(
     config_home: ConfigHome, ask: Any
 ) -> None:
     """0600 in a folder of 0700; two numbers.

@@ -56,7 +56,7 @@ def stamped(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
-def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
+def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
     """Once with how to switch it off; where nothing was kept nothing is said."""
     aged(config_home, 1, 25)
     line = said(config_home, source)
@@ -75,7 +75,7 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
 
 
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
-    """A verb kept an ancestor; a handoff that waits is told before that."""
+    """A verb kept an ancestor; a handoff that waits is reported before that."""
     archive_session(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
     store_handoff(
@@ -89,7 +89,7 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     assert said(config_home) == ""
 
 
-def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) -> None:
+def test_without_the_shells_word_nothing_is_searched(config_home: ConfigHome) -> None:
     """A start that reaches Python for another reason."""
     aged(config_home, 1, 25)
     assert handle_session_event(start(config_home)) == b""
@@ -112,7 +112,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
     assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
 
 
-def test_a_headless_run_keeps_and_says_nothing(
+def test_a_headless_run_keeps_and_reports_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would read it: whoever starts next hears how to switch it off."""
@@ -163,7 +163,7 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     )
 
 
-def test_once_a_day_ancestors_are_looked_for(
+def test_once_a_day_ancestors_are_searched(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in a headless run; the stamp says until when there is nothing to do."""
@@ -198,7 +198,7 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
 def test_a_client_that_left_ends_it(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No daemon: after one session at most it sees that nobody is there, and goes on another time.
+    """No daemon: after one session at most it sees that nobody is there, and continues another time.
 
     A headless client is often gone at once; what is kept for it may take its few seconds all the
     same.
@@ -228,7 +228,7 @@ def test_the_second_hook_never_raises(
 
 
 @pytest.mark.parametrize("entry", ["cli", "sdk-cli"])
-def test_a_start_holds_every_session(
+def test_a_start_links_every_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
     """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""

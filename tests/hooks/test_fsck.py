@@ -102,7 +102,7 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
 def test_nothing_is_said_of_other_errors(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file is looked at for them.
+    """No file is read for them.
 
     Nothing is asked without a screen, or where that is switched off.
     """

@@ -60,7 +60,7 @@ def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
 
 
 def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
-    """What the session is told that ``/clear`` starts beside a child."""
+    """What the session is told that ``/clear`` starts next to a child."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
     event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
     return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
@@ -107,7 +107,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     assert context.endswith("fix the tests")
 
 
-def test_asked_for_four_times_at_once_it_is_one_child(config_home: ConfigHome, parent: str) -> None:
+def test_requested_four_times_at_once_it_is_one_child(config_home: ConfigHome, parent: str) -> None:
     """Two clients, or two keys: who comes second names the first one's."""
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 
@@ -167,7 +167,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
     assert notes_of(config_home) == []
 
 
-def test_a_long_digest_gives_way_by_section(
+def test_a_long_digest_is_replaced_by_section(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
@@ -201,7 +201,7 @@ def test_a_long_digest_gives_way_by_section(
 
 
 @pytest.mark.parametrize("typed", ["--print", '-n "fix it"', "--out=x y"])
-def test_an_option_of_the_shell_is_no_next_step(
+def test_an_option_of_the_shell_is_not_a_next_step(
     config_home: ConfigHome, parent: str, run_hook: Run, typed: str
 ) -> None:
     """It is refused, where it would have been a session's title."""

@@ -1,4 +1,4 @@
-"""The size that stands before a next step: what is one, what it makes, and that the step is what is left."""
+"""The size that is before a next step: what is one, what it makes, and that the step is what is left."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_size_out_of_bounds(parent: Path, text: str) -> None:
     assert children(parent) == []
 
 
-def test_the_box_holds_the_step_without_the_size(parent: Path) -> None:
+def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
     """And the child says which size it has."""
     reply = ask("24k fix the tests")
     (child,) = children(parent)

@@ -51,7 +51,7 @@ GARBAGE: dict[str, bytes | Any] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_says_nothing(note: Path, name: str) -> None:
+def test_garbage_reports_nothing(note: Path, name: str) -> None:
     """And never a trace."""
     content = GARBAGE[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())

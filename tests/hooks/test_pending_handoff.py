@@ -41,7 +41,7 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
 
 
 def folder(home: ConfigHome) -> str:
-    """The project folder that the child lies in."""
+    """The project folder that the child is in."""
     return str(home.project())
 
 
@@ -112,7 +112,7 @@ def test_a_process_that_only_has_the_number_gets_nothing(
 def test_one_that_waits_no_more_is_used_up(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """Somebody went on in the child, or it is not there, or it was made long ago: a plain clear."""
+    """Somebody continued in the child, or it is not there, or it was made long ago: a plain clear."""
     child = Path(handoff.child_file)
     if change == "opened":
         child.write_bytes(child.read_bytes() + b"{}\n")
@@ -127,7 +127,7 @@ def test_one_that_waits_no_more_is_used_up(
     assert waiting(config_home) == []
 
 
-def test_it_is_told_once_and_goes_on_waiting(
+def test_it_is_reported_once_and_continues_waiting(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
     """In its folder alone; ``/clear`` still finds it, and whoever opens its child uses it up."""
@@ -144,7 +144,9 @@ def test_it_is_told_once_and_goes_on_waiting(
     assert waiting(config_home) == []
 
 
-def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+def test_the_newest_of_several_is_reported(
+    config_home: ConfigHome, handoff: PendingHandoff
+) -> None:
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(

@@ -157,8 +157,10 @@ RAW = {
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_input_that_is_no_event_passes(config_home: ConfigHome, run_hook: Run, name: str) -> None:
-    """Whatever stands on stdin: no trace, no output, exit 0."""
+def test_input_that_is_not_an_event_passes(
+    config_home: ConfigHome, run_hook: Run, name: str
+) -> None:
+    """Whatever is on stdin: no trace, no output, exit 0."""
     a_session(config_home)
     assert reason(run_hook("prompt", RAW[name])) == ""
 
@@ -247,7 +249,7 @@ def test_another_file_at_the_sessions_path(
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """Then it is a plain prompt, whatever stands behind it; the others still answer."""
+    """Then it is a plain prompt, whatever is behind it; the others still answer."""
     a_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
@@ -272,7 +274,7 @@ def test_a_paste_over_left_over_text(
 
 
 def is_pasted_over(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Whether a trigger that was left over is told, and nothing made."""
+    """Whether a trigger that was left over is reported, and nothing made."""
     session = a_session(config_home)
     text = typed(prompt)
     assert "nothing was done" in text
@@ -338,7 +340,7 @@ def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
         ([], False),
     ],
 )
-def test_beside_a_working_model_no_card_says_ctrl_c(
+def test_next_to_a_working_model_no_card_says_ctrl_c(
     config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
 ) -> None:
     """One Ctrl+C would end its turn.

@@ -63,7 +63,7 @@ def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("path", [None, "empty"])
-def test_where_nothing_was_done_it_says_so(config_home: ConfigHome, path: str | None) -> None:
+def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | None) -> None:
     """A new session, with a file or without, has nothing to give back, and the card says that nothing was changed."""
     if path:
         write_session(config_home.project(), SESSION, [])

@@ -270,7 +270,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
         assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], ASKED)
 
 
-def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
+def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
     """Where no answer was counted."""
     found = comparison(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)

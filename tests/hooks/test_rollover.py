@@ -42,9 +42,9 @@ def card(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
-    """Who wrote what is in the child, what it took, how to go on.
+    """Who wrote what is in the child, what it took, how to continue.
 
-    The last line fits beside a working model.
+    The last line fits next to a working model.
     """
     made = stand_in(config_home.root, GOOD)
     text = card(say, made, f"{sign}rollover focus on tabs")
@@ -74,7 +74,7 @@ def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, say: Say, paren
     assert len(children(parent)) == len(made.calls()) == 2
 
 
-def test_after_another_prompt_it_is_made_anew(
+def test_after_another_prompt_it_is_rebuilt(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
     """What was asked since is not in the old one."""
@@ -141,7 +141,7 @@ def begun(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
 
 
 def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
-    """The client ends its hook: the child stands, the model's process is gone, and it is told of afterwards."""
+    """The client ends its hook: the child stands, the model's process is gone, and it is mentioned afterwards."""
     made = stand_in(config_home.root, "time.sleep(300)")
     with begun(config_home, made) as hook:
         hook.send_signal(signal.SIGTERM)
@@ -167,7 +167,7 @@ def test_a_failed_summary_is_tried_again(
     assert b"summary by" in child.read_bytes()
 
 
-def test_while_it_is_written_the_child_is_told_of(
+def test_while_it_is_written_the_child_is_mentioned(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
     """The same words meanwhile: the model is asked once."""
@@ -222,7 +222,7 @@ def inside(args: str = "", **forked: object) -> dict[str, Any]:
 def test_a_warm_cache_is_asked_first(warm: Path) -> None:
     """The child is there before anybody is asked.
 
-    What the model answers completes it, and what that took is told.
+    What the model answers completes it, and what that took is reported.
     """
     asked = inside("focus on tabs")
     (child,) = children(warm)
@@ -286,7 +286,7 @@ def test_without_its_answer_the_headless_model_is_asked(
 def test_one_that_takes_all_the_time_is_the_last(
     warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for a second one; typed again it is asked anew, for the same child."""
+    """Nobody waits for a second one; typed again it is asked again, for the same child."""
     made = stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     inside()
@@ -315,10 +315,10 @@ def test_where_it_is_not_asked(
     assert b"summary by haiku-of-the-day" in child.read_bytes()
 
 
-def test_while_the_client_asks_its_model_the_child_is_told_of(
+def test_while_the_client_asks_its_model_the_child_is_mentioned(
     warm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same words meanwhile; once it was left by Esc, or the client is gone or too late, they ask anew."""
+    """The same words meanwhile; once it was left by Esc, or the client is gone or too late, they ask again."""
     inside()
     (child,) = children(warm)
     assert "it is still being written" in inside()["by_hand"]
@@ -331,7 +331,7 @@ def test_while_the_client_asks_its_model_the_child_is_told_of(
     assert children(warm) == [child]
 
 
-def test_an_answer_for_a_child_that_went_on_is_a_new_one(warm: Path) -> None:
+def test_an_answer_for_a_child_that_continued_is_a_new_one(warm: Path) -> None:
     """Somebody opened the digest meanwhile: that is left alone, and what was paid for is not lost."""
     inside()
     (first,) = children(warm)

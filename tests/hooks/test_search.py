@@ -154,7 +154,7 @@ def test_no_transcript_yet(
 
 
 def test_a_session_that_was_moved(config_home: ConfigHome, card: Card) -> None:
-    """The folder that its file lies in is searched as well."""
+    """The folder that its file is in is searched as well."""
     moved = talk(config_home, 1, "the quux one", cwd="/home/user/old")
     talk(config_home, 2, "the quux two", cwd=CWD)
     moved.rename(config_home.project(CWD) / moved.name)

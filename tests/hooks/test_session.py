@@ -187,7 +187,7 @@ def test_other_ends_leave_no_mark(
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
 def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: object) -> None:
-    """A start of another kind is no successor, and leaves the mark for the one that is."""
+    """A start of another kind is not a successor, and leaves the mark for the one that is."""
     send(end())
     send(start(session_id(5), source))
     assert pairs(config_home) == []
@@ -213,7 +213,7 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
 def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
-    """And does not stand in the way of the next clear."""
+    """And does not be in the way of the next clear."""
     send(end())
     (mark,) = marks(config_home)
     mark.write_bytes(damage)
@@ -263,7 +263,7 @@ def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid:
 def test_a_link_that_can_t_be_written_is_named_after_clear(
     config_home: ConfigHome, say: Say
 ) -> None:
-    """The start goes on; one line names the folder, the reason, what is missing and what to do."""
+    """The start continues; one line names the folder, the reason, what is missing and what to do."""
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
     assert say(end(), RESUME_HOOKS_HOME=state) == {}
@@ -325,7 +325,7 @@ def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_mark_that_is_no_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
+def test_a_mark_that_is_not_a_file(config_home: ConfigHome, run_hook: Run, kind: str) -> None:
     """It links nothing, and the client's start does not wait for it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
     mark.parent.mkdir(parents=True)
@@ -351,7 +351,7 @@ def child(config_home: ConfigHome) -> Path:
     return Path(path)
 
 
-def test_clear_after_a_rollover_says_so(config_home: ConfigHome, child: Path, say: Say) -> None:
+def test_clear_after_a_rollover_reports_it(config_home: ConfigHome, child: Path, say: Say) -> None:
     """The link, too, for what counts children by kind; a note of any other kind is none."""
     size = os.path.getsize(child)
     for kind, said in (
@@ -540,7 +540,7 @@ def test_a_resume_of_a_giant_file_names_a_remedy(config_home: ConfigHome, say: S
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
 def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
-    """Nothing is said, and it goes on waiting."""
+    """Nothing is said, and it continues waiting."""
     assert say(beside(child, session_id(6), source), 5) == {}
     assert len(marks(config_home)) == 1
 

@@ -182,7 +182,7 @@ def test_not_ours(prompt: str, why: str) -> None:
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
 def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
-    """A trigger that ends in a command of the client: nothing is to be made of it."""
+    """A trigger that ends in a command of the client: nothing is to be made from it."""
     is_pasted(prompt, verb)
 
 

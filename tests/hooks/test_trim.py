@@ -71,7 +71,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def change(session: str = SESSION, **fields: Any) -> None:
-    """Write the session's question anew with some fields replaced."""
+    """Write the session's question again with some fields replaced."""
     question = confirmations.find_question(session)
     assert question is not None
     confirmations.store_question(question._replace(**fields))
@@ -136,7 +136,7 @@ def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Pa
     assert child.read_text().count('"truncated":true') == 6
 
 
-def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
+def test_the_plan_is_rebuilt(say: Say, parent: Path) -> None:
     """A yes answers what was shown last.
 
     What was said between the preview and the yes is in the child.
@@ -259,7 +259,7 @@ def said_later(uuid: str, parent: str, session: str) -> str:
 def test_a_child_that_is_no_longer_the_same_is_not_offered(
     say: Say, parent: Path, where: str
 ) -> None:
-    """Somebody went on, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
+    """Somebody continued, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
     say(">trim --tools Read")
     say(">trim yes")
     (child,) = children(parent)
@@ -320,7 +320,7 @@ def test_cancel(say: Say, parent: Path, word: str) -> None:
     "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
 )
 def test_help(say: Say, parent: Path, prompt: str) -> None:
-    """Every option, and what answers a preview where there is one; it is no question."""
+    """Every option, and what answers a preview where there is one; it is not a question."""
     text = say(prompt)
     for word in (
         "--tools",
@@ -364,7 +364,7 @@ def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, s
     assert children(parent) == []
 
 
-def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
+def test_a_trim_that_does_not_pay_is_not_a_question(say: Say, parent: Path) -> None:
     """It says what a rollover would leave and what to do instead.
 
     An older question is not answered by the next yes.
@@ -492,7 +492,7 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     assert children(parent) == [child]
 
 
-def test_a_yes_beside_one_that_takes_longer(
+def test_a_yes_next_to_one_that_takes_longer(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
     """It says that the child is being made, and not that nothing was asked.

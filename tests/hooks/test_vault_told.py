@@ -1,6 +1,6 @@
-"""That copies will be kept is told first where it can be.
+"""That copies will be kept is reported first where it can be.
 
-Meanwhile nothing is copied, and links hold the sessions.
+Meanwhile nothing is copied, and links contain the sessions.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_a_requested_restore_does_not_wait(asking: ConfigHome) -> None:
 
 
 def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then they are made two days before they are needed, and that is told."""
+    """Then they are made two days before they are needed, and that is reported."""
     aged(asking, 1, SOON)
     assert start(asking) == 0
     later = time.time() + 5 * DAY + 1
@@ -135,7 +135,7 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
-def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None:
+def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> None:
     """Not who was told of copies, or has chosen, or has no client that can tell: their sessions are copied as ever."""
     assert said(asking) == "", "nothing has to be copied"
     aged(asking, 1, SOON)

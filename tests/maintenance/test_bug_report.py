@@ -154,7 +154,7 @@ def test_the_report_has_the_necessary_facts(laden: Path) -> None:
 
 
 def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
-    """A new finding tells its code alone, until somebody has looked at its sentences."""
+    """A new finding tells its code alone, until somebody has read its sentences."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(laden), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]

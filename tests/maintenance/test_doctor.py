@@ -116,7 +116,7 @@ def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path)
     ("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")]
 )
 def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
-    """What the installer remembers is told, a failure with its cause."""
+    """What the installer remembers is reported, a failure with its cause."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": state, "started": 1, "error": "no network"})
     finding = found(cwd, "engine")
@@ -253,7 +253,7 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
 def test_a_giant_of_which_little_is_live(
     cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands before its last compaction is left behind by a fork."""
+    """What is before its last compaction is left behind by a fork."""
     monkeypatch.setattr(doctor, "MIN_GIANT_FILE_BYTES", 2_000_000)
     monkeypatch.setattr(doctor, "MIN_GIANT_LINE_BYTES", 1_000_000)
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
@@ -268,7 +268,7 @@ def test_a_giant_of_which_little_is_live(
 
 
 def test_the_index(cwd: Path, config: Path) -> None:
-    """None yet and a damaged one are notes, since a search makes it anew.
+    """None yet and a damaged one are notes, since a search makes it again.
 
     A newer version's is a problem.
     """
@@ -289,7 +289,7 @@ def test_the_index(cwd: Path, config: Path) -> None:
     assert found(cwd, "index").level == "note"
 
 
-def test_noted_bugs_are_told(cwd: Path) -> None:
+def test_noted_bugs_are_reported(cwd: Path) -> None:
     """How many, when the last one was, and what to send along."""
     assert found(cwd, "log").code == "log-ok"
     for _ in range(2):

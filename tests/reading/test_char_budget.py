@@ -73,7 +73,7 @@ def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
 
 
 def test_a_huge_result_crowds_out_nothing() -> None:
-    """Prompts and answers stay whole beside it; of it both ends are left."""
+    """Prompts and answers stay whole next to it; of it both ends are left."""
     result = TextPiece(
         "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False
     )
@@ -89,7 +89,7 @@ def test_a_huge_result_crowds_out_nothing() -> None:
     assert 1_500 < len(text) < 2_000
 
 
-def test_voices_come_first() -> None:
+def test_voices_are_first() -> None:
     """Where not everything has room, what tools say goes, and the gap says what is missing."""
     pieces = [
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99})
@@ -120,7 +120,7 @@ def test_a_cut_text() -> None:
 
 
 @given(st.text("ab \n", max_size=300), st.integers(0, 400))
-def test_a_cut_line_says_so(text: str, limit: int) -> None:
+def test_a_cut_line_is_marked(text: str, limit: int) -> None:
     """What does not fit ends with an ellipsis, and where there is room with the option that prints all."""
     shown = cut_lines(text, limit)
     assert len(shown) < max(1, limit) or not shown
@@ -176,7 +176,7 @@ LINES = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
 
 
 @given(LINES, st.integers(1, 60))
-def test_pages_hold_all_of_a_text(text: str, limit: int) -> None:
+def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
     """One after the other, each within its limit, without a character lost or twice.
 
     Without a limit in one.

@@ -108,7 +108,7 @@ def test_before_the_first_prompt(tmp_path: Path) -> None:
 
 
 def test_compactions(tmp_path: Path) -> None:
-    """Turns before one are told apart, through several of them.
+    """Turns before one are distinguished, through several of them.
 
     What was counted before says nothing of after.
     """
@@ -171,7 +171,7 @@ def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
 
 
 def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
-    """An answer written on past a compaction is what the client goes on from: 2.1.112, with a command that waited."""
+    """An answer written on past a compaction is what the client continues from: 2.1.112, with a command that waited."""
     lines: list[Record | bytes] = [
         *conversation(1),
         boundary(uuid="b", before="r1", ts=10),
@@ -185,7 +185,7 @@ def test_a_compaction_that_an_answer_passed(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_was_left(tmp_path: Path) -> None:
-    """A prompt that was taken back and asked anew."""
+    """A prompt that was withdrawn and asked again."""
     lines: list[Record | bytes] = [
         *conversation(1),
         user("wrong way", uuid="w", parent="r1", ts=10),
@@ -318,7 +318,7 @@ def test_too_long_an_outline(tmp_path: Path) -> None:
 def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
     """The command that shows them chooses by the same file, ready for a shell.
 
-    One turn is no span.
+    One turn is not a span.
     """
     found = many(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000, "a dir/it's.py")
@@ -380,7 +380,7 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
         )
 
 
-def test_a_tool_result_is_no_turn(tmp_path: Path) -> None:
+def test_a_tool_result_is_not_a_turn(tmp_path: Path) -> None:
     """Answers between prompts belong to the turn before."""
     lines: list[Record | bytes] = [*conversation(1), tool_result("c", uuid="t", parent="r1")]
     assert outlined(tmp_path, lines).turn_count == 1

@@ -117,7 +117,7 @@ def test_around(tmp_path: Path) -> None:
 
 
 def test_the_call_of_a_result(tmp_path: Path) -> None:
-    """Found though it stands on an earlier page."""
+    """Found though it is on an earlier page."""
     lines: list[Record | bytes] = [
         tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"}),
         tool_result("c", "x", uuid="u", parent="a"),
@@ -191,7 +191,7 @@ def test_growth_changes_no_page(
 
 
 def test_a_rewrite_between_pages(tmp_path: Path) -> None:
-    """A uuid leads to its record wherever that went; a record that went for good is told of."""
+    """A uuid leads to its record wherever that went; a record that went for good is mentioned."""
     path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
     entries = RecordLines(str(path), SESSION)
     second = read_page(entries, NAMES, None, 2).passages[0]

@@ -1,4 +1,4 @@
-"""Passages: records as a model reads them, with who speaks, short calls, and what was left out."""
+"""Passages: records as a model reads them, with who speaks, short calls, and what was omitted."""
 
 from __future__ import annotations
 

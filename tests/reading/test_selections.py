@@ -64,7 +64,7 @@ def command(
 def test_turns(tmp_path: Path) -> None:
     """The records of the turns that are asked for.
 
-    What stands before the first prompt is turn 0.
+    What is before the first prompt is turn 0.
     """
     found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
     assert found.turns == 3
@@ -193,7 +193,7 @@ def test_omitted_turns_can_be_read() -> None:
 
 
 def test_one_error_or_command_left_out() -> None:
-    """It is told of as one, by its turn alone."""
+    """It is mentioned as one, by its turn alone."""
     found = LONG[0]
     failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.failed]
     assert (
@@ -227,8 +227,8 @@ def test_every_real_session(real_session: RealSession) -> None:
     commands_text("commands", found.commands_of_turns(), NAMES, 5_000)
 
 
-def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
-    """A damaged call is passed over like any other that runs nothing."""
+def test_a_tool_by_no_name_is_not_a_shell(tmp_path: Path) -> None:
+    """A damaged call is skipped like any other that runs nothing."""
     damaged = tool_use("c1", uuid="a1", parent=None, tool_input={"command": "ls"})
     damaged["message"]["content"][0]["name"] = {"odd": []}
     found = reading(tmp_path, [*conversation(1), damaged])

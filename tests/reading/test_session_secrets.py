@@ -47,7 +47,7 @@ def test_a_value_is_known_by_the_command_that_printed_it(
 @pytest.mark.parametrize(
     "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
 )
-def test_an_output_that_is_no_secret_stays(tmp_path: Path, output: str) -> None:
+def test_an_output_that_is_not_a_secret_stays(tmp_path: Path, output: str) -> None:
     """Names, paths and words, whatever the command is about."""
     redactor = learned(tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}])
     assert not redactor.has_known_values

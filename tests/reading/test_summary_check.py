@@ -35,7 +35,7 @@ SAID = [
 
 
 def told(text: str) -> str:
-    """A summary as it is told after the check."""
+    """A summary as it is reported after the check."""
     return check_summary(text, SAID).text
 
 

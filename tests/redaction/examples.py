@@ -56,7 +56,7 @@ def _examples() -> Iterator[Example]:
 
 
 def _found(rule: Rule, words: str) -> str:
-    """A text with a secret that the rule matches, and that is no placeholder."""
+    """A text with a secret that the rule matches, and that is not a placeholder."""
     for seed in range(TRIES):
         text = words.format(_drawn(rule.text, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
@@ -65,7 +65,7 @@ def _found(rule: Rule, words: str) -> str:
 
 
 def _drawn(pattern: str, rng: random.Random) -> str:
-    """A text that an expression matches, of random letters; what it only looks at is left out."""
+    """A text that an expression matches, of random letters; what it only looks at is omitted."""
     return "".join(_parts(parser.parse(pattern), rng))
 
 

@@ -1,4 +1,4 @@
-"""Forms of secrets that the place tells, in commands, statements, files and fields: beside those of ``planted``."""
+"""Forms of secrets that the place tells, in commands, statements, files and fields: next to those of ``planted``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handoff writes holds no secret: the child, the document, what is given back to be pasted."""
+"""What a handoff writes contains no secret: the child, the document, what is given back to be pasted."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_half_a_token_is_none_either(config_home: ConfigHome) -> None:
         assert GITHUB[:12] not in told
 
 
-def test_a_session_without_secrets_says_nothing(config_home: ConfigHome) -> None:
-    """No note where nothing was left out."""
+def test_a_session_without_secrets_reports_nothing(config_home: ConfigHome) -> None:
+    """No note where nothing was omitted."""
     path = write_session(config_home.project(), SESSION, conversation(2))
     decided = agents.plan_fresh(session_file(str(path)), config_home.where)
     assert make_planned_receipt(decided).warnings == ()

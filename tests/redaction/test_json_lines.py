@@ -114,8 +114,8 @@ def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     "key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
 )
-def test_a_field_of_an_input_is_told_by_its_name(key: str) -> None:
-    """The name and the value of a JSON object lie in two strings."""
+def test_a_field_of_an_input_is_reported_by_its_name(key: str) -> None:
+    """The name and the value of a JSON object are in two strings."""
     value = some(RNG, 24)
     record = {
         "type": "assistant",
@@ -133,7 +133,7 @@ def test_plain_lines_are_text() -> None:
 
 
 def test_a_key_over_several_lines_of_a_text() -> None:
-    """Text files are looked at as a whole."""
+    """Text files are read as a whole."""
     key = private_key(RNG)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
 

@@ -49,7 +49,7 @@ def test_a_value_is_gone_in_every_form(text: str) -> None:
 
 
 def test_a_value_is_learned_as_it_is_seen() -> None:
-    """Characters without a picture in the place where a rule finds it are no part of it."""
+    """Characters without a picture in the place where a rule finds it are not part of it."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
@@ -60,7 +60,7 @@ def test_a_value_is_learned_as_it_is_seen() -> None:
 
 
 def test_percent_encoding_is_looked_through() -> None:
-    """An address holds the value in its own form."""
+    """An address contains the value in its own form."""
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
     assert (
         redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
@@ -78,7 +78,7 @@ def test_a_private_key_is_gone_line_by_line() -> None:
     assert body[1] not in Redactor([key]).redact(f"+ {body[1]}")
 
 
-def test_a_word_goes_only_beside_a_word_that_tells() -> None:
+def test_a_word_goes_only_next_to_a_word_that_tells() -> None:
     """``sunshine`` is a password where it is called so, and weather elsewhere."""
     redactor = Redactor(["DB_PASSWORD=sunshine"])
     assert redactor.redact("A day of sunshine.") == "A day of sunshine."
@@ -137,7 +137,7 @@ def test_a_line_of_a_transcript_stays_json() -> None:
 
 
 def test_a_torn_line_is_text() -> None:
-    """A line that a crash cut is looked at, too."""
+    """A line that a crash cut is read, too."""
     redactor = Redactor([RAW])
     assert VALUE.encode() not in redactor.redact_line(b'{"a": "' + VALUE.encode())[0]
 

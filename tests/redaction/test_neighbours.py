@@ -1,4 +1,4 @@
-"""What a rule takes out begins and ends at characters, and what stands beside it is as it was."""
+"""What a rule takes out begins and ends at characters, and what stands next to it is as it was."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_any_neighbours(ways: list[Clean], one: Example, before: str, after: str
 
 
 def test_every_word_has_an_example() -> None:
-    """A word that is added without a form in ``planted`` is told."""
+    """A word that is added without a form in ``planted`` is reported."""
     texts = [one.text.encode() for one in examples() if one.worded]
     assert all(
         any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD

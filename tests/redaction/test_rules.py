@@ -37,7 +37,7 @@ HOSTILE = [
 
 
 def test_the_data_names_its_origin_and_licence() -> None:
-    """Rules of others are told as theirs, with the version that they are of."""
+    """Rules of others are reported as theirs, with the version that they are of."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         data = json.load(stream)
     assert data["origin"]["licence"].startswith("MIT License")
@@ -65,7 +65,7 @@ def test_no_rule_blows_up(part: int) -> None:
 
 
 def test_keywords_are_lower_case() -> None:
-    """They are looked for in a lower-case copy."""
+    """They are searched in a lower-case copy."""
     assert not [word for data in TOKEN_RULES for word in data["keywords"] if word != word.lower()]
 
 
@@ -101,7 +101,7 @@ def digest() -> str:
 
 
 def test_a_changed_rule_has_a_new_number() -> None:
-    """Else ``audit`` would not look again at what it looked at with the old rules."""
+    """Else ``audit`` would not look again at what it read with the old rules."""
     rows = [row.split() for row in RECORD.read_text(encoding="ascii").splitlines()]
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(set(numbers)), "each revision has one digest"
@@ -110,7 +110,7 @@ def test_a_changed_rule_has_a_new_number() -> None:
     )
 
 
-def test_words_about_the_code_are_no_rule() -> None:
+def test_words_about_the_code_are_not_a_rule() -> None:
     """Comments and docstrings may change."""
     assert (
         code('"""A."""\nA = 1  # b\n')

@@ -189,7 +189,7 @@ def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
 def test_they_hide_no_name_either(sign: str) -> None:
-    """Of a password, or of a setting that holds one."""
+    """Of a password, or of a setting that contains one."""
     for words in (
         f"pass{sign}word = xho9ypjaxtbw",
         f"DB_PASS{sign}WORD = xho9ypjaxtbw",
@@ -202,7 +202,7 @@ def test_they_hide_no_name_either(sign: str) -> None:
 
 
 def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
-    """Its own selector stands behind it, in no word."""
+    """Its own selector is behind it, in no word."""
     assert (
         list(
             positions_of_invisible_characters(
@@ -258,13 +258,13 @@ def test_more_ways_to_set_one(words: str) -> None:
 
 
 def test_a_key_may_begin_with_a_slash() -> None:
-    """It is no path then."""
+    """It is not a path then."""
     assert len(find_secrets("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
     assert find_secrets("SECRET_KEY=/home/deploy/keys/production2/server") == []
 
 
 def test_the_credentials_of_docker() -> None:
-    """Its settings hold a name and a password in base64."""
+    """Its settings contain a name and a password in base64."""
     secret = FORMS_BY_NAME["basic"].make(random.Random(7))
     for text in (
         json.dumps({"auths": {"r.io": {"auth": secret}}}),
@@ -278,7 +278,7 @@ def test_the_credentials_of_docker() -> None:
 
 
 def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
-    """A result that was cut in the middle of a key holds no line of it."""
+    """A result that was cut in the middle of a key contains no line of it."""
     key = private_key(RNG)[:600]
     clean, found = redact(f"before\n{key}")
     assert (clean, [secret.kind for secret in found]) == (
@@ -303,7 +303,7 @@ def test_lone_surrogates_survive() -> None:
 
 
 def test_placeholders_are_counted() -> None:
-    """A receipt says how many were left out."""
+    """A receipt says how many were omitted."""
     clean, _ = redact(f"{GITHUB} and PASSWORD=Zx91kkqW22")
     assert count_placeholders([clean, "nothing here"]) == 2
 
@@ -399,7 +399,7 @@ def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
         "kubectl create secret generic db \\\n  --from-literal=u=bob \\\n  --from-literal=k={}",
     ],
 )
-def test_sentences_and_commands_tell_passwords(words: str) -> None:
+def test_sentences_and_commands_show_passwords(words: str) -> None:
     """As people say and give them."""
     for value in ("vkWqzTe482Q", "Tr0ub4dor9x"):
         assert value not in redact(words.format(value))[0]
@@ -428,7 +428,7 @@ def test_sentences_about_passwords_stay(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
 )
-def test_a_tests_verdict_is_no_password(text: str) -> None:
+def test_a_tests_verdict_is_not_a_password(text: str) -> None:
     """What a runner of tests prints behind ``PASS:`` is the name of a test."""
     assert redact(text) == (text, [])
 

@@ -1,4 +1,4 @@
-"""Our listing beside the official SDK's, on the corpus laid out as projects.
+"""Our listing next to the official SDK's, on the corpus laid out as projects.
 
 Each difference is a test of its own.
 """
@@ -57,7 +57,7 @@ class Both(NamedTuple):
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """The whole corpus, each file in the folder of its project.
 
-    Names that are no ids are given one.
+    Names that are not ids are given one.
     """
     corpus()
     config = tmp_path_factory.mktemp("listed") / ".claude"
@@ -180,12 +180,12 @@ def test_difference_when_a_session_began(both: Both) -> None:
             assert text.count('"timestamp"') > 1
 
 
-def test_difference_the_last_prompt_is_no_title(config_home: ConfigHome) -> None:
+def test_difference_the_last_prompt_is_not_a_title(config_home: ConfigHome) -> None:
     """Without a given title the SDK shows the last prompt, before a summary.
 
     The client shows the summary (e2e), as we.
 
-    Where there is none the client shows the last prompt, too: we stay with the first, which goes on
+    Where there is none the client shows the last prompt, too: we stay with the first, which continues
     naming the session.
     """
     last: Record = {"type": "last-prompt", "lastPrompt": "and now?", "leafUuid": "r3"}
@@ -276,7 +276,7 @@ def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
 
 
 def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
-    """A folder without a repository is a project of its own for both, whatever lies below or beside it."""
+    """A folder without a repository is a project of its own for both, whatever is below or next to it."""
     for number, cwd in enumerate((CWD, f"{CWD}/deep", f"{CWD}-two"), 1):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)

@@ -231,8 +231,8 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
         assert ours(scan_transcript(str(copy))) == theirs(SESSION) == []
 
 
-def test_subagents_beside_the_session(project: Path) -> None:
-    """Clients before 2.1 left sub-agents beside the session, where the SDK does not look: 9 of the corpus."""
+def test_subagents_next_to_the_session(project: Path) -> None:
+    """Clients before 2.1 left sub-agents next to the session, where the SDK does not look: 9 of the corpus."""
     corpus()
     missed = 0
     for folder in {
@@ -278,7 +278,7 @@ def test_a_byte_order_mark(project: Path) -> None:
     assert ours(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
-def test_bytes_that_are_no_utf_8(project: Path) -> None:
+def test_bytes_that_are_not_utf_8(project: Path) -> None:
     """One of them keeps the SDK from reading anything of the session; here U+FFFD stands for it."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))

@@ -110,7 +110,7 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
 def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> None:
     """After our delete and the SDK's the same rest is listed.
 
-    Only ours can be taken back, byte for byte.
+    Only ours can be withdrawn, byte for byte.
     """
     home, paths = copies
     before = listed(())
@@ -236,7 +236,7 @@ def test_difference_the_sdk_writes_behind_half_a_line(
 def test_difference_the_sdk_writes_through_a_link(
     one: SessionFile, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link in a project folder leads anywhere; here it is no session."""
+    """A link in a project folder leads anywhere; here it is not a session."""
     target, other = tmp_path / "theirs", session_id(2)
     target.write_bytes(b"precious\n")
     link = config_home.project() / f"{other}.jsonl"

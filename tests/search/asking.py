@@ -45,7 +45,7 @@ def search(
 
 
 def sessions(found: SearchResult) -> list[int]:
-    """The numbers of the sessions that hold the hits, the best first."""
+    """The numbers of the sessions that contain the hits, the best first."""
     return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 

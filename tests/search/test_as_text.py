@@ -1,4 +1,4 @@
-"""Hits as text: the budget is kept, nothing of a transcript drives a terminal, what was left out is said."""
+"""Hits as text: the budget is kept, nothing of a transcript drives a terminal, what was omitted is said."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_nothing_found_without_words() -> None:
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
-def test_the_limit_that_is_offered_can_be_asked_for() -> None:
+def test_the_limit_that_is_offered_can_be_requested() -> None:
     """No thousands separator, and no more than the option takes."""
     assert "49,999 more turns: --limit 1000 " in result_text(found(HIT, total=50_000))
 

@@ -1,4 +1,4 @@
-"""Over real sessions: whatever was said anywhere is found by any word of it, however the question goes on."""
+"""Over real sessions: whatever was said anywhere is found by any word of it, however the question continues."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def told(words: list[str]) -> list[str]:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
 def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
-    """Alone, in a sentence, or beside words that are nowhere: there is a hit."""
+    """Alone, in a sentence, or next to words that are nowhere: there is a hit."""
     words = told(data.draw(st.sampled_from(said.texts)))
     if not words:
         return
@@ -88,7 +88,7 @@ def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
 
 
 def test_words_that_nothing_is_like(said: Said) -> None:
-    """Find nothing, but stand in the way of no other wording."""
+    """Find nothing, but are in the way of no other wording."""
     assert not said.asked(*UNKNOWN).hits
     assert said.asked(*UNKNOWN, also=said.texts[0][:3]).hits
 

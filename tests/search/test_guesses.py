@@ -91,7 +91,7 @@ def test_where_nothing_is_found_no_word_of_another_project_is_named(home: Config
     assert (found.hits, found.how) == ([], "no match for verzeichniss")
 
 
-def test_a_part_of_a_word_is_looked_for_where_nothing_else_is_found(home: ConfigHome) -> None:
+def test_a_part_of_a_word_is_searched_where_nothing_else_is_found(home: ConfigHome) -> None:
     """Also of a word that was only said elsewhere.
 
     One that is there, or not alone, is meant as it is.

@@ -175,7 +175,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_files_that_changed_since(stale: Stale, change: str) -> None:
-    """A record that is no longer where it was is no hit, and nothing hangs."""
+    """A record that is no longer where it was is not a hit, and nothing hangs."""
     CHANGES[change](stale.path)
     assert stale.hits("linter") == []
 

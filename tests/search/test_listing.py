@@ -160,7 +160,7 @@ def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
 
 
 def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
-    """As long as nobody went on in it, and what it gave way to is there."""
+    """As long as nobody continued in it, and what it gave way to is there."""
     put(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     put(config_home, 2, child)
@@ -197,7 +197,7 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
     assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
-def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
+def test_a_long_file_is_mentioned_by_its_ends(config_home: ConfigHome) -> None:
     """Turns are counted as far as they show.
 
     The index tells the rest, if it knows the file as it is.
@@ -256,7 +256,7 @@ def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome
 
 
 def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
-    """A session of 200 GB, of which the disk holds the ends alone, is listed as any other."""
+    """A session of 200 GB, of which the disk contains the ends alone, is listed as any other."""
     path = put(config_home, 1, conversation(1))
     with open(path, "r+b") as stream:
         stream.seek(200 * 1000**3)
@@ -376,7 +376,7 @@ def test_copies_count_once(config_home: ConfigHome) -> None:
 def test_pages(
     config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
 ) -> None:
-    """Offsets count what is shown, not the files that were left out."""
+    """Offsets count what is shown, not the files that were omitted."""
     for number in range(1, 5):
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
@@ -391,7 +391,7 @@ def test_pages(
 def test_a_session_that_vanishes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is left out, at whatever point it goes."""
+    """It is omitted, at whatever point it goes."""
     path = put(config_home, 1)
     put(config_home, 2, age=1)
 

@@ -58,7 +58,7 @@ def test_a_worktree_is_searched_from_the_other(
 
 
 def test_keys_that_collide(config_home: ConfigHome) -> None:
-    """Folders that the client keeps in one place are told apart by what their sessions say."""
+    """Folders that the client keeps in one place are distinguished by what their sessions say."""
     talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
     talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
@@ -131,7 +131,7 @@ def test_helper_runs_come_by_their_strength(config_home: ConfigHome) -> None:
 def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
     """A program that asks the same again and again gets a few hits.
 
-    How many runs were left out is told.
+    How many runs were omitted is reported.
     """
     for number in range(1, 330):
         talk(config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli")
@@ -144,7 +144,7 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
     assert len(search(config_home, "review linter", include_helpers=True).hits) == 10
 
 
-def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:
+def test_a_helper_run_that_was_continued_elsewhere_is_not_a_helper(config_home: ConfigHome) -> None:
     """Of two copies in two projects one is still a single question: the session is found."""
     talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     talk(

@@ -1,4 +1,4 @@
-"""What a search shows holds no secret: neither its snippets nor its titles."""
+"""What a search shows contains no secret: neither its snippets nor its titles."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 @pytest.mark.parametrize(
     "query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"]
 )
-def test_all_that_was_asked_for(home: ConfigHome, query: str) -> None:
+def test_all_that_was_requested(home: ConfigHome, query: str) -> None:
     """A phrase, a few words, a sentence: where one record has it all, it is the first hit, and strong."""
     hit = search(home, query).hits[0]
     assert (hit.session_id[:8], hit.strength, hit.missing) == ("00000001", "strong", ())
@@ -80,7 +80,7 @@ def test_a_title(home: ConfigHome) -> None:
     assert (hit.session_id, hit.strength) == (session_id(20), "strong")
 
 
-def test_the_best_come_first(home: ConfigHome) -> None:
+def test_the_best_are_first(home: ConfigHome) -> None:
     """No hit is surer than the first one here, and all numbers are probabilities."""
     sure = [hit.confidence for hit in search(home, QUESTION).hits]
     assert sure[0] == max(sure)

@@ -91,7 +91,7 @@ def test_no_words_about_time(question: str) -> None:
 
 
 def test_nothing_else_was_asked() -> None:
-    """Then the words themselves are looked for, too."""
+    """Then the words themselves are searched, too."""
     rest, when = split_time_hint("yesterday", NOW)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 

@@ -102,14 +102,14 @@ def test_the_best_turn_for_one_wording_is_first() -> None:
     assert [[way.wording for way in ways] for ways in found] == [[0, 1], [0], [0, 1, 2]]
 
 
-def test_the_best_wording_stands_first() -> None:
+def test_the_best_wording_is_first() -> None:
     """A turn is shown by the wording that it fits best."""
     ((first, second),) = combine_rankings([[TurnHit(1, [], 0.5)], [TurnHit(1, [], 1.2)]])
     assert (first.wording, second.wording) == (1, 0)
     assert combined_score([first, second]) == 1.3
 
 
-def test_one_wording_counts_as_it_is() -> None:
+def test_one_wording_counts_unchanged() -> None:
     """A single wording leaves the order and the scores of its turns as they are."""
     found = combine_rankings([[TurnHit(1, [], 1.5), TurnHit(2, [], 1.1)]])
     assert [(ways[0].turn.key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]

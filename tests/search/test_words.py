@@ -122,7 +122,7 @@ def test_identifiers(home: ConfigHome, query: str) -> None:
     ],
 )
 def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
-    """What was found is marked as it stands in the text: phrases whole, accents kept, parts of identifiers too."""
+    """What was found is marked as it is in the text: phrases whole, accents kept, parts of identifiers too."""
     assert marked(search(home, query)) == marks
 
 
@@ -141,8 +141,8 @@ def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
         ("drop in June 2025", "turns of 2025-06-01 to 2025-06-30 first"),
     ],
 )
-def test_the_answer_says_how(home: ConfigHome, query: str, how: str) -> None:
-    """Each step down from the words as they were typed is named, and what was left out."""
+def test_the_answer_states_how(home: ConfigHome, query: str, how: str) -> None:
+    """Each step down from the words as they were typed is named, and what was omitted."""
     assert search(home, query).how == how
 
 
@@ -155,7 +155,7 @@ def test_every_word_of_a_small_home(config_home: ConfigHome) -> None:
 
 
 def test_a_phrase_in_the_last_of_many_results(config_home: ConfigHome) -> None:
-    """A turn's every record is looked at: the words alone stand in the first hundred."""
+    """A turn's every record is read: the words alone are in the first hundred."""
     records = [
         tool_result(f"c{n}", "pool, connection; " * 9, uuid=uid(n), parent=None) for n in range(100)
     ]
@@ -172,7 +172,7 @@ def test_a_phrase_in_the_last_of_many_results(config_home: ConfigHome) -> None:
 
 
 def test_a_phrase_over_the_lines_of_a_shown_file(config_home: ConfigHome) -> None:
-    """The numbers that the client puts before lines are no part of the text."""
+    """The numbers that the client puts before lines are not part of the text."""
     shown = "     1\u2192def alpha(\n     2\u2192    beta):\n"
     talk(config_home, 1, "go", tool_result("c", shown, uuid=uid("c"), parent=None))
     found = search(config_home, '"alpha( beta)"')
@@ -231,7 +231,7 @@ def test_repeated_messages_are_one_hit(config_home: ConfigHome) -> None:
     ]
 
 
-def test_recent_comes_first(config_home: ConfigHome) -> None:
+def test_recent_is_first(config_home: ConfigHome) -> None:
     """Of two that fit alike, the newer one."""
     talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
     talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")

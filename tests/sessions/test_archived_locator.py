@@ -107,7 +107,7 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
 
 
 def test_sub_agents(config_home: ConfigHome) -> None:
-    """Those in the session's folder and those beside it, by their names; references lead back."""
+    """Those in the session's folder and those next to it, by their names; references lead back."""
     away(laid_out(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
@@ -135,7 +135,7 @@ def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
     assert named(config_home, "Fix the parser").path != path
 
 
-def test_a_session_in_the_projects_comes_first(config_home: ConfigHome) -> None:
+def test_a_session_in_the_projects_is_first(config_home: ConfigHome) -> None:
     """A title, a part of one or a prefix that fits one there is never ambiguous for what the vault has."""
     away(a_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
@@ -229,7 +229,7 @@ def notes_of(home: ConfigHome, number: int) -> str:
     return os.path.join(archive_folder(session_id(number), home.where), MANIFEST)
 
 
-def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
+def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
     """With what is wrong, not as a session that was never there."""
     kept = away(a_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
@@ -240,7 +240,7 @@ def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:
 
 
 def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
-    """What has another form is no note; what it says leads to no other file."""
+    """What has another form is not a note; what it says leads to no other file."""
     kept = away(a_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())

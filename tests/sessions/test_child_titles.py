@@ -53,7 +53,7 @@ def test_a_title_carried_over_by_clear_is_taken_too(config_home: ConfigHome) -> 
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
 
 
-def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHome) -> None:
+def test_a_kind_is_reported_once_and_by_the_word_that_is_typed(config_home: ConfigHome) -> None:
     """A title that ends in the kind has told it, also one that 0.2.0 wrote."""
     assert unused_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
     assert root_title_of("Fix it · rewind · back 2") == "Fix it"
@@ -96,7 +96,7 @@ def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
         ("step 3 · Fix it", "step 3 · Fix it"),
     ],
 )
-def test_a_descendant_tells_the_root_title(title: str, root: str) -> None:
+def test_a_descendant_shows_the_root_title(title: str, root: str) -> None:
     """Kind and number come off, also as they once stood in front, so that names don't grow where the root is gone."""
     assert root_title_of(title) == root
 
@@ -144,7 +144,7 @@ def test_another_process_is_waited_for_but_not_for_ever(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_is_not_there_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_blocks_nobody(tmp_path: Path) -> None:
     """Nothing in it has a title."""
     with lock_titles(str(tmp_path / "nobody")):
         assert os.listdir(tmp_path) == []

@@ -49,7 +49,7 @@ def test_a_transcript_by_its_last_write(config_home: ConfigHome, days: float, so
 
 @pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
 def test_an_old_output_of_a_young_session(config_home: ConfigHome, name: str) -> None:
-    """It goes by its own time, and so does what lies in a folder there; the transcript stays."""
+    """It goes by its own time, and so does what is in a folder there; the transcript stays."""
     session = aged(config_home, 1, 0.5)
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True)
@@ -100,7 +100,7 @@ def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> N
     )
 
 
-def test_kept_as_it_is(config_home: ConfigHome) -> None:
+def test_kept_unchanged(config_home: ConfigHome) -> None:
     """By the time of the note: what was written since is not kept."""
     session = aged(config_home, 1, 25)
     assert not is_archived(session.session_id, session.mtime, config_home.where)

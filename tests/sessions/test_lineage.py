@@ -81,7 +81,7 @@ def numbers(rows: list[Ancestor]) -> list[int]:
 
 
 @pytest.mark.parametrize("depth", [1, 3, 15])
-def test_a_chain_is_told_whole_and_oldest_first(config_home: ConfigHome, depth: int) -> None:
+def test_a_chain_is_reported_whole_and_oldest_first(config_home: ConfigHome, depth: int) -> None:
     """Every generation is a row that knows its parent; the first one is the original."""
     path = ""
     for number in range(1, depth + 1):
@@ -137,7 +137,7 @@ def test_a_parent_that_is_not_a_file_is_missing(config_home: ConfigHome, how: st
 
 
 def test_the_id_decides_where_a_parent_is(config_home: ConfigHome) -> None:
-    """A path that leads nowhere any more, or names another session, is passed over for the id's own file."""
+    """A path that leads nowhere any more, or names another session, is skipped for the id's own file."""
     right, wrong = (
         child(config_home, 1, folder=config_home.project("/elsewhere")),
         child(config_home, 9),
@@ -153,7 +153,7 @@ def test_the_id_decides_where_a_parent_is(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_cycle_is_cut(config_home: ConfigHome, length: int) -> None:
-    """However the links run round, every session stands in the lineage once."""
+    """However the links run round, every session is in the lineage once."""
     paths = [child(config_home, n, n % length + 1) for n in range(1, length + 1)]
     rows = lineage(config_home, paths[0])
     assert sorted(numbers(rows)) == list(range(1, length + 1))
@@ -172,7 +172,7 @@ def test_a_cycle_through_paths_or_links_is_cut(config_home: ConfigHome) -> None:
     assert numbers(lineage(config_home, three)) == [4, 3]
 
 
-def test_a_link_stands_in_for_metadata(config_home: ConfigHome) -> None:
+def test_a_link_replaces_metadata(config_home: ConfigHome) -> None:
     """What the client derived itself is known from links.jsonl."""
     child(config_home, 1)
     path = child(config_home, 2)
@@ -311,7 +311,7 @@ def test_an_id_is_never_a_path(config_home: ConfigHome, bad: str) -> None:
     ],
 )
 def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
-    """No title of a lineage holds what could drive a terminal, break a line or fail to be written."""
+    """No title of a lineage contains what could drive a terminal, break a line or fail to be written."""
     record = json.dumps(custom_title(title)).encode()
     path = write_session(config_home.project(), session_id(1), [*conversation(1), record])
     shown = lineage(config_home, path)[0].title
@@ -368,7 +368,7 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
 
 
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A transcript that the user names outside the projects finds its parent beside itself."""
+    """A transcript that the user names outside the projects finds its parent next to itself."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(
         parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False

@@ -58,7 +58,7 @@ def block(ancestors: list[Ancestor], title: str = "title 1 · handoff") -> str:
 
 
 def ids(text: str) -> list[str]:
-    """The ids that a reader gets back, oldest first, with the number of generations left out in between."""
+    """The ids that a reader gets back, oldest first, with the number of generations omitted in between."""
     inside = text[text.index(OPENING_MARKER) : text.index(CLOSING_MARKER)].split("\n")
     return [found.group(3) for line in inside if (found := ROW.match(line))]
 
@@ -84,7 +84,7 @@ def test_the_documented_form() -> None:
 
 @pytest.mark.parametrize("count", [1, 11, 12])
 def test_up_to_twelve_ancestors_are_all_named(count: int) -> None:
-    """Nothing is left out of a lineage of ordinary length."""
+    """Nothing is omitted of a lineage of ordinary length."""
     text = block([ancestor(n) for n in range(1, count + 1)])
     assert ids(text) == [session_id(n) for n in [*range(1, count + 1), 255]]
     assert " more" not in text
@@ -100,7 +100,7 @@ def test_of_more_the_two_ends_are_named(count: int) -> None:
     assert f"\n{count + 1}. title 1 · handoff" in text
 
 
-def test_a_missing_ancestor_says_so() -> None:
+def test_a_missing_ancestor_is_marked() -> None:
     """With its id and the path it had; without a path there is no empty line for it."""
     gone = ancestor(
         1, status="missing", derivation_type="unknown", title="", created="", ended="", size=0
@@ -168,7 +168,7 @@ def test_a_long_title_is_cut() -> None:
 
 
 def test_spaces_in_a_path_are_kept() -> None:
-    """A path is no prose: two spaces stay two."""
+    """A path is not a prose: two spaces stay two."""
     assert "\n   /my  folder/x.jsonl\n" in block([ancestor(1, session_file="/my  folder/x.jsonl")])
 
 
@@ -184,7 +184,7 @@ def test_sizes_for_people(size: int, text: str) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 13, 40])
 @pytest.mark.parametrize("most", [1_000, 1_900, 3_000])
 def test_a_shortened_block_is_a_block(count: int, most: int) -> None:
-    """Within its room: the first, the parent and the session itself are there, and what is left out is counted."""
+    """Within its room: the first, the parent and the session itself are there, and what is omitted is counted."""
     text = shorten_block(block([ancestor(n, title="t" * 80) for n in range(1, count + 1)]), most)
     assert len(text) <= most
     assert (text.startswith(OPENING_MARKER), text.endswith(f"{ADVICE}\n{CLOSING_MARKER}")) == (

@@ -37,7 +37,7 @@ def test_links_are_private(config_home: ConfigHome) -> None:
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
 
 
-def test_no_state_is_no_links(config_home: ConfigHome) -> None:
+def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
     """A missing file is an empty one."""
     assert read_links(Where()) == []
 
@@ -67,7 +67,7 @@ def test_a_damaged_row_costs_only_itself(config_home: ConfigHome, damage: bytes)
 
 
 def test_odd_fields_become_neutral(config_home: ConfigHome) -> None:
-    """A client that is no number is none; fields of newer versions are passed over."""
+    """A client that is not a number is none; fields of newer versions are skipped."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}

@@ -1,4 +1,4 @@
-"""The store: every form of a locator, the latest session, and files that are no sessions."""
+"""The store: every form of a locator, the latest session, and files that are not sessions."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -
     assert resolved(config_home, None) == ONE
 
 
-def test_latest_takes_a_child_once_somebody_went_on(config_home: ConfigHome) -> None:
+def test_latest_takes_a_child_once_somebody_continued(config_home: ConfigHome) -> None:
     """A handed-off session is the latest from its first prompt on."""
     talk(config_home, ONE, age=100)
     write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
@@ -289,7 +289,7 @@ def test_a_missing_folder_is_not_reported(config_home: ConfigHome) -> None:
 
 
 def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
-    """Across projects, by modification time; linked project folders are left out."""
+    """Across projects, by modification time; linked project folders are omitted."""
     talk(config_home, ONE, age=100)
     talk(config_home, TWO, cwd="/b", age=50)
     talk(config_home, THREE, cwd="/c", age=75)
@@ -303,7 +303,7 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
 
 
 def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
-    """Deleted between the listing and the reading: left out, no failure."""
+    """Deleted between the listing and the reading: omitted, no failure."""
     talk(config_home, ONE, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)

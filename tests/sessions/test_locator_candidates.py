@@ -85,7 +85,7 @@ def test_no_title_is_lost(
         [*conversation(1), PADDING, custom_title("Gone"), custom_title("")],
     ],
 )
-def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> None:
+def test_a_title_that_was_withdrawn(tmp_path: Path, records: list[Record]) -> None:
     """The first prompt names the session again."""
     session = one(tmp_path, records)
     assert find_sessions_titled("prompt 0", [session]) == [session]
@@ -101,7 +101,7 @@ def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
 
 
 def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
-    """They are looked for where clients keep them."""
+    """They are searched where clients keep them."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (
@@ -113,7 +113,7 @@ def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    """It passes no sieve, whatever is looked for."""
+    """It passes no sieve, whatever is searched."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
     assert filter_by_naming_lines(pattern_of_words("x"), [gone], {}) == []
 

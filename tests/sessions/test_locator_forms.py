@@ -282,7 +282,7 @@ def test_a_model_s_shell(config_home: ConfigHome) -> None:
 
 
 def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:
-    """A chain is a tuple: forms are added, left out and put in another order."""
+    """A chain is a tuple: forms are added, omitted and put in another order."""
     path = talk(config_home, 1, custom_title("mine"))
 
     def by_nickname(words: str, around: Surroundings) -> SessionFile | None:
@@ -308,7 +308,7 @@ def test_of_several_copies_the_one_of_this_project(config_home: ConfigHome, word
 
 
 def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The link is not followed, and nobody is told of a deletion."""
+    """The link is not followed, and nobody is mentioned a deletion."""
     path = talk(config_home, 5)
     folder = os.path.dirname(path)
     os.rename(path, tmp_path / "moved.jsonl")

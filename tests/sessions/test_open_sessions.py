@@ -78,10 +78,10 @@ def test_a_recent_write_counts_as_open(
     assert bool(describe_open_session(session, config_home.where)) is is_open
 
 
-def test_a_child_of_ours_that_nobody_went_on_in(
+def test_a_child_of_ours_that_nobody_continued_in(
     config_home: ConfigHome, session: SessionFile
 ) -> None:
-    """Its last write was our own: it is not open until a client lists it, or somebody went on in it."""
+    """Its last write was our own: it is not open until a client lists it, or somebody continued in it."""
     child = session_file(
         write_child(fork.plan_fork(session, config_home.where), config_home.where).file
     )
@@ -163,7 +163,9 @@ def a_silent_client(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile, kind: str) -> None:
+def test_an_entry_that_is_not_a_file(
+    config_home: ConfigHome, session: SessionFile, kind: str
+) -> None:
     """It says nothing, and is not waited for."""
     folder = config_home.config / "sessions"
     folder.mkdir()

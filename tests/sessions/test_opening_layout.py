@@ -28,7 +28,7 @@ def test_a_short_opening_is_unchanged() -> None:
     assert shorten_opening(text, MOST, WHOLE) == text
 
 
-def test_the_digest_gives_way_by_the_line() -> None:
+def test_the_digest_is_replaced_by_the_line() -> None:
     """Its best lines come first; where the rest is stands in place of them."""
     text = shorten_opening(opening(), MOST, WHOLE)
     assert len(text) <= MOST

@@ -101,7 +101,7 @@ def test_by_line(entries: RecordLines) -> None:
 
 
 def test_by_uuid(entries: RecordLines) -> None:
-    """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
+    """Of two records with one uuid the last counts, as in clients, unless the first is where it was searched."""
     assert find_numbered_line(Reference(SESSION, UUID), entries).number == 3
     assert find_numbered_line(Reference(SESSION, UUID.upper()), entries).number == 3
     assert [
@@ -132,7 +132,7 @@ def test_by_place(entries: RecordLines) -> None:
 def test_by_uuid_and_place(entries: RecordLines) -> None:
     """The place tells records of one uuid apart.
 
-    Where another record stands there by now the uuid alone counts.
+    Where another record is there by now the uuid alone counts.
     """
     first, other = (find_numbered_line(Reference(SESSION, number), entries) for number in (0, 4))
     assert (
@@ -150,7 +150,7 @@ def test_by_uuid_and_place(entries: RecordLines) -> None:
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
-    """What was written since it was opened is no part of it, the rest of a line that was being written neither."""
+    """What was written since it was opened is not part of it, the rest of a line that was being written neither."""
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
@@ -167,7 +167,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_goes(tmp_path: Path) -> None:
-    """What was found and is gone, or shorter by now, is told as such."""
+    """What was found and is gone, or shorter by now, is reported as such."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
     entry = RecordLines(str(path), SESSION).line_at(1)
     assert entry is not None

@@ -121,7 +121,7 @@ def test_an_unchanged_label_is_not_written(session: SessionFile, config_home: Co
 
 
 def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> None:
-    """The SDK writes the title alone: clients then go on showing the old name above the input box."""
+    """The SDK writes the title alone: clients then continue showing the old name above the input box."""
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
     path = write_session(
         config_home.project(), SESSION, [*conversation(1), name, custom_title("New")]
@@ -254,7 +254,7 @@ def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: Co
 def test_a_session_that_went_or_became_a_link_gets_no_title(
     session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
 ) -> None:
-    """Between plan and write: no file is made anew, which would be listed as a session, and no link is followed."""
+    """Between plan and write: no file is made again, which would be listed as a session, and no link is followed."""
     change = plan_title(session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")

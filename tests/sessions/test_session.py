@@ -40,7 +40,7 @@ def test_a_loaded_session_stays_itself(session: Session) -> None:
     assert not isinstance(session._replace(session_id="other"), Session)
 
 
-def test_it_tells_when_its_file_changed(session: Session) -> None:
+def test_it_shows_when_its_file_changed(session: Session) -> None:
     """A line more, or no file, and it is not as it was read."""
     told = [session.is_unchanged]
     with open(session.path, "ab") as stream:
@@ -67,7 +67,7 @@ def test_two_who_read_at_once_do_not_disturb_each_other(session: Session) -> Non
         assert first.readline() != line
 
 
-def test_a_missing_file_is_told_once_it_is_read(session: Session) -> None:
+def test_a_missing_file_is_reported_once_it_is_read(session: Session) -> None:
     """With the message that any reading of it gives."""
     os.unlink(session.path)
     with (

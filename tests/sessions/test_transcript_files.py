@@ -44,7 +44,7 @@ def agent(folder: Path, name: str, session: str = SESSION) -> Path:
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """A session with sub-agents: in its folder, nested in it, and beside it as old clients have it."""
+    """A session with sub-agents: in its folder, nested in it, and next to it as old clients have it."""
     project = config_home.project()
     path = Path(write_session(project, SESSION, conversation(1)))
     own = project / SESSION / "subagents"

@@ -241,7 +241,7 @@ def replaced(path: Path, chunks: list[bytes], check: Callable[[str], None] = acc
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """New bytes, private, and what is appended while they are checked goes on behind them."""
+    """New bytes, private, and what is appended while they are checked continues behind them."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     os.chmod(path, 0o644)
@@ -405,7 +405,7 @@ except WriteFailed as error:
 @pytest.mark.parametrize(
     ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
 )
-def test_a_full_disk_is_told_as_it_is(tmp_path: Path, chunks: int, said: str) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, chunks: int, said: str) -> None:
     """Before the rename nothing was changed; after it the message says what may be missing."""
     path = tmp_path / NAME
     command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]

@@ -78,7 +78,7 @@ def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> N
 
 
 def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
-    """What it leads to is not looked at."""
+    """What it leads to is not read."""
     source, target = places(tmp_path)
     source.symlink_to("/nowhere")
     link_or_copy(str(source), str(target))
@@ -144,7 +144,7 @@ def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_everything_inside_a_folder(tmp_path: Path) -> None:
-    """Files and links by their paths from there; what is no folder is itself."""
+    """Files and links by their paths from there; what is not a folder is itself."""
     folder = a_folder(tmp_path / "d")
     assert list_files_below(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
     assert list_files_below(str(folder / "a.txt")) == [""]

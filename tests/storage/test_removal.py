@@ -1,4 +1,4 @@
-"""What is removed lies below its root, behind no link: for every name in the state folder, and every removing verb."""
+"""What is removed is below its root, behind no link: for every name in the state folder, and every removing verb."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_folder_that_is_written_into_meanwhile(
 
 
 def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows: each step is looked at before."""
+    """As on Windows: each step is read before."""
     monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
     test_a_target_behind_a_link_is_kept(tmp_path)
 

@@ -23,7 +23,7 @@ NOISE = random.Random(6).randbytes(100_000)
 
 
 def left_in(home: ConfigHome) -> list[str]:
-    """What lies in the state folder."""
+    """What is in the state folder."""
     folder = home.config / "resume-hooks"
     return os.listdir(folder) if folder.exists() else []
 

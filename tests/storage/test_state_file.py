@@ -19,7 +19,7 @@ NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """It is private, its folder is made, and a link in its place is no way to another file."""
+    """It is private, its folder is made, and a link in its place is not a way to another file."""
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     path = tmp_path / "new" / "state.json"

@@ -25,7 +25,7 @@ class Tree(NamedTuple):
 
 
 def test_objects_and_lists() -> None:
-    """Both are rows; what has a default may be left out of an object, and more may be in it."""
+    """Both are rows; what has a default may be omitted of an object, and more may be in it."""
     leaves = [{"name": "a", "size": 1}, ["b", 2], {"name": "c", "more": None}]
     found = parse_row(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
     assert found == Tree(True, ("x",), (Leaf("a", 1), Leaf("b", 2), Leaf("c")))

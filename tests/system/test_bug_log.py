@@ -46,7 +46,7 @@ def write_many(environ: dict[str, str], number: int) -> None:
         bug_log.log_bug(f"writer-{number}", "1.0", failed(), Where(environ))
 
 
-def test_an_entry_tells_places_and_nothing_that_was_said(config_home: ConfigHome) -> None:
+def test_an_entry_shows_places_and_nothing_that_was_said(config_home: ConfigHome) -> None:
     """Instant, version, who, kind of error, where: no message, no value, no folder of the user's."""
     path = bug_log.log_bug("search", "1.2.3", failed(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)

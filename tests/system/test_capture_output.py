@@ -48,7 +48,7 @@ def test_large_input_and_output_pass_unchanged() -> None:
 
 
 def test_nobody_has_to_listen() -> None:
-    """A program that ends, or closes its stdin, without reading is no failure of ours."""
+    """A program that ends, or closes its stdin, without reading is not a failure of ours."""
     assert run("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
 
 
@@ -68,7 +68,7 @@ def test_closed_pipes_do_not_end_the_limit() -> None:
 
 
 def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output without end is cut off where it is no answer any more."""
+    """Output without end is cut off where it is not an answer any more."""
     ran = run("exec yes")
     assert ran.too_large
     assert (
@@ -100,7 +100,7 @@ def test_a_program_that_cannot_be_started() -> None:
 
 
 def test_in_another_thread() -> None:
-    """There are no signals to be turned there; the run is the same."""
+    """There are not signals to be turned there; the run is the same."""
     found: list[capture_output.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run("echo done")))
     thread.start()

@@ -47,7 +47,7 @@ def test_days_that_transcripts_are_kept(
 ) -> None:
     """The strongest level decides.
 
-    Where any holds what is no whole number from 1, clients clean up nothing.
+    Where any contains what is not a whole number from 1, clients clean up nothing.
     """
     for path, value in zip(
         settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False
@@ -58,7 +58,7 @@ def test_days_that_transcripts_are_kept(
     assert read_retention_days(str(tmp_path), config_home.where) == days
 
 
-def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_damaged_file_reports_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
     """What is no JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert (

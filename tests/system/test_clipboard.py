@@ -60,7 +60,7 @@ def _only(folder: Path, *names: str) -> str:
 
 @pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_x_clipboard_holds_the_text(xserver: XServer, way: str, text: str) -> None:
+def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
     """Whole and unchanged, by pyperclip and without it; the message names xclip."""
     assert clipboard.copy_text(text, method=way, environ=_on(xserver)) == CopyResult(
         "copied", "xclip"
@@ -88,7 +88,7 @@ def test_xsel_is_used_where_xclip_is_not_installed(
 
 
 def test_second_copy_replaces_the_first(xserver: XServer) -> None:
-    """The owner of an earlier copy does not stand in the way of the next one."""
+    """The owner of an earlier copy does not be in the way of the next one."""
     for text in ("first", "second", "third"):
         assert clipboard.copy_text(text, environ=_on(xserver)).how == "copied"
         assert xserver.clipboard() == text
@@ -130,7 +130,7 @@ def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_pat
 def test_program_that_fails_or_lies_is_not_believed(
     nowhere: dict[str, str], tmp_path: Path, way: str, body: str
 ) -> None:
-    """An exit status of 0 is no proof, one of 1 is no copy; both by pyperclip and without it."""
+    """An exit status of 0 is not a proof, one of 1 is not a copy; both by pyperclip and without it."""
     for name in ("xclip", "xsel"):
         _program(tmp_path, name, body)
     assert clipboard.copy_text(SESSION, method=way, environ=nowhere) == NOT_COPIED
@@ -314,7 +314,7 @@ def test_unknown_way_is_refused() -> None:
         (NOT_COPIED, "session id not copied"),
     ],
 )
-def test_sentence_says_which_way_it_went(copied: CopyResult, sentence: str) -> None:
+def test_sentence_states_which_way_it_went(copied: CopyResult, sentence: str) -> None:
     """The three sentences that every message is made of."""
     assert copied.sentence("session id") == sentence
 

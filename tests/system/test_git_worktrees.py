@@ -38,7 +38,7 @@ def test_worktrees_of_a_repository(git: Any, tmp_path: Path) -> None:
 
 
 def test_a_bare_repository(git: Any, tmp_path: Path) -> None:
-    """Its worktrees belong together; the folder that it happens to lie in does not."""
+    """Its worktrees belong together; the folder that it happens to be in does not."""
     seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
     git(seed, "init", "-q")
     git(seed, "commit", "-q", "--allow-empty", "-m", "x")
@@ -70,7 +70,7 @@ def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("file", "content"), [(".git", b"gitdir: git\0\n"), ("git/commondir", b"..\0\n")]
 )
-def test_no_path_holds_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
+def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
     """Else starting git with such a folder raises ValueError."""
     (tmp_path / "git").mkdir()
     (tmp_path / ".git").write_bytes(b"gitdir: git\n")
@@ -104,7 +104,7 @@ def test_a_repository_with_very_many_worktrees(tmp_path: Path) -> None:
 def test_which_sessions_are_of_it(started: list[str], key: str, *, held: bool) -> None:
     """Keys collide: the folders named inside decide, as far as they fit.
 
-    What lies below a repository is of it.
+    What is below a repository is of it.
     """
     project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
     assert project.contains_session(started, key) is held

@@ -31,7 +31,7 @@ def test_ancestors_start_at_the_parent() -> None:
 
 
 def test_of_a_process_that_is_gone() -> None:
-    """Nothing stands above it."""
+    """Nothing is above it."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert list(iterate_ancestors(ended.pid)) == []
@@ -44,7 +44,7 @@ def test_the_client_says_its_own_id(monkeypatch: pytest.MonkeyPatch, said: str) 
     assert (find_client_pid() == 4711) is (said == "4711")
 
 
-def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
+def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
     """Through a Python and two shells the first process of another name is the client."""
     script = f"{sys.executable} -c '{SHOW}'; true"
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
@@ -59,7 +59,7 @@ def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
     assert shown[0] == shown[1]
 
 
-def test_ps_tells_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of ps leads up the same way as /proc."""
     by_proc = [process.pid for process in iterate_ancestors()]
     monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))

@@ -40,7 +40,7 @@ def env_of(project: Path, *folders: object, **more: str) -> dict[str, str]:
 
 
 def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """Relative and empty entries, the project's folders and those of repositories around it, are passed over."""
+    """Relative and empty entries, the project's folders and those of repositories around it, are skipped."""
     wanted = program(tmp_path / "home" / "bin" / "tool")
     inside = [project / "bin", project.parent / "bin", project.parent.parent / "bin"]
     for folder in inside:
@@ -55,7 +55,7 @@ def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -
 
 
 def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """A name with a folder is not looked for elsewhere.
+    """A name with a folder is not searched elsewhere.
 
     The Python that runs us may lie anywhere.
     """
@@ -71,7 +71,7 @@ def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: P
 
 
 def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
-    """Beside the working folder."""
+    """Next to the working folder."""
     tool = program(tmp_path / "other" / "bin" / "tool")
     env = env_of(project, tmp_path / "other" / "bin")
     assert programs.find_program("tool", env) == tool
@@ -95,7 +95,7 @@ def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path
 
 
 def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_path: Path) -> None:
-    """Of those that name files, what lies in the project goes, too."""
+    """Of those that name files, what is in the project goes, too."""
     program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
     refused = dict.fromkeys(
         ("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x"

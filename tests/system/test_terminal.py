@@ -120,7 +120,7 @@ def test_hook_without_a_terminal_reaches_the_users(
 
 
 def test_ways_name_the_terminal(pty: Pty) -> None:
-    """What the doctor shows holds the terminal where there is one."""
+    """What the doctor shows contains the terminal where there is one."""
     assert (
         _said(
             _hook(
@@ -151,7 +151,7 @@ def test_terminal_that_is_stopped_is_not_waited_for(pty: Pty) -> None:
 
 
 def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
-    """A file, a device that is no terminal and a missing one are left alone."""
+    """A file, a device that is not a terminal and a missing one are left alone."""
     file = tmp_path / "file"
     file.write_bytes(b"kept")
     for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):
@@ -202,7 +202,7 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     ],
 )
 def test_names_of_terminals_become_devices(named: str, path: str | None) -> None:
-    """Linux gives a device number, ps elsewhere a name; anything else is no terminal."""
+    """Linux gives a device number, ps elsewhere a name; anything else is not a terminal."""
     assert terminal.device_path(named) == path
 
 

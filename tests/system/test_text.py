@@ -49,7 +49,7 @@ def test_controls_go_and_text_stays(foreign: str, shown: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_nothing_but_line_feeds_and_tabs_controls(foreign: str) -> None:
-    """Whatever comes in, what goes out can be encoded and holds no other control.
+    """Whatever comes in, what goes out can be encoded and contains no other control.
 
     A second pass changes nothing.
     """
@@ -124,7 +124,7 @@ def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
         ('a"b c', '"a\'b c"'),
     ],
 )
-def test_a_name_among_our_words_does_not_go_on(name: str, shown: str) -> None:
+def test_a_name_among_our_words_does_not_continue(name: str, shown: str) -> None:
     """What is more than a name is in quotes, which it can't close."""
     assert quote_name(name) == shown
 

@@ -73,7 +73,7 @@ class Server:
 
     @contextmanager
     def attached(self, **environ: str) -> Iterator[int]:
-        """Attach a terminal; gives the file that holds what tmux draws on it."""
+        """Attach a terminal; gives the file that contains what tmux draws on it."""
         screen, device = os.openpty()
         with subprocess.Popen(
             ["tmux", "-S", self.socket, "attach"],
@@ -124,13 +124,13 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 
 
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
-    """Where no terminal is attached only tmux holds the text, and the message says so."""
+    """Where no terminal is attached only tmux contains the text, and the message says so."""
     copied = clipboard.copy_text(TEXT, environ=server.inside)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
 
-def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
+def test_terminal_without_a_clipboard_is_distinguished(server: Server) -> None:
     """A success of load-buffer does not hide that the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
         assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(

@@ -30,7 +30,7 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """One rule: its name, the file's records in order, what the model is told."""
+    """One rule: its name, the file's records in order, what the model is reported."""
 
     name: str
     records: list[Record]

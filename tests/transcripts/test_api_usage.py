@@ -177,7 +177,7 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     assert (found.requests, found.growth) == (2, 0)
 
 
-def test_the_whole_is_read_where_its_end_tells_nothing(
+def test_the_whole_is_read_where_its_end_shows_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long output at the end hides the last request from a short reach."""
@@ -277,7 +277,7 @@ def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: 
     )
 
 
-def test_a_number_without_end_is_no_count(config_home: ConfigHome) -> None:
+def test_a_number_without_end_is_not_a_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
     rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
     assert seen(config_home, rows).cached <= 2 * records.MAX_CONTEXT_TOKENS

@@ -58,7 +58,7 @@ def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
 
 
 def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> None:
-    """An image costs what its size says, and the text beside it the rest."""
+    """An image costs what its size says, and the text next to it the rest."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
     chain = (
         Chain()
@@ -108,7 +108,7 @@ def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> 
     assert cost(read(config_home, lasting), THINKING_PIECE) == pytest.approx([1_100], abs=50)
 
 
-def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -> None:
+def test_counts_from_before_a_compaction_show_nothing(config_home: ConfigHome) -> None:
     """Answers that a compaction kept carry the counts of the larger context."""
     chain = Chain().ask("go").answer("yes", tokens=90_000).answer("more", tokens=95_000)
     kept = {"anchorUuid": "s", "uuids": ["c1", "c2"], "allUuids": ["c1", "c2"]}

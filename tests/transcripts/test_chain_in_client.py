@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 def told(messages: list[dict[str, Any]]) -> Iterator[str]:
     """What a request tells, in the words of chain_cases.py, up to the new prompt.
 
-    The client's own words left out.
+    The client's own words omitted.
     """
     for message in messages:
         content = message["content"]

@@ -127,7 +127,7 @@ def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
 
 
 def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
-    """The record that holds all of them is longer than a head.
+    """The record that contains all of them is longer than a head.
 
     That of the hook that gave the first one is not.
     """
@@ -212,7 +212,7 @@ def test_a_file_without_dates(tmp_path: Path) -> None:
 
 
 def test_the_end_is_the_conversations(tmp_path: Path) -> None:
-    """An older record that was taken over as the last line is no end, and no session ends before it began."""
+    """An older record that was taken over as the last line is not an end, and no session ends before it began."""
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
     found = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
     assert (found.created, found.ended) == (instant(100), instant(100.001))
@@ -305,7 +305,7 @@ def test_torn_and_foreign_lines(tmp_path: Path) -> None:
         ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
     ],
 )
-def test_whether_anybody_went_on(
+def test_whether_anybody_continued(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
     """An original is touched by its first prompt, a derived session by one after it was derived."""

@@ -107,7 +107,7 @@ def lines_of(content: bytes) -> list[Line]:
 
 @given(BYTES, st.data())
 def test_backwards(content: bytes, data: st.DataObject) -> None:
-    """What stands before any byte is the same lines as forwards, a line that is cut there as far as that."""
+    """What is before any byte is the same lines as forwards, a line that is cut there as far as that."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in lines_of(content[:end])]
@@ -129,7 +129,7 @@ def test_numbers(content: bytes) -> None:
 
 @given(BYTES, st.data())
 def test_by_content(content: bytes, data: st.DataObject) -> None:
-    """The last line that holds the words between two places; where any byte's line begins."""
+    """The last line that contains the words between two places; where any byte's line begins."""
     floor = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(floor, len(content)))
     place = content.rfind(b"needle", floor, end)

@@ -83,7 +83,7 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
 def test_a_size_that_is_cut_through_is_none(form: str, end: int) -> None:
-    """The first half of a number is no number."""
+    """The first half of a number is not a number."""
     assert image_size(FORMS[form][:end]) is None
 
 
@@ -102,8 +102,8 @@ def test_documents_cost_by_page() -> None:
 @pytest.mark.parametrize(
     "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
 )
-def test_odd_sources_are_no_crash(source: object) -> None:
-    """What is no base64 has no size."""
+def test_odd_sources_do_not_crash(source: object) -> None:
+    """What is not a base64 has no size."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
     assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
 

@@ -46,7 +46,7 @@ def test_a_single_part_has_no_number() -> None:
     assert len(split_into_parts("x" * (MAX_PART_UNITS + 1))) == 2
 
 
-def test_each_says_which_it_is() -> None:
+def test_each_states_which_it_is() -> None:
     """The first behind its first line, which readers know a session's beginning by."""
     head = f"{AFTER_CLEAR_BEGINNING}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]

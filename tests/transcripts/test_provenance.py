@@ -138,7 +138,7 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
     ],
 )
 def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
-    """Metadata of the wrong shape, deeper inside or inside a text is no metadata."""
+    """Metadata of the wrong shape, deeper inside or inside a text is not a metadata."""
     assert read_parent(write(tmp_path, line(first) + b"\n")) is None
 
 
@@ -146,11 +146,11 @@ def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[s
     "data", [b"", b"\n", b'garbage _metadata" {\n', b'{"continue_metadata":{"parent', b"\xff" * 99]
 )
 def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None:
-    """An empty, torn or garbled first line is passed over."""
+    """An empty, torn or garbled first line is skipped."""
     assert read_parent(write(tmp_path, data)) is None
 
 
-def test_metadata_on_a_later_line_is_no_metadata(tmp_path: Path) -> None:
+def test_metadata_on_a_later_line_is_not_metadata(tmp_path: Path) -> None:
     """Only the first line speaks for the file: a quoted transcript farther down does not."""
     assert (
         read_parent(
@@ -187,7 +187,7 @@ def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
     "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT]
 )
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
-    """A fork's mark of the wrong shape, or with an id that is none, is passed over."""
+    """A fork's mark of the wrong shape, or with an id that is none, is skipped."""
     assert read_parent(write(tmp_path, line(user("hi", uuid="a", forkedFrom=fork)))) is None
 
 

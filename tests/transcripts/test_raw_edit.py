@@ -88,7 +88,7 @@ def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
     assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
 
 
-def test_values_that_stay_are_not_looked_for() -> None:
+def test_values_that_stay_are_not_searched() -> None:
     """The same value, and a null that is not there, leave the line as it is."""
     assert set_fields(b'{ "a": 1 }', {"a": 1, "b": None}, {"a": 1, "b": None}) == b'{ "a": 1 }'
 
@@ -101,7 +101,7 @@ def test_a_field_that_is_missing_is_not_taken_for_one_deeper_inside() -> None:
 
 
 def test_a_hostile_line_is_not_parsed_without_end() -> None:
-    """Thousands of occurrences deeper inside: after a few tries the line is encoded anew."""
+    """Thousands of occurrences deeper inside: after a few tries the line is encoded again."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
     record = parse_record(changed(body))

@@ -165,7 +165,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
     ],
 )
 def test_counted_tokens(usage: Any, expected: int) -> None:
-    """The four counts are summed; what is no count is none."""
+    """The four counts are summed; what is not a count is none."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
     assert records.counted_tokens(record)[1] == expected
@@ -173,7 +173,7 @@ def test_counted_tokens(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """What was sent and what came back are told apart."""
+    """What was sent and what came back are distinguished."""
     assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 
@@ -207,7 +207,7 @@ def test_any_file_time_can_be_written(seconds: float) -> None:
 
 
 def test_the_strings_of_a_value_come_in_order() -> None:
-    """Keys and what is no text are left out; a value that nests deeply ends no process."""
+    """Keys and what is not text are omitted; a value that nests deeply ends no process."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
     assert list(records.strings_in_value(value)) == ["one", "two", "three"]
     deep: object = "end"

@@ -1,4 +1,4 @@
-"""Rows that stand in a file a second time, behind a compaction that a plugin answered."""
+"""Rows that are in a file a second time, behind a compaction that a plugin answered."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def boundary(**metadata: Any) -> Record:
     ],
 )
 def test_a_row_before_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
-    """Until the conversation goes on.
+    """Until the conversation continues.
 
     The client's own compactions have a summary, or say what they kept.
     """

@@ -181,7 +181,7 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
     assert both(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
-def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
+def test_an_answer_that_begins_again_after_kept_messages(tmp_path: Path) -> None:
     """A record without a parent, of an answer whose other record has one: which records stand before it, all tell."""
     talk = [user("x", uuid="u0", parent=None, ts=0)]
     talk += [

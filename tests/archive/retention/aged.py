@@ -1,4 +1,4 @@
-"""Sessions of any age, with the files that the client keeps beside them."""
+"""Sessions of any age, with the files that the client keeps next to them."""
 
 from __future__ import annotations
 

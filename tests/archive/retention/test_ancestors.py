@@ -120,7 +120,7 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
-    """A session that never had a turn, or was deleted; what is no id is passed over."""
+    """A session that never had a turn, or was deleted; what is not an id is skipped."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert archive_pending(config_home.where, never) == 0
@@ -158,7 +158,7 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
     assert archived_ids(config_home.where) == [parent.session_id]
 
 
-def test_another_error_of_the_vault_is_told(
+def test_another_error_of_the_vault_is_reported(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the words of the error."""

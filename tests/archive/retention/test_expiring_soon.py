@@ -50,7 +50,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
 def test_nothing_to_tell(
     config_home: ConfigHome, settings: Any, days: float, level: str, said: str
 ) -> None:
-    """Which level of the client's settings decides stands there."""
+    """Which level of the client's settings decides is there."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     aged(config_home, 1, days)
     finding = _check_expiry(CWD)
@@ -68,7 +68,7 @@ def test_all_is_kept_or_nothing_may_be(
     assert _check_expiry(CWD).code == "unkept"
 
 
-def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
+def test_rows_show_when_and_whether_kept(config_home: ConfigHome) -> None:
     """The instant, the days, the vault; the expiring ones alone, the first to go first."""
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)

@@ -42,7 +42,7 @@ def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
     assert sliced(config_home)[:3] == (0, 0, 0)
 
 
-def test_the_most_urgent_goes_first_and_one_always_does(config_home: ConfigHome) -> None:
+def test_the_most_urgent_is_first_and_one_always_does(config_home: ConfigHome) -> None:
     """However little time there is: so none waits for ever."""
     for number, days in ((1, 24), (2, 29), (3, 26)):
         aged(config_home, number, days)

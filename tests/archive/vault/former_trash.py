@@ -1,4 +1,4 @@
-"""A session in the trash as resume-hooks 0.2.0 left it: its manifest names files and whole folders, which lie there."""
+"""A session in the trash as resume-hooks 0.2.0 left it: its manifest names files and whole folders, which are there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTANT = AT.replace(":", "-")
 def moved(
     home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()
 ) -> Path:
-    """Move a session, and what lies under its id, as that engine did.
+    """Move a session, and what is under its id, as that engine did.
 
     Those ``hidden`` stay on their way there.
     """

@@ -70,7 +70,7 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
 def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
     """The manifest is not even written again.
 
-    What was appended makes one new pack, and is no earlier state.
+    What was appended makes one new pack, and is not an earlier state.
     """
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
@@ -378,7 +378,7 @@ def test_a_full_disk_leaves_the_earlier_copy(
 ) -> None:
     """What was kept before still is; of what was begun nothing is left.
 
-    The path of the session is told once.
+    The path of the session is reported once.
     """
     first = archive_session(laid_out(config_home), config_home.where)
     other = laid_out(config_home, session_id(2), "Other")

@@ -78,7 +78,7 @@ def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
 def file_systems(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Let the trash lie on the same file system, or on another one, or have no hard links, once it is called."""
+    """Let the trash are on the same file system, or on another one, or have no hard links, once it is called."""
 
     def set_up() -> None:
         if request.param == "other":
@@ -276,7 +276,7 @@ def test_a_file_outside_the_client_is_not_deleted(
         deletion.plan_delete(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
 
 
-def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_links_next_to_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
     """They and what they lead to stay.
 
     A link inside its own folder moves as a link, and comes back as one.
@@ -304,7 +304,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
 
 
 def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
-    """A client that had the session open begun it anew: nothing is moved, and both are whole."""
+    """A client that had the session open begun it again: nothing is moved, and both are whole."""
     session = laid_out(config_home)
     entry = delete(session, config_home)
     write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
@@ -331,7 +331,7 @@ def test_an_identical_existing_file_is_reported(config_home: ConfigHome) -> None
 
 
 def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
-    """What is in it by now stays beside what comes back; one file that differs stops all of it."""
+    """What is in it by now stays next to what comes back; one file that differs stops all of it."""
     session = laid_out(config_home)
     delete(session, config_home)
     own = config_home.project() / SESSION / "tool-results"
@@ -371,7 +371,7 @@ def test_nothing_is_restored_through_a_link(
     assert os.listdir(away) == []
 
 
-def test_folders_that_went_are_made_anew(config_home: ConfigHome) -> None:
+def test_folders_that_went_are_rebuilt(config_home: ConfigHome) -> None:
     """For us alone to read."""
     session = laid_out(config_home)
     delete(session, config_home)
@@ -539,10 +539,10 @@ def begun_anew(home: ConfigHome) -> str:
     )
 
 
-def test_of_a_crash_and_a_session_begun_anew_both_come_out(
+def test_both_sessions_of_a_crash_and_a_restart_are_restored(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it was unlinked, begun anew by a client, that deleted, too: the first comes back whole."""
+    """Killed while it was unlinked, begun again by a client, that deleted, too: the first comes back whole."""
     laid_out(config_home)
     before = everything(config_home)
     across(monkeypatch)
@@ -565,10 +565,10 @@ def test_of_a_crash_and_a_session_begun_anew_both_come_out(
     assert everything(config_home) == before
 
 
-def test_a_session_that_went_on_after_a_killed_delete_stays(
+def test_a_session_that_continued_after_a_killed_delete_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between two file systems before anything was unlinked: what holds all of the copy is the session."""
+    """Killed between two file systems before anything was unlinked: what contains all of the copy is the session."""
     session = laid_out(config_home)
     across(monkeypatch)
     with monkeypatch.context() as patch:
@@ -583,7 +583,7 @@ def test_a_session_that_went_on_after_a_killed_delete_stays(
     assert (everything(config_home), trash.list_deleted(config_home.where)) == (went_on, [])
 
 
-def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
+def test_a_writer_that_continues_leaves_the_session_where_it_was(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused, with what was added, and no trace in the trash."""
@@ -837,7 +837,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
     assert trash.list_deleted(config_home.where) == []
 
 
-def test_a_client_that_goes_on_writing_is_not_lost(config_home: ConfigHome) -> None:
+def test_a_client_that_continues_writing_is_not_lost(config_home: ConfigHome) -> None:
     """What it appends to the file that it holds open comes back, packed or not."""
     session = laid_out(config_home)
     for packed in (False, True):
@@ -877,7 +877,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
 
 
 def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> None:
-    """Killed on the way to another file system: what it hid beside its place comes back, too."""
+    """Killed on the way to another file system: what it hid next to its place comes back, too."""
     laid_out(config_home)
     before = everything(config_home)
     former_trash.moved(
@@ -969,7 +969,7 @@ def test_restored_files_are_synced_before_the_trash_drops_them(
     assert {os.path.dirname(path) for path in everything(config_home)} <= set(synced)
 
 
-def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) -> None:
+def test_a_backup_that_the_trash_lost_blocks_nothing(config_home: ConfigHome) -> None:
     """One of its name is there: that is left alone."""
     entry = delete(laid_out(config_home), config_home)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
@@ -985,7 +985,7 @@ def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) 
 def test_there_and_back_is_the_identity_over_the_corpus(
     config_home: ConfigHome, *, packed: bool
 ) -> None:
-    """Every session of it, with all that lies beside: bytes, modes and times."""
+    """Every session of it, with all that is next to: bytes, modes and times."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         shutil.copytree(folder, config_home.project(f"/corpus/{number}"), dirs_exist_ok=True)

@@ -108,7 +108,7 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
 def test_a_note_that_does_not_fit_is_none(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """Without files, of another place or another session: it is told, and left alone."""
+    """Without files, of another place or another session: it is reported, and left alone."""
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
@@ -145,7 +145,7 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
 
 
 def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
-    """It is read; and it gets today's time as soon as somebody has looked at all of its files."""
+    """It is read; and it gets today's time as soon as somebody has read all of its files."""
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     note = os.path.join(kept.folder, "manifest.json")
@@ -157,7 +157,7 @@ def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
 
 
 def test_an_interrupted_archive_run_is_cleaned_up(config_home: ConfigHome) -> None:
-    """It is told, and swept where there is no note at all.
+    """It is reported, and swept where there is no note at all.
 
     Not where somebody is at it, nor where a note is damaged.
     """

@@ -119,7 +119,7 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     assert len(left(config_home)) == 15
 
 
-def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
+def test_nothing_goes_automatically(config_home: ConfigHome) -> None:
     """The defaults keep for ever, up to 20 GB."""
     one = kept(config_home, 1, 4000)
     assert policy.apply_policy(config_home.where) == []
@@ -129,7 +129,7 @@ def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
-    """As many as the limit asks for, each told; 0 is no limit."""
+    """As many as the limit asks for, each told; 0 is not a limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
@@ -171,7 +171,7 @@ def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHo
 
 
 def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An employer's days since the last write, as far as they are told.
+    """An employer's days since the last write, as far as they are reported.
 
     And only what was due the day before.
     """

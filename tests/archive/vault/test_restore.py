@@ -81,7 +81,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     assert (again.files, "already there, byte for byte" in again.warnings[0]) == ((), True)
 
 
-def test_one_that_went_on_is_left(config_home: ConfigHome) -> None:
+def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
     """What is there begins with what was kept; only what it lacks comes back."""
     kept(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
@@ -123,7 +123,7 @@ def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
 
 
 def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) -> None:
-    """What somebody said, and what a line that is no record holds, stays as it is."""
+    """What somebody said, and what a line that is not a record holds, stays as it is."""
     session = laid_out(config_home)
     said = b'{"type":"x","sessionId":"%s","said":"sessionId %s {\\"sessionId\\":\\"%s\\"}"}\r\n' % (
         (SESSION.encode(),) * 3
@@ -143,7 +143,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
 
 
 def test_an_earlier_state(config_home: ConfigHome) -> None:
-    """By its id and instant; it comes back beside what took its place."""
+    """By its id and instant; it comes back next to what took its place."""
     kept(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
@@ -181,7 +181,7 @@ def test_a_different_existing_file_is_not_overwritten(config_home: ConfigHome) -
         restore(config_home)
 
 
-def test_a_stub_of_the_clients_gives_way(config_home: ConfigHome) -> None:
+def test_a_stub_of_the_clients_is_replaced(config_home: ConfigHome) -> None:
     """An empty file under the name is nothing."""
     kept(config_home)
     before = swept(config_home)
@@ -213,7 +213,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 
 
 def test_naming_one(config_home: ConfigHome) -> None:
-    """By the beginning of its id, its title, its path; two that fit are told."""
+    """By the beginning of its id, its title, its path; two that fit are reported."""
     found = kept(config_home)
     other = archive_session(
         laid_out(config_home, session_id(0x11111112), "Other"), config_home.where

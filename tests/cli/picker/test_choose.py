@@ -16,7 +16,7 @@ from tests.builders import (
 from tests.hooks.session_list.rows import row
 
 
-def test_a_fork_from_before_a_compaction_is_asked_for_twice(config_home: ConfigHome) -> None:
+def test_a_fork_from_before_a_compaction_is_requested_twice(config_home: ConfigHome) -> None:
     """The first press says what the second one does; where nothing was compacted, that."""
     rows = [
         *conversation(2),

@@ -1,4 +1,4 @@
-"""What was said, looked for while words are typed: the last words are answered, and nobody waits."""
+"""What was said, searched while words are typed: the last words are answered, and nobody waits."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_an_incomplete_question(said: ConfigHome, text: str) -> None:
         assert talk.asked("linter").hits
 
 
-def test_only_the_last_words_are_looked_for(
+def test_only_the_last_words_are_searched(
     said: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that were typed while others were looked for, or in one breath, are passed over."""
+    """Those that were typed while others were searched, or in one breath, are skipped."""
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
@@ -156,7 +156,7 @@ def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.Mon
         assert talk.asked("linter", everywhere=True).unindexed_files == 2
 
 
-def test_a_damaged_index_is_made_anew(said: ConfigHome) -> None:
+def test_a_damaged_index_is_rebuilt(said: ConfigHome) -> None:
     """While the chooser is there."""
     with opened_index(said.where):
         pass
@@ -176,7 +176,7 @@ def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
 def test_a_search_in_a_thread_forks_nothing(
     said: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is forked beside other threads may wait for ever."""
+    """A process that is forked next to other threads may wait for ever."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)

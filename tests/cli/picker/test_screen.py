@@ -320,5 +320,5 @@ def test_leaving_waits_for_no_search() -> None:
     ],
 )
 def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
-    """Beside a wide list, below a high one, or nowhere."""
+    """Next to a wide list, below a high one, or nowhere."""
     assert find_preview_place(columns, rows) == (beside, below)

@@ -1,4 +1,4 @@
-"""What a killed command left beside a session that was never made goes.
+"""What a killed command left next to a session that was never made goes.
 
 What is somebody's stays.
 """

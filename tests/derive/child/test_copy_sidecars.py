@@ -1,4 +1,4 @@
-"""Sidecars: what lies beside a transcript comes along under the child's id, or goes with a child not born."""
+"""Sidecars: what is next to a transcript comes along under the child's id, or goes with a child not born."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_client_that_writes_into_a_backup(place: Place) -> None:
 
 
 def test_backups_that_lines_name() -> None:
-    """Of snapshots and deltas; a name that leads elsewhere, or is none, is no backup."""
+    """Of snapshots and deltas; a name that leads elsewhere, or is none, is not a backup."""
     lines = [
         b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
         b'{"backup":{"backupFileName": "2@v7"}}',

@@ -130,7 +130,7 @@ def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
     """Killed at any step, the child has all tasks or none.
 
-    What is left beside goes with the next child.
+    What is left next to goes with the next child.
     """
     before, children = place.files(), iter(map(session_id, range(1, 50)))
 

@@ -30,7 +30,7 @@ def test_a_path(path: str) -> None:
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
-def test_an_old_home_that_says_nothing(old: str) -> None:
+def test_an_old_home_that_reports_nothing(old: str) -> None:
     """Not told, the root of all, no whole path, no path at all: other folders stay as they are."""
     assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
     assert plan_relocation(old, "/new").move_path("") == ""

@@ -1,4 +1,4 @@
-"""Chain rewrite: a child that goes on with its parent's own records, each in a form that every client takes."""
+"""Chain rewrite: a child that continues with its parent's own records, each in a form that every client takes."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_open_calls_are_answered(tmp_path: Path) -> None:
 
 
 def test_edits_come_before_mending(tmp_path: Path) -> None:
-    """An edit goes by the places of blocks as they stand in the parent, where blank ones are still among them."""
+    """An edit goes by the places of blocks as they are in the parent, where blank ones are still among them."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
     rows.append(
         user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2)
@@ -246,7 +246,7 @@ def test_notices_about_the_parent_stay_there(
 
 
 def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
-    """The block alone where something else stands beside it, else the record."""
+    """The block alone where something else stands next to it, else the record."""
     rows = [
         user("go", uuid="u"),
         assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
@@ -287,7 +287,7 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
 )
 def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
-    """In place, once; what stands behind the block stays."""
+    """In place, once; what is behind the block stays."""
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = records(tmp_path, rows)
@@ -320,7 +320,7 @@ def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
 def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
-    """It is the child's; a record that names none goes on naming none."""
+    """It is the child's; a record that names none continues naming none."""
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
@@ -335,7 +335,7 @@ def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
 def test_pickers_list_the_child_of_a_headless_session(
     tmp_path: Path, of_parent: str | None, of_child: str | None
 ) -> None:
-    """They go by the first record's entrypoint, which is no other client's afterwards."""
+    """They go by the first record's entrypoint, which is not another client's afterwards."""
     rows = conversation(2)
     for row in rows:
         row.pop("entrypoint", None)
@@ -378,7 +378,7 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
 
 
 def test_books_follow_the_chain(tmp_path: Path) -> None:
-    """Lines that were given stand behind the last record, as they are."""
+    """Lines that were given are behind the last record, as they are."""
     assert (
         bodies(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
         == b'{"type":"tag","tag":"x"}'

@@ -171,7 +171,7 @@ def test_a_failed_check_leaves_nothing(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
-def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
+def test_a_sub_agent_is_not_a_parent(kind: str, config_home: ConfigHome) -> None:
     """Nobody resumes its transcript; the session that it belongs to can have a child."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
@@ -241,7 +241,7 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
 
 
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
-def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
+def test_answers_that_meet_are_reported(kind: str, config_home: ConfigHome) -> None:
     """A prompt between two answers is lost: the API takes them for one, and a person should know."""
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]

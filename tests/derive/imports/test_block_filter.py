@@ -29,7 +29,7 @@ SAID = {"type": "text", "text": "hi"}
 def media(
     data: bytes | str, media_type: str = "image/png", kind: str = "image", form: str = "base64"
 ) -> Record:
-    """An image or a document that stands in the file itself."""
+    """An image or a document that is in the file itself."""
     text = base64.b64encode(data).decode() if isinstance(data, bytes) else data
     return {"type": kind, "source": {"type": form, "media_type": media_type, "data": text}}
 
@@ -101,7 +101,7 @@ def test_kinds_that_are_left_out(role: str, kind: str) -> None:
 
 
 def test_no_kind() -> None:
-    """A block without one is told; what is no block at all goes, as from any copy."""
+    """A block without one is reported; what is not a block at all goes, as from any copy."""
     assert taken({"type": 5}) == taken({}) == left_out("A block of the kind that has no name")
     assert filter_content(["x", 5, None, SAID], "user") == [SAID]
     assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
@@ -327,7 +327,7 @@ def test_any_letters_around_a_reminder(parts: list[str]) -> None:
 
 @given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
 def test_any_content(content: Any, role: str) -> None:
-    """Whatever stands there: done once more, nothing changes, and no block but what is none is lost."""
+    """Whatever is there: done once more, nothing changes, and no block but what is none is lost."""
     found = filter_content(content, role)
     assert filter_content(found, role) == found
     if isinstance(content, list):

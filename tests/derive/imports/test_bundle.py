@@ -96,7 +96,7 @@ def brought(
 
 
 def talk() -> list[Record | bytes]:
-    """A session with a call, a title, and a line that is no record."""
+    """A session with a call, a title, and a line that is not a record."""
     return [
         user("fix the parser", uuid="a", session_id=ONE),
         tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE),
@@ -113,7 +113,7 @@ def there(tmp_path: Path) -> ConfigHome:
 
 
 def beside(session: SessionFile) -> Path:
-    """Files beside a session: an output, bytes that are no text, a sub-agent."""
+    """Files next to a session: an output, bytes that are not text, a sub-agent."""
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results").mkdir(parents=True)
     (own / "subagents").mkdir()
@@ -149,7 +149,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
 
 def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> None:
-    """The same id, every record with its number, at home in the new folder, private, with what lay beside it."""
+    """The same id, every record with its number, at home in the new folder, private, with what lay next to it."""
     session = kept(config_home, talk(), ONE)
     own = beside(session)
     (came,) = brought(bundled(config_home, session), there)
@@ -380,7 +380,7 @@ def test_nothing_was_said(config_home: ConfigHome, there: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: path.stem[:8])
-def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: ConfigHome) -> None:
+def test_the_corpus_is_complete(path: Path, config_home: ConfigHome, there: ConfigHome) -> None:
     """Every real session: the same records in the same places, the same live chain."""
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
@@ -400,7 +400,7 @@ def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: Conf
 def test_killed_at_every_step_the_next_import_ends_it(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """It brings the session in under its own id, with what lay beside it; nothing else is left."""
+    """It brings the session in under its own id, with what lay next to it; nothing else is left."""
     session = kept(config_home, conversation(2, session_id=ONE), ONE)
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)

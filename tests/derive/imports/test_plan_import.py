@@ -1,4 +1,4 @@
-"""A stranger's transcript as a session: what it becomes, what is no transcript, what of it may not lead anywhere."""
+"""A stranger's transcript as a session: what it becomes, what is not a transcript, what of it may not lead anywhere."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def here(config_home: ConfigHome) -> str:
 def source(
     home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME
 ) -> ImportSource:
-    """What came from elsewhere, as it lies in a file of ours."""
+    """What came from elsewhere, as it is in a file of ours."""
     content = records if isinstance(records, bytes) else session_bytes(records)
     path = home.root / "taken-in"
     path.write_bytes(content)
@@ -114,7 +114,7 @@ def test_a_new_session_of_the_folder(config_home: ConfigHome, here: str) -> None
 
 
 def test_where_it_came_from(config_home: ConfigHome, here: str) -> None:
-    """The first line tells it, and is no link to anywhere; nor is anything else."""
+    """The first line tells it, and is not a link to anywhere; nor is anything else."""
     receipt = imported(config_home, here, strangers.hostile())
     first = read(receipt)[0]
     assert list(first) == ["import_metadata"]
@@ -150,7 +150,7 @@ def test_it_is_found(config_home: ConfigHome, here: str) -> None:
 
 
 def test_nothing_of_a_strangers_wishes(config_home: ConfigHome, here: str) -> None:
-    """The bytes of the new file hold none of them, and only three kinds of records beside the conversation."""
+    """The bytes of the new file hold none of them, and only three kinds of records next to the conversation."""
     receipt = imported(config_home, here, strangers.hostile())
     content = Path(receipt.file).read_bytes()
     assert strangers.EVIL.encode() not in content
@@ -335,7 +335,7 @@ def test_a_file_that_is_not_a_transcript(
 def test_titles(config_home: ConfigHome, here: str) -> None:
     """Its own, without what drives a terminal, unique in the project.
 
-    A counter of the stranger's is no part of it.
+    A counter of the stranger's is not part of it.
     """
     titles = ["Fix · handoff 7", "Fix", "\x1b]0;owned\x07\x1b[31mred\u202e", "x" * 500]
     made = [
@@ -369,7 +369,7 @@ def test_a_file_in_place_of_the_project_folder(config_home: ConfigHome, here: st
 def test_a_check_that_fails_leaves_nothing(
     config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found otherwise than planned, as read back, is no session."""
+    """What is found otherwise than planned, as read back, is not a session."""
     monkeypatch.setattr(
         "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
     )
@@ -382,7 +382,7 @@ def test_a_check_that_fails_leaves_nothing(
 def test_the_check_looks_into_blocks(
     config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was written as the stranger had it is no session."""
+    """One that was written as the stranger had it is not a session."""
     came = [
         user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"),
         assistant("y", uuid="a", parent="u"),
@@ -400,7 +400,7 @@ def test_the_check_looks_into_blocks(
     "name", [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 )
 def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> None:
-    """Each is imported with all checks passed, or holds no conversation.
+    """Each is imported with all checks passed, or contains no conversation.
 
     No foreign folder stays in its records.
     """
@@ -417,12 +417,12 @@ def test_every_real_session(config_home: ConfigHome, here: str, name: str) -> No
     assert {r["sessionId"] for r in rows if "sessionId" in r} == {receipt.session_id}
 
 
-def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
+def test_who_continues_from_it_is_told_that_nobody_verified_it(
     config_home: ConfigHome, here: str
 ) -> None:
     """Its answers count, though it names no model.
 
-    A handoff's child is told, too, and that one's child.
+    A handoff's child is reported, too, and that one's child.
     """
     receipt = imported(config_home, here, conversation(2))
     digest = build_digest(locate.session_file(receipt.file), config_home.where)

@@ -138,7 +138,7 @@ KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress"
     st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
 )
 def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
-    """Whatever stands in its fields: one that is said comes out with known fields alone, the others not at all."""
+    """Whatever is in its fields: one that is said comes out with known fields alone, the others not at all."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
     found = TAKE(whole)
     assert (found is not None) == is_conversation(whole)

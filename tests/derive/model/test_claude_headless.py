@@ -144,7 +144,7 @@ HOSTILE = (
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
     """It stands between two lines that it can't have known, others each time.
 
-    It mentions no file, holds no control.
+    It mentions no file, contains no control.
     """
     assert fenced_prompt("a", "b") != fenced_prompt("a", "b")
     made = stand_in(tmp_path, "result({'word': 'x'})")
@@ -162,7 +162,7 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
 
 def test_an_at_sign_comes_back_as_one(tmp_path: Path) -> None:
-    """The sign that stands for it on the way in is no part of an answer."""
+    """The sign that stands for it on the way in is not part of an answer."""
     reply = ask(
         stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it"
     )
@@ -193,7 +193,7 @@ def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
         "[" * 100_000,
     ],
 )
-def test_json_within_prose_is_no_answer(tmp_path: Path, said: str) -> None:
+def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
     """Nobody goes looking for something like an object in it."""
     failed = failure(stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
@@ -268,7 +268,7 @@ def test_too_slow(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-def test_a_child_that_hangs_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_child_that_hangs_blocks_nothing(tmp_path: Path) -> None:
     """The answer counts; what was left behind is ended."""
     assert ask(stand_in(tmp_path, leaving(tmp_path) + "result({'word': 'x'})")).data.word == "x"
     assert gone(int((tmp_path / "pid").read_text()))
@@ -288,7 +288,7 @@ def test_not_installed(tmp_path: Path) -> None:
 
 
 def test_one_that_cannot_be_started(tmp_path: Path) -> None:
-    """A file that is no program is a failure like any other."""
+    """A file that is not a program is a failure like any other."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "claude").write_text("#!/no/such/interpreter\n")

@@ -99,7 +99,7 @@ def test_an_invalid_answer(text: str, why: str) -> None:
         ({"isAnswered": "yes", "text": '{"word": "a"}'}, "gave no answer"),
     ],
 )
-def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -> None:
+def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
     """What the client says, and what our own module does."""
     model = told(**fields)
     assert model.was_asked

@@ -74,7 +74,7 @@ def test_the_users_words_are_instructions() -> None:
 
 
 def test_one_failure_is_the_whole_one() -> None:
-    """Half a session is no summary of it."""
+    """Half a session is not a summary of it."""
     with pytest.raises(HeadlessFailed, match="broke"):
         run(Scripted([PLAIN, HeadlessFailed("it broke")]), THREE)
 

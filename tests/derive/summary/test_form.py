@@ -34,7 +34,7 @@ def points(*texts: str) -> list[dict[str, Any]]:
 
 
 def test_the_whole() -> None:
-    """Who wrote it and of what, that it is no instruction, and each section under its name."""
+    """Who wrote it and of what, that it is not an instruction, and each section under its name."""
     text = told(
         goal="Mend it.",
         state="Nearly there.",
@@ -122,7 +122,7 @@ def test_too_much_is_cut() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    """Blank fields and points are left out; a summary of nothing else is none."""
+    """Blank fields and points are omitted; a summary of nothing else is none."""
     assert told(goal="  ", done=points("", " \n ")) == ""
     assert "done" not in told(goal="x", done=points(""))
 

@@ -145,7 +145,7 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
 def test_next_to_nothing(config_home: ConfigHome) -> None:
     """No part where nothing is said.
 
-    Records that say nothing but their heads are no division by zero.
+    Records that say nothing but their heads are not division by zero.
     """
     assert of(config_home, []).parts == ()
     assert len(of(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts) == 1

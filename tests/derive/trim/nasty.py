@@ -168,7 +168,7 @@ def _parallel(make: Maker) -> None:
 
 
 def _together(make: Maker) -> None:
-    """Calls and results in one record each, with blank text beside them."""
+    """Calls and results in one record each, with blank text next to them."""
     calls = [make.new_call(), make.new_call() + "b"]
     blocks = [make.call_block(call) for call in calls]
     repeated = blocks[: make.pick(0, 0, 1)]

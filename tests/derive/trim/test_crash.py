@@ -110,7 +110,7 @@ def run(home: ConfigHome, *words: str) -> None:
 
 
 def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
-    """The session is as it was; a copy is there only whole, and only where the vault holds what it leads to."""
+    """The session is as it was; a copy is there only whole, and only where the vault contains what it leads to."""
     before: dict[str, bytes] = {}
 
     def files() -> dict[str, bytes]:

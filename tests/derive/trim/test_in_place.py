@@ -324,7 +324,7 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
 
 
 def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
-    """Whoever took the right to write away meant it; the message says how to go on."""
+    """Whoever took the right to write away meant it; the message says how to continue."""
     path = laid(config_home, bulky(6))
     path.chmod(0o400)
     before = path.read_bytes()
@@ -466,7 +466,7 @@ def test_a_read_only_folder() -> None:
 
 
 def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
-    """A backup that does not fit is told, and is gone; the session is as it was."""
+    """A backup that does not fit is reported, and is gone; the session is as it was."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
 
@@ -535,7 +535,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
     assert sum("truncated" in record for record in records) > 500
 
 
-def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) -> None:
+def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
     """Where the system can tell that somebody could still write to the old file, the receipt says so."""
     path = laid(config_home, bulky(6))
     with path.open("ab") as held:
@@ -642,7 +642,7 @@ def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
 def test_under_a_running_client(tmp_path: Path) -> None:
     """Open in a client: refused.
 
-    With --force that goes on in the same file, and ``/resume`` loads what is left.
+    With --force that continues in the same file, and ``/resume`` loads what is left.
     """
     home = ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)

@@ -133,7 +133,7 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     assert rows_of(child)[second["original_index"]]["uuid"] == "c4"
 
 
-def test_a_record_trimmed_twice_names_the_session_that_holds_all_of_it(
+def test_a_record_trimmed_twice_names_the_session_that_contains_all_of_it(
     config_home: ConfigHome,
 ) -> None:
     """Two outputs in one record, one trimmed at a time: both placeholders lead to the original."""
@@ -455,7 +455,7 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
 
 
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
-    """A misspelt filter is told from a session that has nothing to trim."""
+    """A misspelt filter is reported from a session that has nothing to trim."""
     scanned = plan.scan_session(session_file(str(counted_session(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

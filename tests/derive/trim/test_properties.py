@@ -37,7 +37,7 @@ VARIABLE = re.compile(
 
 
 class Case:
-    """One transcript, trimmed: the plan, the parent and the child as they lie on disk."""
+    """One transcript, trimmed: the plan, the parent and the child as they are on disk."""
 
     def __init__(self, folder: str, data: bytes, how: Options) -> None:
         project = Path(folder) / "projects" / "-home-user-proj"

@@ -263,7 +263,7 @@ def test_a_rule_acts(config_home: ConfigHome, row: Cut) -> None:
     assert at(by_uuid(child), row.path) == row.after
 
 
-def test_answers_stay_unless_asked_for(config_home: ConfigHome) -> None:
+def test_answers_stay_unless_requested(config_home: ConfigHome) -> None:
     """Without a number long answers of the model are left alone, and their rule alone is refused."""
     path = written(config_home, ask().answer(SAID))
     assert planned(config_home, path).choices == ()
@@ -277,7 +277,7 @@ def test_both_tables_name_every_rule() -> None:
     assert tuple(RULES) == RULE_NAMES
 
 
-def test_a_trimmed_record_says_where_its_original_is(config_home: ConfigHome) -> None:
+def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
     """Marks at the top level: session by file and id, record by uuid and line, the first block that was trimmed."""
     path = written(config_home, ask().tool("t1"))
     row = by_uuid(trimmed(config_home, path))["c2"]

@@ -67,7 +67,7 @@ def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHom
     assert calls(plan(config_home, chain, keep_recent=1)) == []
 
 
-def test_remarks_and_results_are_no_turns(config_home: ConfigHome) -> None:
+def test_remarks_and_results_are_not_turns(config_home: ConfigHome) -> None:
     """What the client inserted does not push a turn out of the protection."""
     chain = (
         turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
@@ -99,12 +99,12 @@ def test_a_tool_filter_touches_those_tools_alone(
 ) -> None:
     """Outputs and inputs of the tools that were named.
 
-    No image, paste, attachment or answer beside them.
+    No image, paste, attachment or answer next to them.
     """
     assert calls(plan(config_home, mixed(), tools=tools, assistant=9)) == gone
 
 
-def test_a_rule_that_was_named_acts_beside_a_tool_filter(config_home: ConfigHome) -> None:
+def test_a_rule_that_was_named_acts_next_to_a_tool_filter(config_home: ConfigHome) -> None:
     """``--only results,media --tools bash``: what was asked for by its own name is meant."""
     decided = plan(config_home, mixed(), tools=("bash",), only=("results", "media"))
     assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
@@ -278,7 +278,7 @@ def test_contradictory_trim_options(config_home: ConfigHome, text: str, words: s
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)
 
 
-def test_an_empty_list_is_no_list(config_home: ConfigHome) -> None:
+def test_an_empty_list_is_not_a_list(config_home: ConfigHome) -> None:
     """An unset variable of a shell must not mean every tool."""
     assert make_options().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):

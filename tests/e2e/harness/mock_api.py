@@ -102,7 +102,7 @@ class MockApi:
         return [request for request in self.requests if is_main(request)]
 
     def clear(self) -> None:
-        """Forget the requests so far; the script and the numbering go on."""
+        """Forget the requests so far; the script and the numbering continue."""
         with self._lock:
             self._requests.clear()
 

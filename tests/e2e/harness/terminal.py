@@ -121,7 +121,7 @@ class Terminal(ABC):
         self.key("Enter")
 
     def empty_box(self) -> None:
-        """Press Ctrl+C, once, as soon as the box holds what the client put back there.
+        """Press Ctrl+C, once, as soon as the box contains what the client restored there.
 
         A second one would quit for 0.8 s, even if the box was full again.
         """
@@ -177,7 +177,7 @@ class Terminal(ABC):
         self._expect(wait_until(rested, timeout), f"the screen never rested for {quiet} s")
 
     def input_text(self) -> str:
-        """What stands in the input box, its lines joined by newlines, "" when empty."""
+        """What is in the input box, its lines joined by newlines, "" when empty."""
         boxes = re.findall(_BOX, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 

@@ -37,7 +37,7 @@ LONG_AGO = 1_000_000_000.0
 def vault_notes(home: ConfigHome) -> Try:
     """A note leads to no file but those of its session in the vault, or is none.
 
-    The session beside it stays.
+    The session next to it stays.
     """
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()

@@ -41,7 +41,7 @@ Environ = Mapping[str, str]
 
 
 def chain(home: ConfigHome) -> Try:
-    """A chain ends, holds no record twice, and is the same however much of the file is read for it."""
+    """A chain ends, contains no record twice, and is the same however much of the file is read for it."""
     folder = home.project()
 
     def one(draws: Draws) -> None:
@@ -96,7 +96,7 @@ def branches(home: ConfigHome) -> Try:
 
 
 def parents(home: ConfigHome) -> Try:
-    """Lineages end, and nothing is opened but sessions of the config home or beside the child."""
+    """Lineages end, and nothing is opened but sessions of the config home or next to the child."""
     folder = home.project()
     outside = home.root / "outside"
     outside.mkdir()

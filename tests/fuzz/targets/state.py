@@ -1,4 +1,4 @@
-"""The state folder: whatever lies there in the place of what we wrote is no note, no link, no setting, no index."""
+"""The state folder: whatever is there in the place of what we wrote is not a note, no link, no setting, no index."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def link_rows(home: ConfigHome) -> Try:
 
 
 def stored_settings(home: ConfigHome) -> Try:
-    """Every setting has a value of its kind; what can't be used is told.
+    """Every setting has a value of its kind; what can't be used is reported.
 
     A file that isn't ours is not written over.
     """
@@ -226,9 +226,9 @@ def trash_notes(home: ConfigHome) -> Try:
 
 
 def index_bytes(home: ConfigHome) -> Try:
-    """Whatever a few bytes of one of its files became, a search works or says that it is made anew, and then it is.
+    """Whatever a few bytes of one of its files became, a search works or says that it is made again, and then it is.
 
-    Each is a process of its own, which tantivy ends if one of its own threads can't go on.
+    Each is a process of its own, which tantivy ends if one of its own threads can't continue.
     """
     server = ForkServer(str(REPO / "src"), str(REPO))
     write_session(home.project(), SESSION, conversation(30))

@@ -120,7 +120,7 @@ def parsed(_: ConfigHome) -> Try:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON can hold a value as it is: no number that is none, or too large to stay itself."""
+    """Whether JSON can contain a value as it is: no number that is none, or too large to stay itself."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):

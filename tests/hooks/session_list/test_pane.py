@@ -110,8 +110,8 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
-def test_a_low_pane_has_a_line_for_each_row_and_the_text_beside_them(project: Path) -> None:
-    """No line goes to the field; beside the list stands who said the words of the marked row."""
+def test_a_low_pane_has_a_line_for_each_row_and_the_text_next_to_them(project: Path) -> None:
+    """No line goes to the field; next to the list stands who said the words of the marked row."""
     hits = ask(project, "answer 3", HITS_STEP, side=28, lines=6)
     assert hits["most"] == 6
     for _, plain, marked, hit, text in hits["rows"]:
@@ -183,7 +183,7 @@ def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
-def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
+def test_a_hit_whose_session_is_gone_is_marked(project: Path) -> None:
     """On the page, or in the head of the list; nothing is raised."""
     _, _, _, hit = ask(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:

@@ -54,7 +54,7 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
     assert describe_session(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
-def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
+def test_sub_agents_are_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
     """With what each was asked; those of no known turn come first."""
     task = call("c", "Task", description="look around", subagent_type="Explore")
     rows = [

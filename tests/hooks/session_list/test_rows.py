@@ -99,7 +99,7 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shorten_home("/home/meow") == "/home/meow"
 
 
-def test_the_end_that_tells_children_apart_is_kept() -> None:
+def test_the_end_that_shows_children_apart_is_kept() -> None:
     """Kind and number; of any other title, and where there is no room, the beginning."""
     assert (
         cut_title("Sequencing option C and the builder · handoff 2", 32)

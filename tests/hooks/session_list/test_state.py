@@ -69,7 +69,7 @@ def test_more_sessions_change_nothing_above_them() -> None:
     assert choices.count == 5
 
 
-def test_whole_titles_come_first() -> None:
+def test_whole_titles_are_first() -> None:
     """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
     other = ListEntry(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
@@ -99,7 +99,7 @@ def said(*numbers: int) -> list[TurnHit]:
 def test_matching_turns_are_last_in_their_own_order() -> None:
     """Behind titles and other fields.
 
-    What fits by these stands there alone, and what is not listed nowhere.
+    What fits by these is there alone, and what is not listed nowhere.
     """
     choices = Choices("parser")
     choices.add_entries(

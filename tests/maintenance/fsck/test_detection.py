@@ -111,7 +111,7 @@ def test_a_sound_session_has_no_finding(records: list[dict[str, object]], tmp_pa
     assert examined(session_bytes(records), tmp_path).groups == ()
 
 
-def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
+def test_a_shorter_branch_that_was_left_is_not_a_finding(tmp_path: Path) -> None:
     """A rewind leaves one behind; so do compactions, whatever they dropped."""
     rewound = [*conversation(2), *conversation(2, prefix="x", start=20)]
     rewound[4]["parentUuid"] = "r1"
@@ -119,7 +119,7 @@ def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
 
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    """A file that is gone, or another program's, is told like any defect."""
+    """A file that is gone, or another program's, is reported like any defect."""
     gone = examine_session(
         SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)})
     )
@@ -129,7 +129,7 @@ def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
-    """A saved output is looked for in the project folders only; one that is there is no finding."""
+    """A saved output is searched in the project folders only; one that is there is no finding."""
     saved = config_home.project() / SESSION / "tool-results" / "x.txt"
     text = "<persisted-output>\nOutput too large (46KB). Full output saved to: {}\n\nPreview"
     records = [
@@ -150,7 +150,7 @@ def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
 
 
 def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
-    """Backups that snapshots name are looked for under the session's own id.
+    """Backups that snapshots name are searched under the session's own id.
 
     A null backup is none.
     """
@@ -172,7 +172,7 @@ def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
     assert report.has_only_notes
 
 
-def test_the_worst_comes_first(tmp_path: Path) -> None:
+def test_the_worst_is_first(tmp_path: Path) -> None:
     """Groups go by severity."""
     case = next(case for case in CASES if case.code == "history-cut")
     report = examined(case.content[:-1], tmp_path)

@@ -140,7 +140,7 @@ def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> N
     assert told_lost.startswith(lost)
 
 
-def test_a_repair_that_loses_nothing_says_so(config_home: ConfigHome) -> None:
+def test_a_repair_that_loses_nothing_is_marked(config_home: ConfigHome) -> None:
     """A bridged gap and a dropped thought cost nothing that was said."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
         _, decided = repaired(
@@ -151,9 +151,9 @@ def test_a_repair_that_loses_nothing_says_so(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
-    """The child goes on from the record that was named.
+    """The child continues from the record that was named.
 
-    The branch that clients show is then the one left out.
+    The branch that clients show is then the one omitted.
     """
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = repaired(case.content, config_home, branch)
@@ -184,7 +184,7 @@ def test_a_session_without_a_message(config_home: ConfigHome) -> None:
 
 
 def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
-    """Clients start at the record that hangs before it; the repair goes on from the summary."""
+    """Clients start at the record that hangs before it; the repair continues from the summary."""
     records_ = next(
         case.records
         for case in CHAINS

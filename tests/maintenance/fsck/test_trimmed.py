@@ -1,4 +1,4 @@
-"""What a trim leaves is no defect; an original that is gone is one."""
+"""What a trim leaves is not a defect; an original that is gone is one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def thoughtful() -> Chain:
     return chain.tool("1", "Bash", command="make").answer().turns(3)
 
 
-def test_an_answer_that_a_trim_left_empty_is_no_finding(config_home: ConfigHome) -> None:
+def test_an_answer_that_a_trim_left_empty_is_not_a_finding(config_home: ConfigHome) -> None:
     """Its marks say why; in the child and in place."""
     path = str(written(config_home, thoughtful()))
     assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
@@ -109,7 +109,7 @@ def test_an_answer_that_a_trim_left_empty_is_no_finding(config_home: ConfigHome)
 
 
 def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
-    """Only answers are passed over by clients."""
+    """Only answers are skipped by clients."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
     assert problems(path, config_home) == {"message-empty": [2]}

@@ -36,7 +36,7 @@ class Repository:
         return (self.root / name).read_text()
 
     def put(self, name: str, text: str | bytes) -> Path:
-        """Somebody who is no session writes a file."""
+        """Somebody who is not a session writes a file."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())

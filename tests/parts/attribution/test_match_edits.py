@@ -71,7 +71,7 @@ def test_trivial_lines_need_their_neighbours() -> None:
     assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 
-def test_neighbours_must_tell_one_place() -> None:
+def test_neighbours_must_show_one_place() -> None:
     """Where all around is repeated, too, nobody is named."""
     text = "}\n" * 12
     assert who(text, "}", edit(1, "", text), nth=6) is None
@@ -103,9 +103,9 @@ def test_another_indent() -> None:
 
 
 def test_taken_out_and_back() -> None:
-    """What a session took out itself and put back was there before.
+    """What a session took out itself and restored was there before.
 
-    What was seen to be gone, others put back.
+    What was seen to be gone, others restored.
     """
     undone = edit(1, HEAD, PARSE, session=7), edit(2, PARSE, HEAD, session=7)
     assert who(HEAD, "class BasketOfRows:", *undone) is None

@@ -85,7 +85,7 @@ def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> Non
 
 
 def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """Before a session came, after it left; that is no failure, and said."""
+    """Before a session came, after it left; that is not a failure, and said."""
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
     repo.session(
         1,
@@ -145,7 +145,7 @@ def test_calls_that_wrote_nothing(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> None:
-    """Counts; whether the conversation went on without it does not matter."""
+    """Counts; whether the conversation continued without it does not matter."""
     repo.put("a.py", ONE)
     gone = repo.edit("a.py", PRICE, TAXED)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
@@ -230,7 +230,7 @@ def test_a_repository_that_moved(repo: Repository, ask: Ask) -> None:
 
 
 def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
-    """The client records line feeds where a file has CRLF; a tab is no space."""
+    """The client records line feeds where a file has CRLF; a tab is not a space."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
     own = repo.session(1, repo.write("a.py", text))
     repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
@@ -303,7 +303,7 @@ def test_a_name_with_a_colon(repo: Repository, document: Document) -> None:
 
 
 def test_within_a_scope(repo: Repository, ask: Ask) -> None:
-    """As any search is limited; a session that is not looked at is not named."""
+    """As any search is limited; a session that is not read is not named."""
     first = repo.session(1, repo.write("a.py", ONE))
     repo.session(2, repo.edit("a.py", PRICE, TAXED))
     assert ask("a.py:2", "--session", first) == ""
@@ -342,7 +342,7 @@ def test_an_archived_copy(repo: Repository, ask: Ask) -> None:
 
 
 def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are counted where they hold the file's name, so that nobody is said to have written nothing too early."""
+    """Are counted where they contain the file's name, so that nobody is said to have written nothing too early."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:

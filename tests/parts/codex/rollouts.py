@@ -25,7 +25,7 @@ STARTED = "2026-11-22T09-39-56"
 
 
 def codex_folder() -> Path:
-    """Where real rollouts are looked for: beside the transcripts; it may not exist."""
+    """Where real rollouts are searched: next to the transcripts; it may not exist."""
     return Path(os.environ.get("RESUME_HOOKS_CODEX") or corpus_folder().parent / "codex")
 
 
@@ -66,7 +66,7 @@ def line(kind: str, payload: Line, second: int = 0) -> Line:
 
 
 def item(kind: str, second: int = 0, **fields: object) -> Line:
-    """A line that holds an item."""
+    """A line that contains an item."""
     return line("response_item", {"type": kind, **fields}, second)
 
 
@@ -93,7 +93,7 @@ def output(call_id: str, told: object, second: int = 0, kind: str = "function_ca
 
 
 def work(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
-    """So many calls ``make <n>``, each answered with ``n`` and what is told; ``asks``: within a turn of its own."""
+    """So many calls ``make <n>``, each answered with ``n`` and what is reported; ``asks``: within a turn of its own."""
     lines: list[Line] = []
     for n in range(rounds):
         answer = [{"type": "input_text", "text": f"{n} {told}"}] if asks else f"{n} {told}"

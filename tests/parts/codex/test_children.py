@@ -178,7 +178,7 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
 
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
-def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Where) -> None:
+def test_a_goal_is_reported_like_other_words_and_stays_behind(status: str, where: Where) -> None:
     """Without secrets, within its room.
 
     A fork says that Codex does not pursue it there, unless it was reached.
@@ -217,7 +217,7 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
 
 
 def test_a_cut_ends_with_the_turn(where: Where) -> None:
-    """What came later is in no item, and the client tells its surroundings anew."""
+    """What came later is in no item, and the client tells its surroundings again."""
     talk = [
         rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")
     ]
@@ -246,8 +246,8 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
     ]
 
 
-def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
-    """In the other agent a sentence stands in its place."""
+def test_an_unreadable_summary_is_reported(where: Where) -> None:
+    """In the other agent a sentence is in its place."""
     left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
     talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
     rollouts.write(
@@ -353,7 +353,7 @@ def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
 
 
 @pytest.mark.part("marks")
-def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
+def test_a_rewind_is_at_the_mark_again(where: Where) -> None:
     """What came later is in no item, the report follows what stays.
 
     Of a mark that is gone it stands alone.
@@ -385,7 +385,7 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
 def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     """By the items that its parent has, too.
 
-    What it found is told, with references, behind them.
+    What it found is reported, with references, behind them.
     """
     from resume_hooks.parts.marks import fork_point, plan_back
 
@@ -429,7 +429,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 
 
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
-    """By the same words, until somebody goes on in it or in its parent."""
+    """By the same words, until somebody continues in it or in its parent."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
     first = write_child(
         agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where

@@ -59,7 +59,7 @@ def polled_by_scripts(command: str, *polls: str) -> list[Line]:
 
 
 def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
-    """A command with an exit status may go on without it."""
+    """A command with an exit status may continue without it."""
     made = digest(where, polled_by_scripts("make test", "rg: 'a b': No such file or directory\n"))
     assert texts(made, "commands") == []
 
@@ -95,7 +95,7 @@ def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
     assert len(texts(made, "errors")) == 1
 
 
-def test_a_running_command_goes_on_as_another_task(where: Where) -> None:
+def test_a_running_command_continues_as_another_task(where: Where) -> None:
     """A script that still runs prints the session of its command later."""
     lines = [
         *script("0", 'text(await tools.exec_command({cmd:"make test"}));'),
@@ -149,7 +149,7 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     assert polls[0].endswith("job 8 failed")
 
 
-def test_the_start_of_a_command_is_not_shown_beside_its_later_output(where: Where) -> None:
+def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
     """It says nothing. The start of a command that nobody polled is all there is."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
@@ -170,7 +170,7 @@ def test_the_start_of_a_command_is_not_shown_beside_its_later_output(where: Wher
 
 
 def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
-    """Beside a command, whose output it is that the script prints."""
+    """Next to a command, whose output it is that the script prints."""
     code = (
         'await tools.update_plan({plan:[{step:"Write it",status:"completed"},\n'
         '  {"step":"Test it","status":"pending"}]});\n'
@@ -227,7 +227,7 @@ def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> Non
 
 
 def test_files_that_the_user_attached_stand_behind_the_request(where: Where) -> None:
-    """An editor lists them before it; what else the editor wrote there is left out."""
+    """An editor lists them before it; what else the editor wrote there is omitted."""
     prompt = (
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
@@ -266,7 +266,7 @@ def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
     assert any("work on the request before the last, :1," in text for text in texts(made, "now"))
 
 
-def test_a_failure_stands_behind_an_aborted_run(where: Where) -> None:
+def test_a_failure_is_behind_an_aborted_run(where: Where) -> None:
     """The user stopped the command, which said nothing."""
     lines = [
         call("1", "make test"),
@@ -567,7 +567,7 @@ def test_a_program_that_was_not_found_is_replaced_by_its_other_path(where: Where
 
 
 def test_a_failed_request_starts_with_its_program(where: Where) -> None:
-    """It stands behind a long path of a file that is read before, and a later request ran."""
+    """It is behind a long path of a file that is read before, and a later request ran."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
     read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
@@ -616,7 +616,7 @@ def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
         ("make test && pytest", "Process exited with code 1\nOutput:\nno rule", ""),
     ],
 )
-def test_a_command_of_the_project_that_failed_says_so(
+def test_a_command_of_the_project_that_failed_is_marked(
     where: Where, command: str, printed: str, note: str
 ) -> None:
     """Unless another command of its chain may have failed."""

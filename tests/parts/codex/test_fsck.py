@@ -1,6 +1,6 @@
 """What is broken in a session of Codex, by line of its rollout.
 
-A repair holds the rest, and is clean.
+A repair contains the rest, and is clean.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) 
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
+def test_real_rollouts_contain_no_error(config_home: ConfigHome) -> None:
     """No error and no warning in any that Codex resumes.
 
     A few know of a call that nobody answered.

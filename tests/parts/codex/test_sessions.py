@@ -126,7 +126,7 @@ def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
-    """Nothing is looked for, listed or said of an agent that is not here.
+    """Nothing is searched, listed or said of an agent that is not here.
 
     Naming it says what is missing.
     """
@@ -196,7 +196,7 @@ def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
 def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     """Names are taken from it by their column, the list's come before.
 
-    A database of another form is passed over.
+    A database of another form is skipped.
     """
     write(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -252,7 +252,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
-    """0600 in 0700; the same file as long as nothing changed, made anew when the thread grows.
+    """0600 in 0700; the same file as long as nothing changed, made again when the thread grows.
 
     Ids stay.
     """
@@ -335,7 +335,7 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
 
 
-def test_an_old_fork_tells_its_parent_in_its_second_line(
+def test_an_old_fork_shows_its_parent_in_its_second_line(
     config_home: ConfigHome, home: Path
 ) -> None:
     """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""

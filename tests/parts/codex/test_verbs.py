@@ -119,7 +119,7 @@ def test_statistics(home: Path, document: Document) -> None:
 
 @pytest.mark.part("secrets")
 def test_secrets(home: Path, cli: Cli) -> None:
-    """Each is told where it lies."""
+    """Each is reported where it lies."""
     done = cli("scrub", "--list", THREAD, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
@@ -252,10 +252,10 @@ def test_a_rewind(home: Path, document: Document) -> None:
     assert home.read_bytes() == before
 
 
-def test_a_session_of_no_folder_goes_on_in_codex(
+def test_a_session_of_no_folder_continues_in_codex(
     home: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """Where neither its records nor ``PWD`` tell one, it goes on in the current one."""
+    """Where neither its records nor ``PWD`` tell one, it continues in the current one."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER, rows)
     for verb in ("fork", "handoff"):
@@ -264,7 +264,7 @@ def test_a_session_of_no_folder_goes_on_in_codex(
         assert read_meta(str(child)).cwd == str(config_home.root / "here")
 
 
-def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
+def test_a_summary_is_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
     """A model's, asked through the same port; the digest alone stood there before."""
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
@@ -278,7 +278,7 @@ def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Pat
     assert text.count("custom-title") == 0
 
 
-def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_of_both(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many sessions an agent has, and what installs the plugin there.
 
     Nothing where it has it.
@@ -316,7 +316,7 @@ def test_codex_is_answered_in_its_own_form() -> None:
 def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     """With its name, which is searched too; what was said and every preview are theirs.
 
-    Its own program goes on.
+    Its own program continues.
     """
     talk = [
         rollouts.said("user", "Tune the parser", 1),

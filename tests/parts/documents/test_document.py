@@ -100,7 +100,7 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
 
 
 def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
-    """The whole digest by section, what was left out counted, and how to go on.
+    """The whole digest by section, what was omitted counted, and how to continue.
 
     A summary and an edit if there are.
     """

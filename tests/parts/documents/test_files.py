@@ -115,7 +115,7 @@ def test_a_relative_setting_stays_inside(
 ) -> None:
     """Neither dots nor links lead anywhere else.
 
-    The child is made, the user is told, nothing is written.
+    The child is made, the user is reported, nothing is written.
     """
     outside = config_home.root / "out"
     (outside / "sub").mkdir(parents=True)
@@ -148,10 +148,10 @@ def test_a_document_that_cannot_be_written_is_a_warning(
     assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 
-def test_a_session_that_only_says_where_it_belongs(
+def test_a_session_that_only_states_where_it_belongs(
     config_home: ConfigHome, project: Path, tmp_path: Path
 ) -> None:
-    """A transcript from elsewhere names any folder it likes: a relative setting is passed over for it."""
+    """A transcript from elsewhere names any folder it likes: a relative setting is skipped for it."""
     stray = tmp_path / "stray"
     stray.mkdir()
     path = write_session(
@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_nothing(
 
 
 def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: Path) -> None:
-    """Bytes that are no text are kept in the path."""
+    """Bytes that are not text are kept in the path."""
     folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
     os.mkdir(folder)
     files = left(config_home, project, out=os.path.join(folder, "x.md"))

@@ -50,7 +50,7 @@ def test_a_dry_run_writes_no_document_either(
 def test_the_setting_counts_for_every_handoff(
     cli: Cli, document: Document, parent: Path, project: Path
 ) -> None:
-    """What was written stands in the receipt, what could not be in a note.
+    """What was written is in the receipt, what could not be in a note.
 
     The exit code is that of the child.
     """
@@ -66,8 +66,8 @@ def test_the_setting_counts_for_every_handoff(
     assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")
 
 
-def test_the_document_holds_the_edit(desk: Desk) -> None:
-    """Beside the whole digest."""
+def test_the_document_contains_the_edit(desk: Desk) -> None:
+    """Next to the whole digest."""
     assert desk.handoff("--out", "x.md", EDITOR=desk.editor('echo "use tabs" >> "$1"')).code == 0
     text = (desk.project / "x.md").read_text("utf-8")
     assert "## The opening of the fresh session, as the user edited it" in text

@@ -224,7 +224,7 @@ def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) ->
 
 
 def test_chosen_on_a_terminal(desk: Desk) -> None:
-    """Marked in the list; chosen or named, it is said what is left and what goes on from it."""
+    """Marked in the list; chosen or named, it is said what is left and what continues from it."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,

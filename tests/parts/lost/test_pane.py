@@ -22,7 +22,7 @@ def test_a_session_of_which_prompts_are_left(
 ) -> None:
     """Listed last and marked, also by what was said.
 
-    Opening and forking say what is left, a handoff goes on.
+    Opening and forking say what is left, a handoff continues.
     """
     lost = session_id(7)
     said = {

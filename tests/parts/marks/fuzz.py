@@ -1,4 +1,4 @@
-"""The note of a mark: whatever lies in its place is a mark of this session, or none."""
+"""The note of a mark: whatever is in its place is a mark of this session, or none."""
 
 from __future__ import annotations
 

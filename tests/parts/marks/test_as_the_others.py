@@ -51,7 +51,7 @@ def test_the_lanes_of_a_mark(config_home: ConfigHome, prompt: str) -> None:
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_it_says_that_it_could_not_be_kept(config_home: ConfigHome, path: str, name: str) -> None:
+def test_it_states_that_it_could_not_be_kept(config_home: ConfigHome, path: str, name: str) -> None:
     """Nothing is claimed, and the way back has nothing to go to."""
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
@@ -138,7 +138,7 @@ def test_ours(prompt: str, verb: str, text: str) -> None:
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
 def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
-    """A trigger that ends in a command of the client: nothing is to be made of it."""
+    """A trigger that ends in a command of the client: nothing is to be made from it."""
     is_pasted(prompt, verb)
 
 

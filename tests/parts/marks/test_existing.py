@@ -21,10 +21,10 @@ def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
     ).session_id
 
 
-def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+def test_the_newest_way_back_stays(parent: locate.SessionFile, config_home: ConfigHome) -> None:
     """Until another child was made of the session.
 
-    A handoff is no way back, a way back no handoff.
+    A handoff is not a way back, a way back no handoff.
     """
     hand_off(parent, config_home, "")
     assert find_existing_child(parent, "back", config_home.where) is None

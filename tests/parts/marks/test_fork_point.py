@@ -42,7 +42,7 @@ SECRET = "ghp_" + "Ab3dE5gH9" * 4
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Iterator[Path]:
-    """A session of two turns, which no test may change but by going on in it."""
+    """A session of two turns, which no test may change but by continuing in it."""
     path = Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -58,7 +58,7 @@ def forked(document: Document, *words: str) -> Path:
     return Path(document("fork", *words)["data"]["file"])
 
 
-def test_asked_for_four_times_at_once_it_is_one_child(
+def test_requested_four_times_at_once_it_is_one_child(
     parent: Path, document: Document, run_hook: Run
 ) -> None:
     """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
@@ -90,7 +90,7 @@ def later(seconds: int) -> str:
 def go_on(
     path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
 ) -> None:
-    """Somebody goes on in a session: a prompt, a command, an edit, an answer."""
+    """Somebody continues in a session: a prompt, a command, an edit, an answer."""
     own = [f"{prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
@@ -188,10 +188,10 @@ def test_no_secret_comes_back(parent: Path, document: Document) -> None:
     assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()
 
 
-def test_a_parent_that_went_on(parent: Path, document: Document) -> None:
+def test_a_parent_that_continued(parent: Path, document: Document) -> None:
     """The new session is at where the fork left.
 
-    The receipt says so, and how to go on in the parent as it stands.
+    The receipt says so, and how to continue in the parent as it stands.
     """
     fork = forked(document, SESSION)
     go_on(fork)
@@ -247,7 +247,7 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
 def test_a_parent_that_is_gone(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
-    """The fork holds what it left."""
+    """The fork contains what it left."""
     fork, rows = forked(document, SESSION), said(parent)
     go_on(fork)
     if gone == "archived":
@@ -302,7 +302,7 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
     assert "Only a fork goes back without one" in error["remedy"]
 
 
-def test_a_mark_comes_first(parent: Path, document: Document) -> None:
+def test_a_mark_is_first(parent: Path, document: Document) -> None:
     """In a fork as anywhere, and then a report is needed."""
     fork = forked(document, SESSION)
     go_on(fork)
@@ -373,7 +373,7 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
 def test_a_trimmed_copy_has_the_mark_of_its_parent(
     parent: Path, document: Document, cli: Cli
 ) -> None:
-    """It holds the same records; once it went back, the parent has none any more."""
+    """It contains the same records; once it went back, the parent has none any more."""
     assert cli("mark", SESSION).returncode == 0
     go_on(parent, at=-6)
     rows = [

@@ -11,7 +11,7 @@ __all__ = ["parent"]
 
 
 def test_a_mark_and_the_way_back(parent: Path) -> None:
-    """The mark is told in a text; the way back opens the child."""
+    """The mark is reported in a text; the way back opens the child."""
     assert ask("mark", "try it")["text"].startswith("mark set")
     assert "Type it after the command" in ask("back")["text"]
     back = ask("back", "it does not work")

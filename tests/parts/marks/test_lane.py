@@ -52,7 +52,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def explore(parent: Path, uuid: str = "x") -> None:
-    """Somebody goes on in the session."""
+    """Somebody continues in the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
         stream.write(
@@ -106,7 +106,7 @@ def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) ->
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
     """A stray Enter on what came back into the box changes nothing.
 
-    What a client notes of it is no new place.
+    What a client notes of it is not a new place.
     """
     say(">mark try it")
     first = state.find_mark(SESSION)
@@ -140,7 +140,7 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
     assert state.find_mark(SESSION) == now
 
 
-def test_cancel_is_no_goal(say: Say, parent: Path) -> None:
+def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
     """It ends a question and leaves what is active; without a question it forgets that."""
     assert "No active mark" in say(">mark cancel")
     say(">mark the old goal")
@@ -238,10 +238,10 @@ def test_a_session_without_a_transcript(say: Say) -> None:
     assert "No active mark." in say(">back x", session_id(7))
 
 
-def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> None:
+def test_a_stray_enter_shows_the_child_that_stays(say: Say, parent: Path) -> None:
     """The mark is gone, which is said, with the way into what it made.
 
-    Once somebody went on, it is no longer shown.
+    Once somebody continued, it is no longer shown.
     """
     say(">mark x")
     explore(parent)
@@ -338,7 +338,7 @@ GARBAGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
+def test_garbage_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
     """What was not written by a mark is none."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
@@ -375,7 +375,7 @@ def test_a_second_mark_on_a_full_disk(say: Say, parent: Path, config_home: Confi
     assert mark.goal == "one"
 
 
-def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_back_states_how_files_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copies were kept, by the verb that shows what would change and asks, as the shell at hand runs it."""
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in list_unchanged_parts(

@@ -35,8 +35,8 @@ def placed(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedMark:
     return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
-def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
-    """The leaf's uuid and its line; what the client noted behind it is no word."""
+def test_it_is_at_the_last_word(tmp_path: Path) -> None:
+    """The leaf's uuid and its line; what the client noted behind it is not a word."""
     records = [
         *conversation(2),
         system("informational", uuid="s", parent="r3", ts=9),
@@ -91,7 +91,7 @@ def test_while_the_model_works(tmp_path: Path, name: str) -> None:
     assert found.is_step_unfinished
 
 
-def test_a_call_that_was_given_up_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_call_that_was_given_up_is_not_a_hindrance(tmp_path: Path) -> None:
     """Interrupted long ago, it waits for nothing any more."""
     lost = [tool_use("c", uuid="t", parent="r1", ts=5), user("stop", uuid="p", parent="t", ts=6)]
     assert placed(tmp_path, [*conversation(1), *lost]).mark.uuid == "p"
@@ -114,7 +114,7 @@ COMMAND = [
 
 
 def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> None:
-    """The mark stands behind it, and nothing is said of an answer."""
+    """The mark is behind it, and nothing is said of an answer."""
     found = placed(tmp_path, [*conversation(2), *COMMAND])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
@@ -146,7 +146,7 @@ def test_sub_agents_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_goal_has_a_limit(tmp_path: Path) -> None:
-    """More is no goal."""
+    """More is not a goal."""
     assert (
         placed(tmp_path, conversation(1), "g" * MAX_GOAL_CHARACTERS).mark.goal
         == "g" * MAX_GOAL_CHARACTERS

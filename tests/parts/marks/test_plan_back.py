@@ -1,4 +1,4 @@
-"""A child that stands at the mark again, byte for byte, and holds the report of what came after."""
+"""A child that is at the mark again, byte for byte, and contains the report of what came after."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def explored() -> list[Record]:
     ]
 
 
-def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
+def test_the_child_is_at_the_mark(config_home: ConfigHome) -> None:
     """The records up to it, then lineage and report as one record that the transcript view shows, then the card."""
     made = went_back(config_home, explored(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
@@ -140,9 +140,9 @@ def test_the_first_line(config_home: ConfigHome) -> None:
 
 
 def test_sizes(config_home: ConfigHome) -> None:
-    """What the API counted up to the mark and what is told.
+    """What the API counted up to the mark and what is reported.
 
-    Less than the parent where something was left out.
+    Less than the parent where something was omitted.
     """
     made = went_back(config_home, explored(), "r3")
     assert made.tokens_before == 9_000
@@ -150,8 +150,8 @@ def test_sizes(config_home: ConfigHome) -> None:
     assert measure_tail(made.file).tokens == made.tokens_after
 
 
-def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
-    """A prefix that an API has cached is not touched; the new lineage stands in what is told."""
+def test_an_older_block_stays_unchanged(config_home: ConfigHome) -> None:
+    """A prefix that an API has cached is not touched; the new lineage stands in what is reported."""
     block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
@@ -163,7 +163,7 @@ def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:
 
 
 def test_nothing_followed(config_home: ConfigHome) -> None:
-    """Rewound at once, there is nothing left out; the report is kept all the same."""
+    """Rewound at once, there is nothing omitted; the report is kept all the same."""
     decided = planned(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
@@ -185,7 +185,7 @@ PAIRS: dict[str, tuple[str, list[str], bool]] = {
 def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
     """Wherever a mark stands, calls keep their results, answers their parts.
 
-    A cut that moved is told.
+    A cut that moved is reported.
     """
     at, kept, moved = PAIRS[name]
     lines = [
@@ -241,7 +241,7 @@ OPEN_CALL = [
 def test_a_mark_off_the_live_chain(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
-    """The conversation is as it was at the mark, and what came after is told to be left out."""
+    """The conversation is as it was at the mark, and what came after is told to be omitted."""
     made = went_back(config_home, lines, "m")
     assert [
         row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
@@ -351,7 +351,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
-    """Its card is a place to come back to; the counter goes on."""
+    """Its card is a place to come back to; the counter continues."""
     made = went_back(config_home, explored(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]

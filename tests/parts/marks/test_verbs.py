@@ -31,14 +31,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def explore(parent: Path) -> None:
-    """Somebody goes on in the session."""
+    """Somebody continues in the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid="x", parent="r3", ts=50)) + b"\n")
         stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
 
 
 def test_set_show_clear(document: Document, cli: Cli, parent: Path) -> None:
-    """Each says which mark it is about; clearing twice is no failure."""
+    """Each says which mark it is about; clearing twice is not a failure."""
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
     found = document("mark", SESSION, "-g", "try it")["data"]
     assert (found["written"], found["active"], found["replaced"]) == (True, True, None)
@@ -120,7 +120,7 @@ def test_back(document: Document, cli: Cli, parent: Path) -> None:
 
 
 def test_back_in_words(cli: Cli, parent: Path) -> None:
-    """What is left out, what stays as it is, and how to go on."""
+    """What is omitted, what stays as it is, and how to continue."""
     cli("mark", SESSION)
     explore(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()

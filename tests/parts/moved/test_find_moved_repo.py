@@ -63,7 +63,7 @@ def test_the_traces_in_a_transcript(tmp_path: Path, config_home: ConfigHome) -> 
 
 
 def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
-    """It lies beside the old folder, and holds the commit."""
+    """It is next to the old folder, and contains the commit."""
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
@@ -75,7 +75,7 @@ def test_a_repository_that_was_renamed(repository: Path, git: Any) -> None:
 
 
 def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A session that was started in one stands in the same one again."""
+    """A session that was started in one is in the same one again."""
     commit = git(repository, "rev-parse", "HEAD")
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
@@ -96,7 +96,7 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> 
 def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     """The repository knows its path as long as nobody prunes it.
 
-    Its own commits are told with it.
+    Its own commits are reported with it.
     """
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
@@ -112,7 +112,7 @@ def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
     )
 
 
-def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -> None:
+def test_the_likeliest_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
     """A commit outweighs files of the same names."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"

@@ -219,7 +219,9 @@ def here(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_reported(
+    config_home: ConfigHome, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line with the command that copies them; nothing is copied by it."""
     new = old.rename(old.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
@@ -264,7 +266,7 @@ def test_cases_that_are_not_a_move(
 def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: Any) -> None:
     """Its sessions are the main checkout's still.
 
-    The command makes it anew, with its branch where that is left.
+    The command makes it again, with its branch where that is left.
     """
     tree = config_home.root / "a tree"
     git(old, "worktree", "add", "-q", "-b", "feat/it", str(tree))
@@ -302,7 +304,7 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
 def test_copies_in_two_folders(
     path: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Told wherever the session is looked at.
+    """Told wherever the session is read.
 
     The copy that has all stays, and the other can be brought back.
     """

@@ -28,7 +28,7 @@ class TestGone:
 
     @pytest.fixture
     def lost(self, config_home: ConfigHome, project: str) -> str:
-        """Its folder was renamed to ``project``, which still holds the file that it worked on."""
+        """Its folder was renamed to ``project``, which still contains the file that it worked on."""
         old = f"{config_home.root}/old"
         os.mkdir(old)
         rows = [
@@ -125,7 +125,7 @@ class TestGoneOnATerminal:
         assert found.group(2) == desk.project.name
         assert parent.read_bytes() == content
 
-    def test_the_child_is_gone_on_in_as_it_is(self, desk: Desk) -> None:
+    def test_the_child_continues_unchanged(self, desk: Desk) -> None:
         """It was written a moment ago, by us: an empty line makes no second child."""
         desk.session(5, "Lost", folder=desk.home.root / "old")
         before = desk.ids()

@@ -53,7 +53,7 @@ def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
     assert states(project, *(reversed(pair) if late else pair)) == [{"a": A2, "b": B1}]
 
 
-def test_a_delta_without_its_snapshot_goes_on_from_the_one_before(project: Project) -> None:
+def test_a_delta_without_its_snapshot_continues_from_the_one_before(project: Project) -> None:
     """As the client does it where the snapshot was not written."""
     found = states(
         project, snapshot(prompt_id(1), {"a": backup(A1)}), delta(prompt_id(2), "b", backup(None))
@@ -61,7 +61,7 @@ def test_a_delta_without_its_snapshot_goes_on_from_the_one_before(project: Proje
     assert found == [{"a": A1}, {"a": A1, "b": None}]
 
 
-def test_states_stand_in_the_order_of_their_prompts(project: Project) -> None:
+def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
     """Snapshots are written when they are done."""
     found = states(
         project,
@@ -95,7 +95,7 @@ NOT_STATES = [
 
 @pytest.mark.parametrize("record", NOT_STATES)
 def test_records_of_another_shape_say_nothing(project: Project, record: Any) -> None:
-    """They are no state, and no failure but that there is none."""
+    """They are not state, and no failure but that there is none."""
     with pytest.raises(NoFileHistory, match="no file history"):
         states(project, record)
 
@@ -119,8 +119,8 @@ def test_a_name_that_no_client_gives_is_none(project: Project, name: Any) -> Non
     assert states(project, snapshot(prompt_id(1), {"a": backup(name)})) == [{"a": ""}]
 
 
-def test_values_that_are_no_backups_are_left_out(project: Project) -> None:
-    """The files beside them count all the same."""
+def test_values_that_are_not_backups_are_left_out(project: Project) -> None:
+    """The files next to them count all the same."""
     found = states(project, snapshot(prompt_id(1), {"a": backup(A1), "b": None, "c": 1, "d": {}}))
     assert found == [{"a": A1}]
 
@@ -290,7 +290,7 @@ def branched() -> list[object]:
 def test_states_of_another_branch_do_not_count(
     project: Project, to: str, tracked: set[str]
 ) -> None:
-    """Those that went on from the prompt do: what they first touched is as it was at the prompt."""
+    """Those that continued from the prompt do: what they first touched is as it was at the prompt."""
     assert {
         path for state in aim(project, branched(), to).states for path in state.backups
     } == tracked

@@ -229,7 +229,7 @@ def test_a_session_without_an_id_is_refused(project: Project) -> None:
 
 
 def kept_elsewhere(project: Project, key: str) -> SessionFile:
-    """A session of the project whose transcript lies in another project folder."""
+    """A session of the project whose transcript is in another project folder."""
     project.put("a", "new\n")
     session = project.simple({"a": project.keep("a", "old\n")})
     folder = project.home.config / "projects" / key
@@ -284,7 +284,7 @@ def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.Monk
 def test_a_folder_that_takes_no_files_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For what would be replaced, removed or made in it; what is as it was is no matter."""
+    """For what would be replaced, removed or made in it; what is as it was is not a matter."""
     tracked = {"a": project.keep("a", "old\n"), "b": backup(None), "c/d": project.keep("c", "c\n")}
     tracked["same"] = project.keep("same", "same\n")
     for name in ("a", "b", "same"):
@@ -367,7 +367,7 @@ def test_another_session_has_nothing_to_do_with_it(project: Project) -> None:
 
 
 def test_a_parents_backup_is_not_taken_for_its_childs(project: Project) -> None:
-    """Versions may count anew in a child: the same name would be another content."""
+    """Versions may count again in a child: the same name would be another content."""
     project.put("a", "new\n")
     session = project.simple({"a": project.keep("a", "old\n")})
     child = write_child(fork.plan_fork(session, project.home.where), project.home.where)

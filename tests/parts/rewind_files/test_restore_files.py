@@ -1,4 +1,4 @@
-"""Files put back: whole or not at all, with copies of what was there, and the way back from it."""
+"""Files restored: whole or not at all, with copies of what was there, and the way back from it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def planned(project: Project) -> FilesPlan:
 
 
 def as_old() -> dict[str, bytes]:
-    """What the project holds when all is put back."""
+    """What the project holds when all is restored."""
     return {name: content.encode() for name, content in OLD.items() if content is not None}
 
 
@@ -60,7 +60,7 @@ def contents(project: Project) -> dict[str, bytes]:
     return {name: content for name, (_, content) in project.tree().items()}
 
 
-def test_all_is_put_back_and_taken_back(project: Project) -> None:
+def test_all_is_put_back_and_withdrawn(project: Project) -> None:
     """Files, modes and folders; an undo is a run itself, which can be undone."""
     decided = planned(project)
     before = project.tree()
@@ -110,7 +110,7 @@ def _planned_again(project: Project) -> FilesPlan:
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
-    """Where the newest is taken back by hand, nothing is left: work of between the two would be overwritten."""
+    """Where the newest is withdrawn by hand, nothing is left: work of between the two would be overwritten."""
     restore_files.write_files(planned(project), project.home.where)
     project.put("a", "a day's work\n")
     kept = restore_files.write_files(_planned_again(project), project.home.where)
@@ -308,7 +308,7 @@ def test_wherever_it_stops_each_file_is_old_or_new(
 
 
 class Failing:
-    """A call that fails, and goes on failing, after it went well ``count`` times."""
+    """A call that fails, and continues failing, after it went well ``count`` times."""
 
     def __init__(self, real: Callable[..., Any], count: int, error: BaseException) -> None:
         self._real, self._left, self._error = real, count, error
@@ -356,7 +356,7 @@ FILES = st.dictionaries(
 def test_there_and_back_is_where_it_began(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """Whatever the files are: put back, they are as kept; taken back, as they were."""
+    """Whatever the files are: restored, they are as kept; withdrawn, as they were."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")

@@ -1,4 +1,4 @@
-"""``rewind-files`` from the shell: what it shows, asks, refuses, writes and takes back."""
+"""``rewind-files`` from the shell: what it shows, asks, refuses, writes and revokes."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_contradictory_search_options(
 def test_all_or_nothing_unless_told_otherwise(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A refused file holds the others up.
+    """A refused file contains the others up.
 
     With --partial they are written, and the exit code tells.
     """
@@ -219,7 +219,7 @@ def test_ctrl_c_in_the_middle(
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a LOCATOR; another one beside it is refused."""
+    """Without a LOCATOR; another one next to it is refused."""
     assert document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
@@ -238,8 +238,8 @@ def test_a_session_without_file_history(
     assert (error["code"], "checkpointing" in error["remedy"]) == ("no-file-history", True)
 
 
-def test_a_live_session_is_told(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its client goes on with what it knows."""
+def test_a_live_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its client continues with what it knows."""
     os.utime(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
     (warning,) = document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
     assert "does not know" in warning
@@ -277,5 +277,5 @@ def test_many_long_differences_are_cut(
 
 
 def test_it_completes_a_session(config_home: ConfigHome, desk: Path) -> None:
-    """Where SESSION stands in the usage line."""
+    """Where SESSION is in the usage line."""
     assert completed(config_home, desk, "resume-hooks rewind-files 1a2") == ["plain,1a2b3c4d"]

@@ -56,7 +56,7 @@ def state(home: ConfigHome) -> Path:
     return home.config / "resume-hooks" / CACHE_FILE
 
 
-def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
+def test_a_secret_is_reported_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
     """With the reference that read understands, its length, and no part of it."""
     (leak,) = look(config_home).leaks
     number = session.read_bytes().count(b"\n") - 1
@@ -69,8 +69,8 @@ def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session
     assert session.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
 
 
-def test_the_name_of_a_folder_is_told_once(config_home: ConfigHome) -> None:
-    """Each record names it, and no redaction changes it: so it is told, and that a scrub leaves it."""
+def test_the_name_of_a_folder_is_reported_once(config_home: ConfigHome) -> None:
+    """Each record names it, and no redaction changes it: so it is reported, and that a scrub leaves it."""
     records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
     (leak,) = look(config_home).leaks
@@ -112,7 +112,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
     assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
 
 
-def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(
+def test_a_torn_line_is_read_and_again_when_it_is_whole(
     config_home: ConfigHome, session: Path
 ) -> None:
     """What a writer has not finished counts once."""
@@ -129,9 +129,7 @@ def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(
 
 
 @pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
-def test_a_rewritten_file_is_looked_at_anew(
-    config_home: ConfigHome, session: Path, way: str
-) -> None:
+def test_a_rewritten_file_is_read_again(config_home: ConfigHome, session: Path, way: str) -> None:
     """Another file in its place, fewer bytes, or other bytes under the same name."""
     look(config_home)
     clean = session_bytes(conversation(3, prefix="n"))
@@ -211,7 +209,7 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
 
 
 def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path) -> None:
-    """The memory holds what is there."""
+    """The memory contains what is there."""
     look(config_home)
     session.unlink()
     shutil.rmtree(session.with_suffix(""), ignore_errors=True)
@@ -233,7 +231,7 @@ LISTED = "ghp_" + some(random.Random(4), 36)
 
 
 def leaky(home: ConfigHome, own: str = SESSION) -> None:
-    """A session that holds a secret."""
+    """A session that contains a secret."""
     write_session(
         home.project(),
         own,
@@ -262,7 +260,7 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     )
 
 
-def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) -> None:
+def test_a_place_that_can_not_be_read(config_home: ConfigHome, cli: Cli) -> None:
     """A sentence on stderr, another in the answer, and 1: there may be secrets in it."""
     write_session(config_home.project(), SESSION, conversation(2))
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"

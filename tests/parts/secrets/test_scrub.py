@@ -62,7 +62,7 @@ def test_in_place(path: Path, document: Document) -> None:
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 
-def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+def test_a_place_that_can_not_be_read(path: Path, config_home: ConfigHome, cli: Cli) -> None:
     """It is listed as left, with 1; also where there is nothing else to do."""
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_in_place_of_a_session_that_the_vault_alone_has(
 ) -> None:
     """Its kept copy is rewritten, and all else as of any other session.
 
-    The title is told without the secret.
+    The title is reported without the secret.
     """
     assert cli("archive", SESSION).returncode == 0
     laid(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
@@ -98,7 +98,7 @@ def test_in_place_of_a_session_that_the_vault_alone_has(
 def test_a_dry_run_writes_nothing(
     path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """Not a byte, in no folder; the places are told all the same, without the secret."""
+    """Not a byte, in no folder; the places are reported all the same, without the secret."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
     assert done.returncode == 0
@@ -146,7 +146,7 @@ def test_only_a_kind(path: Path, document: Document) -> None:
 
 
 def test_a_live_session(path: Path, document: Document) -> None:
-    """A child is made of it; in place it is refused."""
+    """A child is made from it; in place it is refused."""
     os.utime(path)
     assert (
         document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
@@ -175,7 +175,7 @@ def test_a_live_session(path: Path, document: Document) -> None:
 def test_words_that_mean_nothing_together(
     path: Path, cli: Cli, words: list[str], said: str
 ) -> None:
-    """A usage error before anything is looked at."""
+    """A usage error before anything is read."""
     before = sorted(path.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
@@ -246,10 +246,10 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
     assert text.read_text(encoding="utf-8").count("”") == len(examples())
 
 
-def test_a_full_disk_is_told(
+def test_a_full_disk_is_reported(
     path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies beside a session can't be scrubbed: a sentence, no bug of ours, and no child."""
+    """What is next to a session can't be scrubbed: a sentence, no bug of ours, and no child."""
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text(f"it is {ONE}")

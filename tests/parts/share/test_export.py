@@ -93,7 +93,7 @@ def test_a_dry_run(document: Document, file: Path, here: Path) -> None:
 
 
 def test_the_standard_output(cli: Cli, file: Path, here: Path) -> None:
-    """The document alone; what was left out is told beside it."""
+    """The document alone; what was omitted is reported next to it."""
     done = cli("export", SESSION, "--format", "md", "-o", "-")
     assert done.returncode == 0
     assert done.stdout.startswith(b"# ")
@@ -112,7 +112,7 @@ def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path)
 
 
 def test_a_lineage(document: Document, file: Path, here: Path, config_home: ConfigHome) -> None:
-    """Oldest first in one document; what a child holds of its parent is told once."""
+    """Oldest first in one document; what a child holds of its parent is reported once."""
     told = {
         "parent_session_file": str(file),
         "parent_session_id": SESSION,
@@ -144,7 +144,7 @@ def test_a_lineage(document: Document, file: Path, here: Path, config_home: Conf
 def test_an_ancestor_that_is_gone(
     cli: Cli, document: Document, file: Path, config_home: ConfigHome
 ) -> None:
-    """Where the vault has it, it is told as if it were there.
+    """Where the vault has it, it is reported as if it were there.
 
     Else a warning says that it is gone.
     """

@@ -59,7 +59,7 @@ def test_the_standard_input(document: Document, config_home: ConfigHome) -> None
 
 
 def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
-    """Any path, packed or not; the text says what was taken over, how to go on, and that nobody verified it."""
+    """Any path, packed or not; the text says what was taken over, how to continue, and that nobody verified it."""
     path = tmp_path / "x.jsonl"
     packed = gzip.compress(CONTENT)
     path.write_bytes(packed)
@@ -274,7 +274,7 @@ def path(config_home: ConfigHome) -> Path:
 
 
 def test_whole(document: Document, path: Path) -> None:
-    """The receipt is that of the last session; each is told with both of its names.
+    """The receipt is that of the last session; each is reported with both of its names.
 
     Through a pipe as of a file.
     """

@@ -163,7 +163,7 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", ROUNDS, ids=lambda form: form.name)
-def test_no_output_holds_any_of_it(config_home: ConfigHome, form: Form) -> None:
+def test_no_output_contains_any_of_it(config_home: ConfigHome, form: Form) -> None:
     """Whatever the kind of secret: page, Markdown, bundle, child, titles and names of files."""
     secret = form.make(random.Random(form.name))
     other = outputs(config_home, form, form.make(random.Random(f"{form.name} another")))
@@ -200,7 +200,7 @@ def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str)
 
 
 def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> None:
-    """A bundle names the files beside a session; none is named after what was taken out."""
+    """A bundle names the files next to a session; none is named after what was taken out."""
     rows = [user("use\nDB_PASSWORD=xho9ypjaxtb\n", uuid="a", parent=None, ts=1, cwd="/srv")]
     path = write_session(config_home.project("/srv"), SESSION, rows)
     results = Path(path).with_suffix("") / "tool-results"

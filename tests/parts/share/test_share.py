@@ -67,10 +67,10 @@ def texts(path: str) -> str:
     return Path(path).read_text()
 
 
-def test_shared_and_gone_on_with(
+def test_shared_and_continued(
     document: Document, file: Path, config_home: ConfigHome, there: dict[str, str]
 ) -> None:
-    """The receipt counts; neither the page nor what is imported holds a secret or the home.
+    """The receipt counts; neither the page nor what is imported contains a secret or the home.
 
     The source stays.
     """
@@ -108,7 +108,7 @@ def test_shared_and_gone_on_with(
 def test_a_page_in_a_repository_is_said_to_lie_there(
     document: Document, file: Path, there: dict[str, str], tmp_path: Path
 ) -> None:
-    """It might be committed with the rest; beside one nothing is said."""
+    """It might be committed with the rest; next to one nothing is said."""
     project = tmp_path / "repository"
     (project / ".git").mkdir(parents=True)
     (project / "docs").mkdir()
@@ -213,7 +213,7 @@ def test_refused_shares(
     assert not [each for each in Path(there["CLAUDE_CONFIG_DIR"]).rglob("*") if each.is_file()]
 
 
-def test_another_page_of_ours(
+def test_another_page_of_this_program(
     cli: Cli, document: Document, file: Path, there: dict[str, str]
 ) -> None:
     """What export wrote is a page alone, and says who writes the other kind.

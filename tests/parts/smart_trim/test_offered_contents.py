@@ -168,7 +168,7 @@ def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
 
 
 def test_odd_calls(config_home: ConfigHome) -> None:
-    """Targets that are no texts, tools without a name, calls without input do no harm."""
+    """Targets that are not texts, tools without a name, calls without input do no harm."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
     (one,) = offered(written(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

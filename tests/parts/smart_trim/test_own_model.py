@@ -135,7 +135,7 @@ def test_where_its_model_is_not_asked(
     ids=["resumed", "a-tool-call", "prose", "form", "late"],
 )
 def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], why: str) -> None:
-    """Why is told, with what it took and the way in a shell; no question is open."""
+    """Why is reported, with what it took and the way in a shell; no question is open."""
     assert inside()["fork"]
     said = inside(**forked, usage=USED if "it took" in why else {})
     assert set(said) == {"text"}
@@ -149,7 +149,7 @@ def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], 
 
 
 def test_nothing_chosen_is_not_worth_a_session(warm: Path) -> None:
-    """A model may find that all is needed; what that took is told all the same."""
+    """A model may find that all is needed; what that took is reported all the same."""
     inside()
     said = saying()["text"]
     assert "not worth a new session" in said
@@ -211,7 +211,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
     assert children(warm) == []
 
 
-def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
+def test_esc_while_it_is_asked_reports_nothing_of_a_rollover(warm: Path) -> None:
     """Nothing was made, so there is nothing to tell."""
     inside()
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
@@ -235,7 +235,7 @@ def test_unknown_options(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: 
     assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]
 
 
-def test_a_description_holds_no_secret(warm: Path) -> None:
+def test_a_description_contains_no_secret(warm: Path) -> None:
     """Its model has seen them; neither the note nor the child has them from there."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     inside()
@@ -254,7 +254,7 @@ def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) 
 
 
 def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None:
-    """As many as one prompt takes; how many were not is told."""
+    """As many as one prompt takes; how many were not is reported."""
     chain = Chain()
     for number in range(90):
         chain.ask(f"do {number}").tool(

@@ -173,7 +173,7 @@ def test_once_is_enough(config_home: ConfigHome) -> None:
     assert not decided(what, everything(), config_home).trim.pays
 
 
-def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
+def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:
     """The plan holds for what it names; what was said since is in the child, and told."""
     path = session(config_home)
     planned = decided(offered(path, config_home), everything(), config_home)
@@ -224,7 +224,7 @@ def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
     assert again.rows == planned.rows
 
 
-def test_a_sub_agent_is_no_parent(config_home: ConfigHome) -> None:
+def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
     """As for every child."""
     rows = [
         {**record, "isSidechain": True}
@@ -379,7 +379,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
     )
 
 
-def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> None:
+def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
     """In quotes, behind the way to the original; without one the placeholder is as trim's."""
     what = offered(outputs(config_home), config_home)
     rows = match_verdicts(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)

@@ -1,4 +1,4 @@
-"""The counts of all transcripts: read once, kept through deletion, safe from what stands in the file."""
+"""The counts of all transcripts: read once, kept through deletion, safe from what is in the file."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_of_copies_of_a_session_one_counts(config_home: ConfigHome) -> None:
     assert everything(gather_counts(config_home.where)).months[0].turns == 3
 
 
-def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
+def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     """Tokens, no turns, and they belong to their session's project."""
     project = config_home.project()
     write_session(project, SESSION, conversation(1))
@@ -144,7 +144,7 @@ def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> No
 
 
 def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> None:
-    """It is counted as made. So is one whose parent is gone, where somebody went on in it."""
+    """It is counted as made. So is one whose parent is gone, where somebody continued in it."""
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER, a_child("handoff", SESSION, 9))
     (saving,) = everything(gather_counts(config_home.where)).savings
@@ -172,8 +172,8 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
         b'{"version":1,"transcripts":{"d":["p",1,2,[],{},{},[1]]}}',
     ],
 )
-def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) -> None:
-    """Rows that are none are passed over."""
+def test_a_damaged_file_is_counted_again(config_home: ConfigHome, kept: bytes) -> None:
+    """Rows that are none are skipped."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
     (state / "stats.json").write_bytes(kept)
@@ -182,7 +182,7 @@ def test_a_damaged_file_is_counted_anew(config_home: ConfigHome, kept: bytes) ->
     assert gather_counts(config_home.where).read_count == 0
 
 
-def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: ConfigHome) -> None:
+def test_a_state_folder_that_cannot_be_written_is_not_a_failure(config_home: ConfigHome) -> None:
     """Everything is counted, every time."""
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))

@@ -119,7 +119,7 @@ def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
 def test_calls_before_the_first_edit(tmp_path: Path) -> None:
     """After a start and each compaction.
 
-    Without an edit they are told apart, and a sub-agent has none.
+    Without an edit they are distinguished, and a sub-agent has none.
     """
 
     def calls(*names: str, at: int) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ def test_without_a_line_the_price_is_the_actual_one() -> None:
     assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(THRESHOLD_TOKENS))
 
 
-def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
+def test_a_trim_frees_half_and_the_next_request_writes_it_again() -> None:
     """At the first turn's end over the line; what sessions share stays in the cache."""
     paid, found = (
         price_thresholds([session(9)], "")[0],
@@ -89,7 +89,7 @@ def test_only_from_a_day_on() -> None:
 
 
 def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """A table with its assumptions; sub-agents in the session's own file are left out."""
+    """A table with its assumptions; sub-agents in the session's own file are omitted."""
     rows = [
         user("a", uuid="u1", ts=1),
         assistant("b", uuid="a1", parent="u1", ts=2, tokens=40_000),

@@ -58,7 +58,7 @@ def test_this_project_or_all(cli: Cli, document: Document) -> None:
 
 @pytest.mark.usefixtures("sessions")
 def test_from_a_day_on(document: Document) -> None:
-    """A date, or so far back; the months before are left out."""
+    """A date, or so far back; the months before are omitted."""
     assert document("stats", "--all", "--since", "2026-01-31")["data"]["sessions"] == 2
     assert document("stats", "--all", "--since", "2026-02-01")["data"]["sessions"] == 0
     assert document("stats", "--month")["data"]["since"].endswith("-01")
@@ -77,7 +77,7 @@ def test_as_text(cli: Cli) -> None:
 
 
 def a_used_child(parent: str, name: str, tokens: int) -> list[Record]:
-    """A handoff of a session in which somebody went on; its first own request had so many tokens."""
+    """A handoff of a session in which somebody continued; its first own request had so many tokens."""
     made = {
         "parent_session_id": parent,
         "continuation_type": "handoff",
@@ -93,7 +93,7 @@ def a_used_child(parent: str, name: str, tokens: int) -> list[Record]:
 
 
 def test_of_how_many_children_savings_are(config_home: ConfigHome, cli: Cli) -> None:
-    """Of two that were used, one has a parent whose size is known: the sums beside are of that one."""
+    """Of two that were used, one has a parent whose size is known: the sums are those of that one."""
     folder = config_home.project()
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):

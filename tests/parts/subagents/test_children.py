@@ -122,7 +122,7 @@ def test_a_fork_contains_the_sub_agents_messages(
     ] == [child.stem]
 
 
-def test_a_handoff_tells_whose_work_it_is(agent: Path, document: Document) -> None:
+def test_a_handoff_shows_whose_work_it_is(agent: Path, document: Document) -> None:
     """Its digest is of the sub-agent alone, and names its records by what ``read`` takes."""
     opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
     assert f"the work of {AGENT}, a sub-agent of the previous session" in opening
@@ -165,7 +165,7 @@ def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Do
 def test_a_name_that_no_client_gives(
     config_home: ConfigHome, document: Document, name: str
 ) -> None:
-    """Would be told to a model: nothing is made of it."""
+    """Would be told to a model: nothing is made from it."""
     path = started(config_home)
     os.rename(path, path.with_name(f"{name}.jsonl"))
     document("fork", SESSION + "/agent-", code=2)
@@ -175,7 +175,7 @@ def test_a_name_that_no_client_gives(
 def test_large_outputs_of_the_session_come_along(
     agent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """A sub-agent's lie with those of the session; its task list is no sub-agent's."""
+    """A sub-agent's lie with those of the session; its task list is not a sub-agent's."""
     outputs, tasks = agent.parents[1] / "tool-results", config_home.config / "tasks" / SESSION
     for path in (outputs / "one.txt", tasks / "1.json"):
         path.parent.mkdir(parents=True)
@@ -225,7 +225,7 @@ def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
 def test_one_that_is_not_there(
     agent: Path, document: Document, locator: str, message: str, remedy: str
 ) -> None:
-    """What was looked for, and what there is."""
+    """What was searched, and what there is."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]

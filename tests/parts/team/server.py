@@ -28,7 +28,7 @@ STRANGER = "stranger"
 
 
 def programs() -> Path | None:
-    """The folder of the server's programs; Debian has them beside PATH."""
+    """The folder of the server's programs; Debian has them next to PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None

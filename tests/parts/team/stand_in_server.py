@@ -1,6 +1,6 @@
 """Owns a server that speaks PostgreSQL's protocol and answers every query with whatever a test makes up.
 
-It is no database: a hostile server is bound to no type, no length and no number of rows. A real one
+It is not a database: a hostile server is bound to no type, no length and no number of rows. A real one
 could not even send what this does.
 """
 

@@ -175,7 +175,7 @@ def forms(secret: str) -> set[bytes]:
 def test_no_row_of_a_members_breaks_a_search(
     alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
 ) -> None:
-    """Whatever stands in what she shared, others find their own: the bad row is left out (TH1)."""
+    """Whatever stands in what she shared, others find their own: the bad row is omitted (TH1)."""
     sent(alice, written(alice))
     sent(mallory, written(mallory, session=session_id(5)))
     with connect_to_team("mallory") as db:
@@ -195,7 +195,7 @@ def test_no_row_of_a_members_breaks_a_search(
 def test_a_page_of_damaged_turns_hides_nothing(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """More of them than are looked at first, all newer than one's own."""
+    """More of them than are read first, all newer than one's own."""
     sent(alice, written(alice))
     turns = [
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
@@ -345,7 +345,7 @@ def _lie(
     root.execute((lie + hers).encode(), (session,))
 
 
-def test_nobody_stands_before_ones_own_sessions(
+def test_nobody_is_before_ones_own_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2).

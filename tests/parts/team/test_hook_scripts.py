@@ -40,7 +40,7 @@ def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
     assert plugin.reached == b""
 
 
-def test_a_team_that_is_sent_nothing_is_told_by_the_engine(plugin: PluginCopy) -> None:
+def test_a_team_that_is_sent_nothing_is_reported_by_the_engine(plugin: PluginCopy) -> None:
     """The next start says so, where somebody can read it."""
     make_ready(plugin)
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
@@ -106,7 +106,7 @@ def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> No
     assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
 
 
-def test_a_team_that_is_sent_nothing_is_told_once(
+def test_a_team_that_is_sent_nothing_is_reported_once(
     config_home: ConfigHome, run_hook: Run, any_python: str
 ) -> None:
     """At the next start of somebody who can read it: how much waits, since when, why."""

@@ -1,6 +1,6 @@
 """A server that answers every query with whatever it likes: no file of the user's, no terminal and no memory is its.
 
-The stand-in is no database, so what it sends is bound to no type. Its hostile rows stand between
+The stand-in is not a database, so what it sends is bound to no type. Its hostile rows stand between
 good ones.
 """
 
@@ -110,7 +110,7 @@ def good(query: str) -> list[Value] | None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """The home of somebody who membership the stand-in's team, with a folder beside it that matters to him."""
+    """The home of somebody who membership the stand-in's team, with a folder next to it that matters to him."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"
@@ -237,7 +237,7 @@ def test_the_stand_in_knows_prepared_queries(home: ConfigHome) -> None:
 def test_every_column_of_every_query(
     home: ConfigHome, tmp_path: Path, capfd: Any, act: str
 ) -> None:
-    """Around each good row stand some with each hostile value in each column: what is looked for is found."""
+    """Around each good row stand some with each hostile value in each column: what is searched is found."""
     before = state(tmp_path)
     asked: list[str] = []
 
@@ -605,7 +605,7 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
 
 
 def test_notifications_are_dropped(home: ConfigHome) -> None:
-    """The driver keeps them until they are asked for, beside the limit of each answer."""
+    """The driver keeps them until they are asked for, next to the limit of each answer."""
 
     def answer(query: str) -> Iterable[list[Value]]:
         row = good(query)

@@ -45,7 +45,7 @@ class Machines(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """Everything anew."""
+        """Everything again."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
@@ -70,7 +70,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, count=st.integers(1, 6))
     def append(self, where: str, count: int) -> None:
-        """The client goes on."""
+        """The client continues."""
         with self.paths[where].open("ab") as stream:
             stream.write(session_bytes([self._said() for _ in range(count)]))
 

@@ -40,7 +40,7 @@ def test_a_remote_without_its_credentials(tmp_path: Path, remote: str, name: str
 
 
 def test_a_long_remote_is_cut(tmp_path: Path) -> None:
-    """No more of it is looked at than a remote has: what looks at it takes quadratic time."""
+    """No more of it is read than a remote has: what looks at it takes quadratic time."""
     remote = f"https://h.example.com/acme/{'a' * 1_900}{'/' * 200_000}x"
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')

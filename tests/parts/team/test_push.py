@@ -119,7 +119,7 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
-    """Exports end so: the server has the last answer, nothing is behind, and what follows goes on behind it."""
+    """Exports end so: the server has the last answer, nothing is behind, and what follows continues behind it."""
     path = written(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -146,7 +146,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
     """The old one stays, superseded and out of the search.
 
-    A shorter file changes nothing and is told.
+    A shorter file changes nothing and is reported.
     """
     path = written(alice)
     sent(alice, path)
@@ -170,7 +170,7 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
 def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connection) -> None:
     """Each has a row of its own.
 
-    Neither is written over, and whoever asks gets the one that went on last.
+    Neither is written over, and the user who asks gets the one that continued last.
     """
     here, there = (
         written(alice),

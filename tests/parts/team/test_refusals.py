@@ -319,7 +319,7 @@ def test_retention_is_final(secret: Path, alice: Machine, root: Connection) -> N
     assert sent(alice, secret).result == "sent"
 
 
-def test_a_session_without_an_end_is_kept_from_its_push(secret: Path, root: Connection) -> None:
+def test_a_session_without_an_end_cannot_its_push(secret: Path, root: Connection) -> None:
     """A client's word for the end of a session may be no instant that retention reaches."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
@@ -377,7 +377,7 @@ def test_no_password_is_ever_taken(given: str, tmp_path: Path) -> None:
         join_team(given, home.where)
 
 
-def test_no_variable_of_a_project_says_whom_to_trust(
+def test_no_variable_of_a_project_states_whom_to_trust(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repository may set libpq's variables: another service file, address or authority would get all that is sent."""

@@ -192,7 +192,7 @@ def rows(db: Connection, table: str) -> list[tuple[object, ...]]:
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
     """A member with a private session and one that the team may read.
 
-    Then the role is dropped and made anew.
+    Then the role is dropped and made again.
     """
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
@@ -212,8 +212,8 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
     root.execute("drop role carol")
 
 
-def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> None:
-    """It is no member, and can't become one under the name before the admin says who it is.
+def test_a_role_rebuilt_inherits_nothing(carol: Machine, root: Connection) -> None:
+    """It is not a member, and can't become one under the name before the admin says who it is.
 
     Then he says who left.
     """
@@ -268,7 +268,7 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
     assert one(root, "select count(distinct part) from team.passage") == 1
 
 
-def test_a_member_is_kept_as_nobody_beside_him(carol: Machine, root: Connection) -> None:
+def test_a_member_is_kept_as_nobody_next_to_him(carol: Machine, root: Connection) -> None:
     """Not even the admin binds her to another role, which could then read what she kept private (TH4)."""
     root.execute("create role spare login; grant rh_member to spare")
     try:
@@ -391,7 +391,7 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
-def test_a_strangers_session_is_no_child_of_ones_own(
+def test_a_strangers_session_is_not_a_child_of_ones_own(
     alice: Machine, desk: Machine, mallory: Machine, where: str
 ) -> None:
     """Pushed under the id of a session of hers, here or pushed from elsewhere: resumed it is not linked to it."""
@@ -472,7 +472,7 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
 def test_who_is_let_back_changes_nothing_that_was_given(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """His machine goes on in a generation of his own.
+    """His machine continues in a generation of his own.
 
     The rows of the new owner stay as they are.
     """
@@ -635,9 +635,7 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     assert one(root, "select to_regclass('team.passage_202001') is null")
 
 
-def test_retention_passes_over_what_is_held(
-    alice: Machine, mallory: Machine, root: Connection
-) -> None:
+def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
     """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     sent(alice, written(alice))
@@ -704,7 +702,7 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
 
 
 def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
-    """They are told apart: by the beginning of the later one's number."""
+    """They are distinguished: by the beginning of the later one's number."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         sent(machine, written(machine))

@@ -160,7 +160,7 @@ def failing_for(session: str) -> Callable[..., object]:
     return failing
 
 
-def test_a_push_that_can_t_run_is_told(
+def test_a_push_that_can_t_run_is_reported(
     people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the driver, or where one session meets a bug of ours: status, doctor and the next start say so."""
@@ -216,7 +216,7 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
 
 
 def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Join, push, search, and go on on the other machine, in another path.
+    """Join, push, search, and continue on the other machine, in another path.
 
     What follows there is all that is sent.
     """
@@ -286,7 +286,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
 
 
 def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Share with one, who goes on in a conversation of his own; unshare, forget, delete.
+    """Share with one, who continues in a conversation of his own; unshare, forget, delete.
 
     And what the model may not.
     """
@@ -488,7 +488,7 @@ def test_what_was_removed_here_stays_away(
 def test_init(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """An administrator who is no superuser makes a database a team's, once; --sql prints what that runs."""
+    """An administrator who is not a superuser makes a database a team's, once; --sql prints what that runs."""
     name = f"fresh_{os.getpid()}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -551,7 +551,7 @@ def listed(machine: str, own: str = SESSION) -> TeamSession:
 
 
 def test_a_session_on_two_machines() -> None:
-    """It is the one that went on last, or the one of the machine that is named."""
+    """It is the one that continued last, or the one of the machine that is named."""
     both = [listed("desk"), listed("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"

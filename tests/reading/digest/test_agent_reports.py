@@ -33,7 +33,7 @@ REVIEWED = (
     ],
 )  # fmt: skip
 def test_the_files_that_a_report_claims(report: str, files: list[str]) -> None:
-    """By what it says of itself; of a review those that it looked at are not changed."""
+    """By what it says of itself; of a review those that it read are not changed."""
     assert list(find_changed_files(report)) == files
 
 
@@ -56,7 +56,7 @@ def test_an_agent_that_only_reads_changed_nothing(config_home: ConfigHome) -> No
 
 
 def test_the_clients_trailer_is_left_out(config_home: ConfigHome) -> None:
-    """The id of the agent and its token use are left out. The notice of a background start is not a report."""
+    """The id of the agent and its token use are omitted. The notice of a background start is not a report."""
     added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
     assert strip_trailer(f"All is well.{added}") == "All is well."
     digest = (

@@ -81,8 +81,8 @@ def _plain(text: str) -> str:
     return re.sub(r"[\s\\\"']+", "", text)
 
 
-def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSession) -> None:
-    """Each entry of each section names a record of the session, and that record holds the entry's words."""
+def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
+    """Each entry of each section names a record of the session, and that record contains the entry's words."""
     for section in SECTION_NAMES:
         for entry in real_session.digest.section_entries(section):
             _, _, number = entry.ref.rpartition(":")
@@ -111,7 +111,7 @@ MARKS = re.compile(
 
 
 def test_every_message_is_quoted(real_session: RealSession) -> None:
-    """Each line of each message stands in the record that it names, but for the marks of what is left out."""
+    """Each line of each message is in the record that it names, but for the marks of what is omitted."""
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")
         said = _plain(_said(real_session.lines[int(number)]))

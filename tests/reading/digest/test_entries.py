@@ -1,4 +1,4 @@
-"""A digest kept in a child: it comes back as it was, and what is not ours is passed over."""
+"""A digest kept in a child: it comes back as it was, and what is not ours is skipped."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def test_malformed_messages_are_left_out(talk: object) -> None:
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
 def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
-    """What was said counts more than that it was taken back."""
+    """What was said counts more than that it was withdrawn."""
     found = entries.parse_digest(record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
     assert found.talk == (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go"),)
 
 
-def test_a_digest_without_talk_still_tells_its_prompts() -> None:
+def test_a_digest_without_talk_still_shows_its_prompts() -> None:
     """That of 0.2.0: the first prompt came first in it and the others backwards.
 
     Its last words end the talk.
@@ -183,7 +183,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     return write_child(plan, home.where).file
 
 
-def test_a_child_holds_the_whole_digest(config_home: ConfigHome) -> None:
+def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
     """In the line that its opening names, with its title before both."""
     child = child_of(talked(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
@@ -230,7 +230,7 @@ def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["trim", "fork", "rewind", "smart-trim", None])
-def test_a_copy_of_a_child_is_no_fresh_child(config_home: ConfigHome, kind: str | None) -> None:
+def test_a_copy_of_a_child_is_not_a_fresh_child(config_home: ConfigHome, kind: str | None) -> None:
     """What it was told is what its parent was told: it is read like any other."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
@@ -270,12 +270,12 @@ def test_the_request_is_first(prompts: list[str], title: str) -> None:
     "hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000]
 )
 def test_no_text_takes_long(hostile: str) -> None:
-    """Only the beginning of a prompt is looked at."""
+    """Only the beginning of a prompt is read."""
     assert len(make_goal_title([hostile])) <= 320
 
 
 def test_a_secret_goes_from_a_mark_as_well() -> None:
-    """A sentence that the user took back is quoted beside its message, which may be cut before it."""
+    """A sentence that the user took back is quoted next to its message, which may be cut before it."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)
     digest = Digest({}, (TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go on", marks),))

@@ -36,7 +36,7 @@ def _edited(*names: str) -> Talk:
 
 
 def test_a_checkout_in_a_temporary_folder_has_files(config_home: ConfigHome) -> None:
-    """Other files there are left out."""
+    """Other files there are omitted."""
     talk = (
         Talk().prompt("go").runs("cd /tmp/tree && git switch -c x", "Switched to a new branch 'x'")
     )
@@ -163,7 +163,7 @@ def test_of_several_commits_none_is_named_by_a_guess(config_home: ConfigHome) ->
 
 
 def test_a_commit_that_went_to_a_branch_of_its_own(config_home: ConfigHome) -> None:
-    """As after a refused push: its branch was reset, and the commit lies on the new one."""
+    """As after a refused push: its branch was reset, and the commit is on the new one."""
     talk = _edited("a.py").runs("git add a.py && git commit -m x", COMMITTED)
     talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
     talk.runs(
@@ -177,7 +177,7 @@ def test_a_commit_that_went_to_a_branch_of_its_own(config_home: ConfigHome) -> N
 
 
 def test_the_first_commit_of_a_repository(config_home: ConfigHome) -> None:
-    """Git says so beside the branch."""
+    """Git says so next to the branch."""
     talk = _edited("a.py").runs(
         "git add -A && git commit -m x", "[main (root-commit) 1234567] x\n", cwd=CWD
     )
@@ -218,7 +218,7 @@ def test_a_status_that_no_longer_lists_a_file(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("add", ["git add -A lib/", "git add -u -- lib", "git add lib"])
 def test_a_commit_takes_the_folder_that_was_added(config_home: ConfigHome, add: str) -> None:
-    """And nothing beside it, also where `git add` takes all kinds of changes in the folder."""
+    """And nothing next to it, also where `git add` takes all kinds of changes in the folder."""
     talk = _edited("lib/a.py", "new/b.py").runs(f"{add} && git commit -m x", COMMITTED, cwd=CWD)
     assert _state(talk, config_home, "lib/a.py") == "committed in 1234567"
     assert _state(talk, config_home, "new/b.py") == "not committed"
@@ -243,7 +243,7 @@ def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
 
 
 def test_another_checkout_is_on_its_own(config_home: ConfigHome) -> None:
-    """A commit in a worktree takes in what lies there."""
+    """A commit in a worktree takes in what is there."""
     tree = f"{CWD}/.worktrees/two"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{tree}/a.py")
     talk.runs(f"cd {tree} && git commit -am x", COMMITTED)
@@ -254,7 +254,7 @@ def test_another_checkout_is_on_its_own(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "command", ["git checkout -- a.py", "git restore a.py", "git reset --hard"]
 )
-def test_a_change_that_was_taken_back_is_not_listed(config_home: ConfigHome, command: str) -> None:
+def test_a_change_that_was_withdrawn_is_not_listed(config_home: ConfigHome, command: str) -> None:
     """Nothing is left of it."""
     digest = _edited("a.py", "b.py").runs("git commit -m x b.py").runs(command).digest(config_home)
     assert "a.py" not in notes(digest, "changed")
@@ -276,7 +276,7 @@ def _uncommitted(talk: Talk, home: ConfigHome) -> str:
     return "; ".join(row for row in rows if row.startswith(starts))
 
 
-def test_files_of_the_next_commit_come_first(config_home: ConfigHome) -> None:
+def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
     """Then those that git knows, and those that it does not; what git alone lists counts once it is staged."""
     talk = _edited("a.py", "b.py", "new.py").runs(
         "git status -s", " M a.py\n M b.py\n?? new.py\n", cwd=CWD
@@ -297,7 +297,7 @@ def test_files_of_the_next_commit_come_first(config_home: ConfigHome) -> None:
     assert not any("lists besides" in row for row in rows)
 
 
-def test_a_line_of_many_files_says_how_many_there_are(config_home: ConfigHome) -> None:
+def test_a_line_of_many_files_states_how_many_there_are(config_home: ConfigHome) -> None:
     """Whole names alone."""
     names = [f"{'folder/' * 12}file_{number}.py" for number in range(10)]
     row = _uncommitted(_edited(*names).runs("git log", "1234567 x", cwd=CWD), config_home)
@@ -348,7 +348,7 @@ def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> N
     assert _uncommitted(talk, config_home) == ""
 
 
-def test_a_folder_is_not_named_beside_its_files(config_home: ConfigHome) -> None:
+def test_a_folder_is_not_named_next_to_its_files(config_home: ConfigHome) -> None:
     """As a checkout of a whole folder changes it."""
     talk = _edited("lib/x.py").runs("git checkout -q origin/main -- lib/", "", cwd=CWD)
     talk.edits(f"{CWD}/lib/x.py")
@@ -364,7 +364,7 @@ def test_a_deleted_file_is_removed_whatever_commit_took_it(config_home: ConfigHo
 
 
 def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome) -> None:
-    """What it does not name may stand in the part that is left out; no name is cut."""
+    """What it does not name may be in the part that is omitted; no name is cut."""
     rows = "".join(f" M docs/page_{number}.md\n" for number in range(600))
     talk = _edited("a.py").runs("git status -s", rows, cwd=CWD)
     assert _state(talk, config_home) == "not committed"
@@ -388,7 +388,7 @@ def test_many_files_that_git_alone_names_are_nobodys(config_home: ConfigHome) ->
     assert [*found.values()][-1] == "named by git only, committed in 1234567, as are 2 others"
 
 
-def test_a_file_of_a_removed_worktree_says_so(config_home: ConfigHome) -> None:
+def test_a_file_of_a_removed_worktree_is_marked(config_home: ConfigHome) -> None:
     """It is told by its path in the repository."""
     talk = _edited("a.py").edits("/home/user/proj-fix/src/b.py")
     talk.runs("cd /home/user/proj-fix && git status", "On branch fix\n", cwd=CWD)
@@ -442,7 +442,7 @@ def test_the_hash_of_a_quiet_commit(config_home: ConfigHome, command: str, outpu
     assert texts(talk.digest(config_home), "artefacts") == ["commit 1234567 add it"]
 
 
-def test_a_removed_empty_folder_is_no_file(config_home: ConfigHome) -> None:
+def test_a_removed_empty_folder_is_not_a_file(config_home: ConfigHome) -> None:
     """It held nothing that was changed."""
     talk = _edited("a.py").runs("rmdir old/names", "ok", cwd=CWD)
     assert texts(talk.digest(config_home), "changed") == ["a.py"]

@@ -67,7 +67,7 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
     assert lines(talk.digest(config_home), "changed") == {"plans/tasks.md": 5, "a.py": 3}
 
 
-def test_a_long_rejection_is_no_success(config_home: ConfigHome) -> None:
+def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
     """Also where its line is long enough to be skimmed."""
     digest = (
         Talk()
@@ -87,7 +87,7 @@ def test_a_command_runs_where_its_record_says(config_home: ConfigHome) -> None:
 
 
 def test_a_failed_command_may_have_written_before(config_home: ConfigHome) -> None:
-    """That is told with its doubt, after what is sure, and not where the file was written for sure as well."""
+    """That is reported with its doubt, after what is sure, and not where the file was written for sure as well."""
     talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
     assert notes(talk.digest(config_home), "changed") == {"a.py": "", "t.js": "its command failed"}
     assert notes(talk.runs("touch t.js").digest(config_home), "changed") == {"t.js": "", "a.py": ""}
@@ -116,7 +116,7 @@ def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -
 
 
 def test_files_of_other_folders_are_told_from_there(config_home: ConfigHome) -> None:
-    """Git prints paths from its repository: of another folder they are no files of this one."""
+    """Git prints paths from its repository: of another folder they are not files of this one."""
     talk = Talk().prompt("go").runs("make").runs("cd /other && git status --short", " M a.py\n")
     talk.runs("cd sub && git commit -m x", "[main 1234567] x\n create mode 100644 top.py\n")
     assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
@@ -143,7 +143,7 @@ def test_paths_of_another_system(config_home: ConfigHome) -> None:
     ],
 )
 def test_odd_paths(config_home: ConfigHome, path: str, told: str) -> None:
-    """Blanks stay, line ends and controls don't, and what leaves the folder is not said to lie in it."""
+    """Blanks stay, line ends and controls don't, and what leaves the folder is not said to be in it."""
     assert texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
 
 

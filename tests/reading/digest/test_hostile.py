@@ -68,7 +68,7 @@ def whole(digest: Digest) -> None:
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
-    """Every key of every tool with a value of the wrong type, and inputs that are no object."""
+    """Every key of every tool with a value of the wrong type, and inputs that are not object."""
     talk = Talk().prompt("go")
     for tool in TOOLS:
         for key in KEYS:
@@ -148,7 +148,7 @@ def _digest(home: ConfigHome, content: bytes) -> Digest:
     ],
 )  # fmt: skip
 def test_garbage(config_home: ConfigHome, content: bytes) -> None:
-    """Lines that are no records, bad UTF-8, lone surrogates, nesting without end, torn ends, other line ends."""
+    """Lines that are not records, bad UTF-8, lone surrogates, nesting without end, torn ends, other line ends."""
     good = session_bytes(Talk().prompt("go").runs("make").records)
     digest = _digest(config_home, good + content)
     whole(digest)
@@ -181,7 +181,7 @@ def test_a_file_that_can_not_be_read(config_home: ConfigHome) -> None:
     ids=["documents", "open documents", "quotes", "targets", "cds", "pipes", "words", "odd quotes"],
 )  # fmt: skip
 def test_commands_that_are_meant_to_take_long(config_home: ConfigHome, commands: list[str]) -> None:
-    """They are told in time that grows with their size."""
+    """They are reported in time that grows with their size."""
     talk = Talk().prompt("go")
     for number in range(60):
         for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:

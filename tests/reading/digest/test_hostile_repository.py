@@ -188,7 +188,7 @@ def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_ins
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a link"])
-def test_a_git_folder_that_lies_in_the_project(repo: Path, evil: Path, is_file: bool) -> None:
+def test_a_git_folder_that_is_in_the_project(repo: Path, evil: Path, is_file: bool) -> None:
     """A ``.git`` that leads to files of the repository, by its content or as a link, is read like any other."""
     (repo / ".git").rename(repo / "data")
     if is_file:
@@ -238,7 +238,7 @@ def monitored_index(repo: Path, evil: Path) -> None:
 
 
 def alternates(repo: Path, evil: Path) -> None:
-    """Objects that lie in another repository, whose configuration is as hostile."""
+    """Objects that are in another repository, whose configuration is as hostile."""
     git(repo, "init", "-q", "../lender")
     (repo / ".git" / "objects" / "info" / "alternates").write_text(
         str(repo.parent / "lender" / ".git" / "objects")
@@ -269,7 +269,7 @@ def test_a_repositorys_files_start_no_program(
     assert not (repo.parent / "ran").exists()
 
 
-def test_a_file_behind_a_filter_is_compared_as_it_is(repo: Path) -> None:
+def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
     """Without the filter only a file whose time and size changed can look changed that is not."""
     configure(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
     (repo / ".gitattributes").write_text("*.up filter=x\n")
@@ -293,7 +293,7 @@ def test_a_file_behind_a_filter_is_compared_as_it_is(repo: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"]
 )
-def test_a_pipe_in_the_git_folder_holds_nobody_up(repo: Path, name: str) -> None:
+def test_a_pipe_in_the_git_folder_blocks_nobody(repo: Path, name: str) -> None:
     """Nobody writes to it: the questions end in time, with or without an answer."""
     (repo / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(repo / ".git" / name)

@@ -64,7 +64,7 @@ def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
 
 
 def gone_on(child: str, talk: Talk) -> str:
-    """The client went on in a child: records are appended to its file, the first of them hangs on its card."""
+    """The client continued in a child: records are appended to its file, the first of them hangs on its card."""
     talk.records[0]["parentUuid"] = (
         parse_record(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {}
     )["uuid"]
@@ -106,7 +106,7 @@ def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> Non
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
 
 
-def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> None:
+def test_a_child_that_continued_answers_what_was_open(config_home: ConfigHome) -> None:
     """Questions, errors, todos and last words are those of now.
 
     What worked then and fails now says so.
@@ -129,7 +129,7 @@ def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> 
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
-    """What was said first survives with its own reference, and nothing is told twice."""
+    """What was said first survives with its own reference, and nothing is reported twice."""
     path = handed_off(parent(), config_home, "step 0")
     for number in range(1, 12):
         talk = (
@@ -156,7 +156,7 @@ def copy_of(
     return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
 
 
-def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None:
+def test_a_trimmed_child_shows_of_the_originals(config_home: ConfigHome) -> None:
     """Each thing once, with what the parent holds of it, and references that lead there."""
     talk = parent()
     path = talk.write(config_home)
@@ -263,7 +263,7 @@ def test_later_turns_of_the_parent_are_another_branch(config_home: ConfigHome, r
     assert texts(found, "changed") == ["t.py"]
 
 
-def test_tasks_of_a_fresh_session_are_numbered_anew(config_home: ConfigHome) -> None:
+def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> None:
     """Its number 1 is not its parent's."""
     talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
     path = talk.write(config_home)
@@ -330,7 +330,7 @@ def test_of_a_very_large_file_both_ends_are_read(
 ) -> None:
     """With the right line numbers, wherever the reading begins again.
 
-    What was passed over is counted.
+    What was skipped is counted.
     """
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
@@ -424,7 +424,7 @@ def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
     assert len(found.section_entries("changed")) + found.omitted["changed"] == 900
 
 
-def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:
+def test_a_sub_agents_file_next_to_the_session(config_home: ConfigHome) -> None:
     """Where clients before 2.1 put it; the id is a file's name and no path."""
     talk = Talk().prompt("go")
     for agent_id in ("a1", "../a1", "x/../../a1"):
@@ -437,7 +437,7 @@ def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:
     assert texts(digest(path, config_home), "changed") == ["sub.py"]
 
 
-def test_sidechains_within_a_session_are_no_part_of_its_talk(config_home: ConfigHome) -> None:
+def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: ConfigHome) -> None:
     """Clients of 1.x kept them in the same file."""
     talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
     assert requests(talk.digest(config_home)) == ["go"]

@@ -31,7 +31,7 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
     ],
 )  # fmt: skip
 def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
-    """With the words of a change, or where the same is counted anew."""
+    """With the words of a change, or where the same is counted again."""
     assert find_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
 
 
@@ -68,7 +68,7 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
 
 
 def test_the_user_corrects_the_assistant() -> None:
-    """In so many words, and afterwards; the same value again is no correction."""
+    """In so many words, and afterwards; the same value again is not a correction."""
     found, wrong = (
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",

@@ -1,4 +1,4 @@
-"""Where a session stands: what somebody who goes on has to know first."""
+"""Where a session stands: what somebody who continues has to know first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LAUNCHED = "Async agent launched successfully."
 
 
 def now(digest: Digest) -> str:
-    """All of it, and what was going on."""
+    """All of it, and what was continuing."""
     return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
 
 
-def test_the_repository_as_it_is() -> None:
+def test_an_unchanged_repository() -> None:
     """Its branch, and the files with changes that are not committed, from where the session is at home."""
     state = RepositoryState(
         "branch main, 3 uncommitted",
@@ -91,7 +91,7 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 def test_documents_about_the_work_are_to_be_read_first(
     config_home: ConfigHome, path: str, is_named: bool
 ) -> None:
-    """What was written down for whoever goes on."""
+    """What was written down for whoever continues."""
     digest = (
         Talk()
         .prompt("go")
@@ -120,7 +120,7 @@ def test_a_sub_agent_that_never_answered(config_home: ConfigHome) -> None:
     assert "find the leak" in now(talk.digest(config_home))
 
 
-def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHome) -> None:
+def test_an_unanswered_request_states_how_far_the_work_went(config_home: ConfigHome) -> None:
     """Of an answered one nothing is said."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
     assert "the last request was not answered" in now(talk.digest(config_home))
@@ -205,7 +205,7 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
-    """It is told, and stands whole in the talk."""
+    """It is reported, and stands whole in the talk."""
     report = "Found it.\n" + "\n".join(
         f"Line {number} of the report says so." for number in range(200)
     )
@@ -310,7 +310,9 @@ def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) 
     assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
 
 
-def test_a_push_of_another_branch_says_nothing_of_the_current_one(config_home: ConfigHome) -> None:
+def test_a_push_of_another_branch_reports_nothing_of_the_current_one(
+    config_home: ConfigHome,
+) -> None:
     """A switch of branch ends what was said of it."""
     row = "the session pushed, and has committed nothing since"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
@@ -373,7 +375,7 @@ def test_work_after_a_closed_pull_request(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "todos") == ["rename, on hold until #13 is in"]
 
 
-def test_a_plan_that_is_out_of_date_says_so(config_home: ConfigHome) -> None:
+def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
     """Its task list is done, or a newer plan was proposed."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Move it"}, "approved")
     row = "the last plan that the user approved: Move it"
@@ -436,8 +438,10 @@ def test_files_in_an_older_status_may_be_outdated(
     assert "git status lists besides" not in now(talk.digest(config_home))
 
 
-def test_a_push_counts_also_where_work_went_on_in_another_checkout(config_home: ConfigHome) -> None:
-    """Each folder has its own branch: to go there and back is no switch."""
+def test_a_push_counts_also_where_work_continued_in_another_checkout(
+    config_home: ConfigHome,
+) -> None:
+    """Each folder has its own branch: to go there and back is not a switch."""
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
@@ -456,7 +460,7 @@ def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize("note", ["", " for tool use"])
-def test_an_interrupted_request_says_so(config_home: ConfigHome, note: str) -> None:
+def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) -> None:
     """Until the user says something else."""
     told = "the user interrupted the work on the last request"
     talk = (

@@ -1,4 +1,4 @@
-"""The calls on which somebody who goes on has to act: they stand in the opening with their arguments."""
+"""The calls on which somebody who continues has to act: they are in the opening with their arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_question_that_nobody_answered_has_its_options(config_home: ConfigHome
     assert text == f"{asked}[option:]\nKeep\nas it is\n[option:]\nDrop\nall"
 
 
-def test_a_refused_edit_stands_until_it_is_replaced(config_home: ConfigHome) -> None:
+def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
     """By another edit of the file, or by much that came after it."""
     given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
     talk = Talk().prompt("go").calls("Edit", given, REFUSED, error=True)
@@ -54,7 +54,7 @@ def test_a_refused_edit_stands_until_it_is_replaced(config_home: ConfigHome) -> 
     assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
-def test_a_refused_plan_stands_until_another_is_approved(config_home: ConfigHome) -> None:
+def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome) -> None:
     """The user's objection concerns that plan."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, REFUSED, error=True)
     assert "Step 59 of it" in format_opening(talk.digest(config_home), 48_000).text
@@ -86,7 +86,7 @@ def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
     assert "row_20 = 20" not in brief
 
 
-def test_a_plan_that_was_replaced_says_so(config_home: ConfigHome) -> None:
+def test_a_plan_that_was_replaced_is_marked(config_home: ConfigHome) -> None:
     """Where the user began with it, and a newer one was approved."""
     first = "Implement the following plan:\n\n# Move the parser"
     talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")

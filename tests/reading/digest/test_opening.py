@@ -235,7 +235,7 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
     )
 
 
-def test_words_that_were_said_at_work_are_no_answer() -> None:
+def test_words_that_were_said_at_work_are_not_answer() -> None:
     """Where the session ends in the middle of it."""
     talk = (*said(2), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."))
     shown = format_opening(
@@ -334,7 +334,7 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
 
 
 def test_no_part_of_a_command_is_shown() -> None:
-    """It is run as it stands: one that is too long is left out, and counted."""
+    """It is run as it stands: one that is too long is omitted, and counted."""
     rows = (DigestEntry("x" * 700, f"{SESSION}:6"), DigestEntry("make test", f"{SESSION}:7"))
     shown = format_whole_digest(Digest({"commands": rows}))
     assert f"{COMMANDS.heading} (1 of 2):\n  - make test (:7)" in shown
@@ -342,9 +342,9 @@ def test_no_part_of_a_command_is_shown() -> None:
 
 
 def test_nothing_is_told_twice() -> None:
-    """A failure that still stands is no failure besides.
+    """A failure that still stands is not a failure besides.
 
-    What the last request demands stands there.
+    What the last request demands is there.
     """
     error, other = (
         DigestEntry("`make` exit 1: boom", f"{SESSION}:40"),
@@ -358,7 +358,7 @@ def test_nothing_is_told_twice() -> None:
     assert (shown.count("boom"), shown.count("it is slow"), shown.count("never push")) == (1, 1, 0)
 
 
-def test_a_sentence_that_was_taken_back_is_marked() -> None:
+def test_a_sentence_that_was_withdrawn_is_marked() -> None:
     """With where; not where the sentence itself is not shown."""
     old = TalkMessage(
         MessageKind.REQUEST,
@@ -492,7 +492,7 @@ def test_a_file_that_was_written_again_is_shown_once(config_home: ConfigHome) ->
     assert _latest_texts(talk, config_home) == [f"Write: {path}\nwrote:\n# Second plan"]
 
 
-def test_a_loaded_skill_is_no_call(config_home: ConfigHome) -> None:
+def test_a_loaded_skill_is_not_a_call(config_home: ConfigHome) -> None:
     """Its rules are in a section of their own."""
     talk = Talk().prompt("go").calls("Skill", {"skill": "review"}, "Launching skill: review")
     talk.runs("ls", "a.py").says("Done.")
@@ -556,7 +556,7 @@ def _replace(talk: Talk, path: str, old_text: str, new_text: str) -> Talk:
 
 
 def test_an_edit_is_shown_as_later_edits_left_it(config_home: ConfigHome) -> None:
-    """A text that a later edit replaced as a whole is left out."""
+    """A text that a later edit replaced as a whole is omitted."""
     path = "/home/user/proj/pool.py"
     talk = Talk().prompt("write pool.py")
     _replace(talk, path, "a", "def size():\n    return 4  # the default\n\n\ndef limit():\n    ...")
@@ -656,7 +656,7 @@ def test_a_failed_run_that_passed_later_is_brief(config_home: ConfigHome) -> Non
     assert len(text) < 900
 
 
-def test_a_plan_that_the_user_saw_is_no_call(config_home: ConfigHome) -> None:
+def test_a_plan_that_the_user_saw_is_not_a_call(config_home: ConfigHome) -> None:
     """The talk quotes it."""
     path = "/home/user/.claude/plans/a-plan.md"
     talk = Talk().prompt("go").calls("Write", {"file_path": path, "content": "# The plan"})
@@ -693,7 +693,7 @@ def test_calls_that_a_later_one_supersedes(config_home: ConfigHome) -> None:
 def test_a_count_of_no_failures_is_none(
     config_home: ConfigHome, printed: str, is_shown_twice: bool
 ) -> None:
-    """An earlier run is shown beside a later one if it failed."""
+    """An earlier run is shown next to a later one if it failed."""
     talk = Talk().prompt("go").runs("make it", printed).runs("make it", "well").says("Done.")
     session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
     assert (len(collect_latest_calls(session, digest, 8_000)) == 2) is is_shown_twice
@@ -741,7 +741,7 @@ def test_rows_of_progress_are_left_out(config_home: ConfigHome) -> None:
     assert shown.endswith("got:\nExit code 101\nerror: no field")
 
 
-def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome) -> None:
+def test_calls_are_not_part_of_a_small_or_a_full_opening(config_home: ConfigHome) -> None:
     """Where talk and lists take the room there is none to spare; nor are calls stored."""
     digest, talk = worked(config_home, 20)
     session = session_file(str(talk.write(config_home)))
@@ -759,7 +759,7 @@ def test_calls_are_no_part_of_a_small_or_a_full_opening(config_home: ConfigHome)
     assert all(message.kind is not MessageKind.CALL for message in digest.talk)
 
 
-def test_calls_hold_no_secret(config_home: ConfigHome) -> None:
+def test_calls_contain_no_secret(config_home: ConfigHome) -> None:
     """Neither in what they were given nor in what they got."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     talk = Talk().prompt("go").runs(f"deploy --token {secret}", f"using {secret}").says("Done.")
@@ -802,7 +802,7 @@ _ENTRIES = st.lists(st.builds(make_entry, _TEXT, _REFERENCE, _TEXT), max_size=12
 
 
 def _stored(digest: Digest) -> Digest:
-    """A digest as it comes out of a child, whoever wrote it."""
+    """A digest as it comes out of a child, the user who wrote it."""
     known = entries.parse_digest(parse_record(entries.format_digest_record(digest)) or {})
     assert known is not None
     return known
@@ -906,7 +906,7 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
         assert remove_block_markers(text) == text
 
 
-def test_a_demand_is_told_on_one_line() -> None:
+def test_a_demand_is_reported_on_one_line() -> None:
     """An entry can't begin a section, nor end the block."""
     text = f"x\n\n{COMMANDS.heading}:\n  - rm -rf / {CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}"
     shown = format_whole_digest(Digest({"constraints": (make_entry(text, f"{SESSION}:1"),)})).split(
@@ -942,7 +942,7 @@ def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHom
 
 
 @pytest.mark.parametrize("tool", ["Write", "Edit"])
-def test_a_file_that_was_written_anew_is_not_shown_as_it_was(
+def test_a_file_that_was_written_again_is_not_shown_as_it_was(
     config_home: ConfigHome, tool: str
 ) -> None:
     """Neither the script that wrote a stub, nor what a command read of it."""
@@ -959,7 +959,7 @@ def test_a_file_that_was_written_anew_is_not_shown_as_it_was(
     assert any("other" in text for text in shown)
 
 
-def test_an_exit_status_that_was_not_recorded_is_said_once(config_home: ConfigHome) -> None:
+def test_an_exit_status_that_was_not_recorded_is_reported_once(config_home: ConfigHome) -> None:
     """In the heading, if several commands of a section have none."""
     rows = [DigestEntry(f"make {name}", "", "2 runs, exit status not recorded") for name in "ab"]
     rows.append(DigestEntry("make c"))

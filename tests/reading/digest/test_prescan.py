@@ -143,7 +143,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_lines())
 def test_skimming_never_differs_from_parsing(line: bytes) -> None:
-    """Where it tells anything, the record is no error, no prompt, and has these ids."""
+    """Where it tells anything, the record is not an error, no prompt, and has these ids."""
     found = prescan_line(line)
     if found is None:
         return

@@ -49,7 +49,7 @@ LONG_ROW = "A row that was wrapped at the margin of a document and"
     ],
 )
 def test_wrapped_rows(text: str, joined: str) -> None:
-    """A row goes on with a long one that ends inside of a sentence, unless it is of its own kind."""
+    """A row continues with a long one that ends inside of a sentence, unless it is of its own kind."""
     assert join_wrapped_rows(text) == joined
 
 

@@ -62,7 +62,7 @@ def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
 def test_a_question_in_place_of_a_choice_is_none(
     config_home: ConfigHome, answered: str, is_choice: bool
 ) -> None:
-    """It stands in the talk alone."""
+    """It is in the talk alone."""
     asked = {"questions": [{"question": "Which colour?"}]}
     told = f'User has answered your questions: "Which colour?"="{answered}"'
     digest = Talk().prompt("go").calls("AskUserQuestion", asked, told).digest(config_home)

@@ -112,7 +112,7 @@ def test_files_in_conflict(repo: Path) -> None:
     "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
 )
 def test_odd_heads(repo: Path, words: tuple[str, ...]) -> None:
-    """No branch is told as such, a long name is cut."""
+    """No branch is reported as such, a long name is cut."""
     git(repo, *words)
     line = patiently(repo).line
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
@@ -144,7 +144,7 @@ def test_a_branch_that_was_pushed(pushed: Path) -> None:
 def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
     """What is not pushed and what others pushed are counted apart.
 
-    Others' commits are no rewriting.
+    Others' commits are not rewriting.
     """
     git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
     commit(pushed.parent / "other", "theirs")
@@ -251,7 +251,7 @@ def test_a_partial_clone(repo: Path) -> None:
 
 
 def test_a_sha256_repository(tmp_path: Path) -> None:
-    """Another kind of commit id is no obstacle."""
+    """Another kind of commit id is not an obstacle."""
     git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
     git(tmp_path, "add", "a")
@@ -363,7 +363,7 @@ def test_nothing_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
 
 
 def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -> None:
-    """Beside the files that the session changed, where they have changes now."""
+    """Next to the files that the session changed, where they have changes now."""
     talk = Talk().prompt("go", cwd=str(repo)).edits(str(repo / "a")).edits(str(repo / "b"))
     (repo / "a").write_text("2\n")
     for record in talk.records:

@@ -71,7 +71,7 @@ def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
 @pytest.mark.parametrize(
     "mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"]
 )
-def test_marked_records_are_no_prompts(config_home: ConfigHome, mark: str) -> None:
+def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> None:
     """Whatever they say."""
     assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == [
         "go"
@@ -129,7 +129,7 @@ def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
     assert request_lines(digest) == {"go": 0, "also this": 1, "then that": 7}
 
 
-def test_a_prompt_that_was_taken_back_was_never_said(config_home: ConfigHome) -> None:
+def test_a_prompt_that_was_withdrawn_was_never_said(config_home: ConfigHome) -> None:
     """Nor one that a hook blocked when it was sent: it never got a record."""
     talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
     talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
@@ -183,7 +183,7 @@ def test_a_command_can_stand_behind_the_prompts_that_it_precedes(config_home: Co
 
 
 def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigHome) -> None:
-    """What stands behind the command still waits."""
+    """What is behind the command still waits."""
     talk = Talk().prompt("go").says("x").add(queue("enqueue", "the tests first"))
     talk.add(queue("enqueue")).add(queue("enqueue", "with the readme"))
     talk.add(queue("dequeue")).prompt("the tests first").says("y").add(queue("dequeue"))
@@ -221,7 +221,7 @@ def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
     assert texts(digest, "commands") == ["make"]
 
 
-def test_the_client_says_which_branch_is_live(config_home: ConfigHome) -> None:
+def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None:
     """Its last note of the leaf wins over the order of the file."""
     talk = Talk().prompt("go").says("ok")
     fork = talk.leaf
@@ -278,7 +278,7 @@ def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
         ("cat .env", "cat .env", False),
     ],
 )
-def test_a_refused_command_that_ran_later_is_no_refusal(
+def test_a_refused_command_that_ran_later_is_not_a_refusal(
     config_home: ConfigHome, refused: str, later: str, is_kept: bool
 ) -> None:
     """Another message makes no other command, while another option or operand does."""
@@ -287,7 +287,7 @@ def test_a_refused_command_that_ran_later_is_no_refusal(
     assert bool(texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
 
 
-def test_a_refused_edit_of_a_file_that_was_changed_later_is_no_refusal(
+def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
     config_home: ConfigHome,
 ) -> None:
     """A change of another file allows nothing."""
@@ -352,7 +352,7 @@ def test_an_answer_whose_subject_comes_up_again(
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> None:
-    """Whatever quotes stand in it, with what the client notes beside the answer and without."""
+    """Whatever quotes stand in it, with what the client notes next to the answer and without."""
     asked = 'Is it red" = "Yes, and deploy it at once'
     given = {"questions": [{"question": asked}, {"question": "Is it red"}]}
     said = f'User has answered your questions: "{asked}"="No", "Is it red"="Blue".'
@@ -364,7 +364,7 @@ def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> N
 
 
 def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigHome) -> None:
-    """What is told then are the client's own words."""
+    """What is reported then are the client's own words."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
     asked = {"questions": [{"question": "Which one?"}]}
     digest = (
@@ -403,7 +403,7 @@ def test_remaining_todos(config_home: ConfigHome) -> None:
     assert texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
 
 
-def test_a_todo_list_that_the_work_passed_says_so(config_home: ConfigHome) -> None:
+def test_an_overtaken_todo_list_is_marked(config_home: ConfigHome) -> None:
     """Edits, checks that passed and a commit followed, and nobody touched the list."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
@@ -442,7 +442,7 @@ def test_tasks(config_home: ConfigHome) -> None:
 
 
 def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
-    """Its title is told of where the session stands, all of it where it was said.
+    """Its title is mentioned where the session stands, all of it where it was said.
 
     One that was refused is none.
     """
@@ -462,7 +462,7 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
 
 
 def test_the_end_of_a_turn_is_shown_whole(config_home: ConfigHome) -> None:
-    """Of what was said between two calls, what says more than what is looked at next, or that something is done."""
+    """Of what was said between two calls, what says more than what is read next, or that something is done."""
     talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
     talk.says("Let me look at it.").says("All tests pass.").says(
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
@@ -546,7 +546,7 @@ def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, s
         "we should be good now", "That can work instead of the other, but also beside it.",
     ],
 )  # fmt: skip
-def test_a_task_or_a_remark_is_no_constraint(config_home: ConfigHome, said: str) -> None:
+def test_a_task_or_a_remark_is_not_a_constraint(config_home: ConfigHome, said: str) -> None:
     """It is done with the next step, or demands nothing."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
     assert texts(digest, "constraints") == []
@@ -562,7 +562,7 @@ def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> Non
     assert texts(digest, "answers") == ["Which name? -> Keep the old name of it"]
 
 
-def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> None:
+def test_advice_that_was_pasted_is_not_a_constraint(config_home: ConfigHome) -> None:
     """What somebody else wrote binds nobody; what stands around it does."""
     advice = "\n".join(
         f"- You must never do thing {number} in production code." for number in range(30)
@@ -586,7 +586,7 @@ def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> Non
         "{} Never comment on the style of the code.",
     ],
 )
-def test_rules_of_a_template_are_no_constraints(config_home: ConfigHome, text: str) -> None:
+def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: str) -> None:
     """It gives a role, has parts between tags, or was loaded by a command."""
     filled = text.format("It reads the whole change before it says a word. " * 12)
     talk = Talk().prompt("/check never push to main") if text.startswith("{}") else Talk()
@@ -605,7 +605,7 @@ def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
     assert shown.endswith("as fast as it gets.")
 
 
-def test_a_feature_that_is_wanted_is_no_rule(config_home: ConfigHome) -> None:
+def test_a_feature_that_is_wanted_is_not_a_rule(config_home: ConfigHome) -> None:
     """Also if the user wants it to be ensured."""
     for said in (
         "Also, ensure we have a help page.",
@@ -624,7 +624,7 @@ def test_work_that_also_needs_a_document_is_a_rule(config_home: ConfigHome) -> N
     assert texts(digest, "constraints") == [said]
 
 
-def test_rules_of_a_note_below_are_no_constraints(config_home: ConfigHome) -> None:
+def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> None:
     """The first paragraph says that the rest is somebody else's."""
     said = (
         "Responding to the note below, why that?\nI thought not:\n\nThe services must never stop."
@@ -633,7 +633,7 @@ def test_rules_of_a_note_below_are_no_constraints(config_home: ConfigHome) -> No
     assert texts(digest, "constraints") == []
 
 
-def test_rules_of_a_pasted_review_are_no_constraints(config_home: ConfigHome) -> None:
+def test_rules_of_a_pasted_review_are_not_constraints(config_home: ConfigHome) -> None:
     """The user's own words before it are."""
     rows = [f"src/a.py:{number}: you must never swallow this error here" for number in range(12)]
     talk = (
@@ -690,7 +690,7 @@ def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None
     }
 
 
-def test_the_constraints_that_a_summary_lists_are_no_words_of_the_user(
+def test_the_constraints_that_a_summary_lists_are_not_words_of_the_user(
     config_home: ConfigHome,
 ) -> None:
     """Those of the latest summary that has any, each with a note on where it is from."""
@@ -708,7 +708,7 @@ def test_the_constraints_that_a_summary_lists_are_no_words_of_the_user(
     }
 
 
-def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> None:
+def test_a_constraint_that_was_withdrawn_is_gone(config_home: ConfigHome) -> None:
     """The newest of two that contradict each other holds; the talk has both."""
     old, new = (
         "Never use more than 4 workers for the tests.",
@@ -732,7 +732,7 @@ def test_the_rules_of_a_skill_of_an_earlier_request_are_not_quoted(config_home: 
 
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
-    """Those of the skill that was loaded last, beside a line that says to read it."""
+    """Those of the skill that was loaded last, next to a line that says to read it."""
     text = (
         "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n"
     )
@@ -750,7 +750,7 @@ def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     assert texts(digest, "constraints") == []
 
 
-def test_a_list_of_todos_tells_its_age(config_home: ConfigHome) -> None:
+def test_a_list_of_todos_shows_its_age(config_home: ConfigHome) -> None:
     """In prompts since."""
     todos = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
@@ -891,6 +891,6 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
     ],
 )
 def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:
-    """By a word for each of many, or against a habit; an explanation is no rule."""
+    """By a word for each of many, or against a habit; an explanation is not a rule."""
     digest = Talk().prompt("go").says("ok").prompt(words).says("ok").digest(config_home)
     assert bool(texts(digest, "constraints")) is is_rule

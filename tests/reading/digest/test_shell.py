@@ -57,7 +57,7 @@ def test_a_command_is_shown_without_the_way_home(command: str, expected: str) ->
         "echo a\necho b", "cat <<'EOF'\n\tit's \\n \\\\ \"x\"  y\nEOF", "for x in 1 2\ndo\n  echo $x \\\n    z\ndone\n",
     ],
 )  # fmt: skip
-def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
+def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
     """On one line, with what it said before."""
     shown = make_runnable_command(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
@@ -81,7 +81,7 @@ def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
     ],
 )
 def test_documents_are_taken_out(command: str, expected: str) -> None:
-    """What a command carries after <<WORD is no command, up to the line that is nothing but the word."""
+    """What a command carries after <<WORD is not a command, up to the line that is nothing but the word."""
     assert remove_documents(command) == expected
 
 
@@ -103,7 +103,7 @@ def test_documents_are_taken_out(command: str, expected: str) -> None:
 def test_simple_commands(
     command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
 ) -> None:
-    """Quotes hold together, operators part, assignments and starters are no part of a command's own words."""
+    """Quotes hold together, operators part, assignments and starters are not part of a command's own words."""
     found = parse_simple_commands(command)
     assert [one.words for one in found] == words
     assert [one.targets for one in found] == targets

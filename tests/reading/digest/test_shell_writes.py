@@ -55,7 +55,7 @@ CHANGED = [
 def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
     """What it writes, moves or removes, told from where it was started.
 
-    What can't be told is passed over.
+    What can't be told is skipped.
     """
     assert [path for path, _ in find_changed_paths(parse_simple_commands(command))] == paths
 

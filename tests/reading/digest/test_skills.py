@@ -72,7 +72,7 @@ def test_all_steps_of_a_skill_that_did_nothing_yet(config_home: ConfigHome) -> N
 
 
 def test_rules_are_quoted_whole_or_not_at_all(config_home: ConfigHome) -> None:
-    """A wrapped one is joined; one that is too long or introduces a list is left out."""
+    """A wrapped one is joined; one that is too long or introduces a list is omitted."""
     rules = """Base directory for this skill: /skills/x
 
 ## Rules
@@ -119,7 +119,7 @@ def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigH
 
 
 def test_a_step_that_the_assistant_names(config_home: ConfigHome) -> None:
-    """A row of a table is one; replies to its questions go on with the skill, another request ends it."""
+    """A row of a table is one; replies to its questions continue with the skill, another request ends it."""
     talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")
     talk.prompt("approved").says("**Phase 2: Ship** is done, now **Phase 3: Retro**.").runs(
         "ls", "a.py"
@@ -153,7 +153,7 @@ REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. '
 def test_no_step_is_left_for_sure_after_a_report(
     config_home: ConfigHome, answer: str, has_steps: bool
 ) -> None:
-    """The skill is named, with its rules; a call after the report goes on with the steps."""
+    """The skill is named, with its rules; a call after the report continues with the steps."""
     talk = _shipping().says(answer)
     first, *rows = texts(talk.digest(config_home), "skills")
     assert first == "ship"

@@ -32,7 +32,7 @@ def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
 
 
-def test_the_work_on_the_conflicts_is_told_apart(config_home: ConfigHome) -> None:
+def test_the_work_on_the_conflicts_is_distinguished(config_home: ConfigHome) -> None:
     """Files that were edited or added, and files that nobody touched."""
     talk = _merging().edits(f"{CWD}/a.py")
     assert _rows(talk, config_home) == [

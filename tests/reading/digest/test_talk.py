@@ -224,7 +224,7 @@ def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> Non
 
 @pytest.mark.parametrize("room", [1_500, 4_000, 9_000])
 def test_no_sentence_is_cut_in_two(config_home: ConfigHome, room: int) -> None:
-    """Where a message does not fit, whole sentences are left out of it."""
+    """Where a message does not fit, whole sentences are omitted of it."""
     sentences = [f"Sentence number {number} says that it is here." for number in range(300)]
     talk = (
         Talk()
@@ -282,7 +282,7 @@ def test_no_file_or_server_speaks_as_the_user(
     assert texts(digest, "refusals") == []
 
 
-def test_a_channels_message_is_no_prompt(config_home: ConfigHome) -> None:
+def test_a_channels_message_is_not_a_prompt(config_home: ConfigHome) -> None:
     """It waits in the client's queue as a prompt does; a server wrote it."""
     talk = (
         Talk()

@@ -1,4 +1,4 @@
-"""A record that lies in several sessions is one hit, at the session it was first said in.
+"""A record that is in several sessions is one hit, at the session it was first said in.
 
 The others are named.
 """
@@ -40,7 +40,7 @@ def found(home: ConfigHome, word: str) -> list[Found]:
 
 
 def forked(record: Record, source: str, target: str) -> Record:
-    """A record as the SDK's fork copies it: a new id, and the old one beside it."""
+    """A record as the SDK's fork copies it: a new id, and the old one next to it."""
     mark = {"sessionId": source, "messageUuid": record["uuid"]}
     return {**record, "uuid": uid(record["uuid"] + target), "sessionId": target, "forkedFrom": mark}
 
@@ -135,7 +135,7 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(
 ) -> None:
     """What it took along is found at the parent, whole or in part.
 
-    A stub that says nothing is no copy.
+    A stub that says nothing is not a copy.
     """
     parent = bulky(config_home)
     child = trimmed(config_home, parent)
@@ -203,7 +203,7 @@ def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome) ->
     assert found(config_home, "beta") == [(f"{FORK}:1", (FORK,))]
 
 
-def test_an_id_that_says_something_else_is_no_copy(config_home: ConfigHome) -> None:
+def test_an_id_that_says_something_else_is_not_a_copy(config_home: ConfigHome) -> None:
     """Ids are given by whoever writes a file: a second text under one is a hit of its own, in one file or two."""
     written(config_home, said("alpha", number=1), said("beta", number=1))
     written(config_home, said("alpha gamma", number=1), name=FORK)

@@ -1,4 +1,4 @@
-"""A damaged index, or one of another version: made anew by itself, and never in the way of a search."""
+"""A damaged index, or one of another version: made again by itself, and never in the way of a search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.search.index.probe import (
 )
 
 
-def test_a_newer_index_is_left_alone_and_an_older_one_made_anew(config_home: ConfigHome) -> None:
+def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
     """A newer engine shares the folder: its index isn't touched."""
     written(config_home, said("alpha"))
     held(config_home)
@@ -64,7 +64,7 @@ def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
 
 
 def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
-    """An empty one gives way; one that holds something is somebody's, and is told each time."""
+    """An empty one gives way; one that holds something is somebody's, and is reported each time."""
     written(config_home, said("alpha"))
     held(config_home)
     path = index_of(config_home)
@@ -83,7 +83,7 @@ def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
     "damage",
     one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"]),
 )
-def test_a_damaged_index_is_made_anew(config_home: ConfigHome, damage: str) -> None:
+def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
     """By itself, within the same call."""
     filled(config_home, files=2)
     before = held(config_home).finds
@@ -113,7 +113,7 @@ def test_a_damaged_index_is_made_anew(config_home: ConfigHome, damage: str) -> N
 
 
 def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
-    """Each page in turn is overwritten: a search works, or says that the index will be made anew, and then it is."""
+    """Each page in turn is overwritten: a search works, or says that the index will be made again, and then it is."""
     written(config_home, said("alpha"), replied("beta"))
     before = held(config_home).finds
     path = index_of(config_home)
@@ -164,7 +164,7 @@ def spoilt(folder: Path, ending: str) -> None:
     "name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"]
 )
 @pytest.mark.parametrize("damage", one_in(3, ["gone", "empty", "zero", "half", "garbage"]))
-def test_words_that_are_damaged_are_made_anew(
+def test_words_that_are_damaged_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
     """By themselves, within the same call, and nobody is shown why.
@@ -195,7 +195,7 @@ def test_words_that_are_damaged_are_made_anew(
 
 @pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
 def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None:
-    """Where one of them is missing, or is another's, all is read anew: no word is of a file that the table lacks."""
+    """Where one of them is missing, or is another's, all is read again: no word is of a file that the table lacks."""
     written(config_home, said("alpha"))
     other = written(config_home, said("beta"), name=session_id(2))
     held(config_home)
@@ -239,11 +239,11 @@ except KeyError:
 @pytest.mark.slow
 @pytest.mark.wide
 def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
-    """A search works, or says that the index is made anew, and then it is.
+    """A search works, or says that the index is made again, and then it is.
 
     At the latest after one that was ended.
 
-    Tantivy has its own threads, and ends the process if one of them can't go on.
+    Tantivy has its own threads, and ends the process if one of them can't continue.
     """
     filled(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
@@ -280,8 +280,8 @@ def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("kept", ["wal", "shm"])
-def test_files_that_were_left_beside_the_index(config_home: ConfigHome, kept: str) -> None:
-    """Garbage in them is no harm, with an index or without one."""
+def test_files_that_were_left_next_to_the_index(config_home: ConfigHome, kept: str) -> None:
+    """Garbage in them is not a harm, with an index or without one."""
     written(config_home, said("alpha"))
     held(config_home)
     for gone in (False, True):
@@ -294,7 +294,7 @@ def test_files_that_were_left_beside_the_index(config_home: ConfigHome, kept: st
 def test_a_log_of_another_index_is_not_played_into_this_one(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A whole log, left by a kill between the removal of the index and of what lies beside it."""
+    """A whole log, left by a kill between the removal of the index and of what is next to it."""
     filled(config_home, files=2)
     with opened_index(config_home.where):
         for file in index_of(config_home).parent.glob("index.db*"):

@@ -23,7 +23,7 @@ NAME = f"{SESSION}.jsonl"
 
 
 def test_files_are_private(config_home: ConfigHome) -> None:
-    """Whatever the umask: 0700 for the folder, 0600 for the index and all beside it."""
+    """Whatever the umask: 0700 for the folder, 0600 for the index and all next to it."""
     written(config_home, said("alpha"))
     before = os.umask(0)
     try:

@@ -1,4 +1,4 @@
-"""Whatever happens to files, in any order: an index that followed holds what one does that is made from nothing."""
+"""Whatever happens to files, in any order: an index that followed contains what one does that is made from nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only what changed is read, and whatever happens to a file, the index holds what the file holds."""
+"""Only what changed is read, and whatever happens to a file, the index contains what the file holds."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_only_the_last_part_is_read_again(
 
 
 def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
-    """A line that is being written is left out, and taken in under its own number once it is whole."""
+    """A line that is being written is omitted, and taken in under its own number once it is whole."""
     path = written(config_home, said("alpha"))
     raw = line(said("gamma")) + b"\n"
     add_bytes(path, raw[:40])
@@ -112,7 +112,7 @@ def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_
         assert held(config_home).finds == cold(config_home, tmp_path).finds
 
 
-def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> None:
+def test_garbage_without_an_end_is_read_once(config_home: ConfigHome) -> None:
     """What will never be a record isn't read again and again."""
     path = written(config_home, said("alpha"))
     add_bytes(path, b'{"type":"user","mess')
@@ -132,7 +132,7 @@ def test_garbage_without_an_end_is_looked_at_once(config_home: ConfigHome) -> No
     ],
     ids=["cut", "same size", "garbage"],
 )
-def test_a_file_with_other_contents_is_read_anew(
+def test_a_file_with_other_contents_is_read_again(
     config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
 ) -> None:
     """In place or as another file of the same name: the last bytes don't tell, size, time or inode do."""
@@ -209,7 +209,7 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
 def test_a_large_file_comes_in_parts(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut into many, it holds the same records.
+    """Cut into many, it contains the same records.
 
     Left off after the first part, it is gone on with.
     """

@@ -94,7 +94,7 @@ def test_killed_at_any_moment_the_next_one_completes(
     assert warm == cold(config_home, tmp_path).finds
 
 
-def test_interrupted_it_ends_at_once_and_says_nothing(config_home: ConfigHome) -> None:
+def test_interrupted_it_ends_at_once_and_reports_nothing(config_home: ConfigHome) -> None:
     """Ctrl+C reaches all processes of the group: no trace of any of them, none left."""
     filled(config_home)
     chance = random.Random(3)
@@ -214,7 +214,7 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
-    """Who has the index open goes on reading the old one, and its end harms the new one in nothing."""
+    """Who has the index open continues reading the old one, and its end harms the new one in nothing."""
     written(config_home, said("alpha"))
     held(config_home)
     with opened_index(config_home.where) as old:
@@ -248,7 +248,7 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
         assert index.words.record_count == 1
 
 
-def test_a_busy_index_is_searched_as_it_is(
+def test_a_busy_index_is_searched_in_its_current_state(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another command is writing and doesn't end: what there is can be searched, and it says what may be missing."""

@@ -81,7 +81,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
     assert "hidden" not in held(config_home).words()
 
 
-def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) -> None:
+def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) -> None:
     """Reads, edits and notebooks; a path that no system could open is none."""
     inputs: list[Record] = [
         {"file_path": "/a.py"},
@@ -151,7 +151,7 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(
         ["read", SESSION, "--turns", "1", "--json"],
     ],
 )
-def test_our_own_output_is_known_wherever_it_stands(
+def test_our_own_output_is_recognised_everywhere(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     """What outline and read really print in a shell, under a call that doesn't show it, isn't found again."""
@@ -232,7 +232,7 @@ def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome
 
 
 def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
-    """Escape sequences of a terminal are no part of what was printed."""
+    """Escape sequences of a terminal are not part of what was printed."""
     written(config_home, said("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
     assert held(config_home).words() == {"error", "zymurgi", "done"}
 
@@ -258,7 +258,7 @@ def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHom
 
 
 def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
-    """Under the session's folder, nested by a workflow, or beside the session as old clients left it."""
+    """Under the session's folder, nested by a workflow, or next to the session as old clients left it."""
     written(config_home, said("alpha"))
     inside = config_home.project() / SESSION / "subagents"
     (inside / "workflows" / "run1").mkdir(parents=True)
@@ -288,7 +288,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
 
 
 def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
-    """Also while they go on, and where their note is only written after their first record."""
+    """Also while they continue, and where their note is only written after their first record."""
     written(config_home, said("alpha"))
     folder = config_home.project() / SESSION / "subagents"
     folder.mkdir(parents=True)
@@ -316,7 +316,7 @@ def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: Con
     assert held(config_home).words() == {"alpha"}
 
 
-def test_links_and_names_that_are_no_text_are_no_transcripts(
+def test_links_and_names_that_are_not_text_are_not_transcripts(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """A link of a session's folder, of a project, of a file; a project whose name is no UTF-8."""
@@ -336,7 +336,7 @@ def test_links_and_names_that_are_no_text_are_no_transcripts(
 
 @pytest.mark.parametrize("rendered", [True, False])
 def test_parts_of_a_start_form_one_text(config_home: ConfigHome, rendered: bool) -> None:
-    """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
+    """A lineage that continues in another part is none of its words, whichever came first, and whoever kept it how."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(
         f"{AFTER_CLEAR_BEGINNING}that left this:\n\n{OPENING_MARKER}\n{ancestors}\n{CLOSING_MARKER}\n\nfound again"

@@ -25,7 +25,7 @@ NAME = f"{SESSION}.jsonl"
 
 
 def finds(home: ConfigHome, word: str) -> bool:
-    """Whether any row holds all forms of a typed word."""
+    """Whether any row contains all forms of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
@@ -113,8 +113,8 @@ def test_times_of_no_calendar_break_nothing(config_home: ConfigHome, time: objec
     assert held(config_home).words() == {"alpha"}
 
 
-def test_data_is_no_word(config_home: ConfigHome) -> None:
-    """A token of 91 KB, hashes in a row, bytes as text: the words beside them are found, the index stays small."""
+def test_data_is_not_a_word(config_home: ConfigHome) -> None:
+    """A token of 91 KB, hashes in a row, bytes as text: the words next to them are found, the index stays small."""
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
@@ -139,7 +139,7 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
 def test_a_text_of_too_many_words_keeps_its_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Data without end is cut off; what stands before it is found."""
+    """Data without end is cut off; what is before it is found."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
     written(config_home, said("alpha " + " ".join(f"w{number}x" for number in range(most + 50))))

@@ -42,7 +42,7 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """No other process goes on indexing; each time that one would have is noted."""
+    """No other process continues indexing; each time that one would have is noted."""
     asked: list[bool] = []
     monkeypatch.setattr(
         connect,
@@ -53,7 +53,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def holding(word: str, paths: list[Path]) -> set[str]:
-    """The names of the files that are told to hold a word."""
+    """The names of the files that are told to contain a word."""
     words = RawWordSearch([term.forms for term in parse_query([word]).terms])
     return {
         path.name
@@ -211,7 +211,7 @@ def test_the_file_with_most_words_is_read_first(
 def test_never_said_is_not_said_too_early(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, alone: list[bool]
 ) -> None:
-    """No file has the words: all was looked at, index or no index.
+    """No file has the words: all was read, index or no index.
 
     What can't be read is counted.
     """
@@ -255,7 +255,7 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
 
 
 def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last turn holds the question, so what it holds is counted, not told."""
+    """Its last turn contains the question, so what it holds is counted, not told."""
     sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(
@@ -275,7 +275,9 @@ def test_another_project_is_not_meant(
     assert (result.hits, result.provisional, result.unread) == ([], [], 0)
 
 
-def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_continues(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It ends by itself, with everything in the index."""
     monkeypatch.undo()
     sessions(config_home)

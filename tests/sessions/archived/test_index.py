@@ -88,7 +88,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
 
 
 def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
-    """And then holds what one does that was made while the sessions were there.
+    """And then contains what one does that was made while the sessions were there.
 
     Nothing stays unpacked for it.
     """
@@ -127,7 +127,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(
 
 
 def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
-    """Its state alone is looked at."""
+    """Its state alone is read."""
     for number in range(1, 4):
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
     held(config_home)
@@ -162,7 +162,7 @@ def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> No
 
 
 def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
-    """A record that a fork holds, too, is told at the session that it was first said in."""
+    """A record that a fork holds, too, is reported at the session that it was first said in."""
     path = a_session(config_home)
     raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
     fork = path.with_name(f"{session_id(7)}.jsonl")

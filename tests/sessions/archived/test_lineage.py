@@ -101,8 +101,8 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     ]
 
 
-def test_the_block_says_so(config_home: ConfigHome) -> None:
-    """A kept ancestor is told with its title, where it was, and that it is a copy."""
+def test_the_block_is_marked(config_home: ConfigHome) -> None:
+    """A kept ancestor is reported with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
     away(paths[0], config_home.environ)
     decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)

@@ -61,7 +61,7 @@ def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 
 
 def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
-    """Whether this version reads all of a session, and goes on in it without a compaction."""
+    """Whether this version reads all of a session, and continues in it without a compaction."""
     knows = (
         tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
         or read_meta(str(path)).base is None
@@ -70,7 +70,7 @@ def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
 
 
 def talk(path: Path, sent: list[Item]) -> list[Item]:
-    """What to compare: all, but of a session that an old client compacted, which tells its surroundings anew."""
+    """What to compare: all, but of a session that an old client compacted, which tells its surroundings again."""
     lines = path.read_bytes().splitlines()
     old = any(
         b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines

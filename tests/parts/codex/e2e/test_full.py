@@ -1,4 +1,4 @@
-"""A session that is full: what Codex asks its model before a trigger, and what its user is told."""
+"""A session that is full: what Codex asks its model before a trigger, and what its user is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_trigger_compacts_nothing_and_a_prompt_does(
 ) -> None:
     """Codex compacts before it asks a hook about the prompt.
 
-    Its user is told once that the session is filling up.
+    Its user is reported once that the session is filling up.
     """
     client = plugged(codex, tmp_path)
     client.api.tokens = tokens

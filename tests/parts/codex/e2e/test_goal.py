@@ -25,7 +25,7 @@ OBJECTIVE = 'make "every" parser test pass'
 
 
 def gives_up(request: dict[str, Any]) -> list[Item] | None:
-    """A model that reports each goal as blocked, without which Codex goes on with it."""
+    """A model that reports each goal as blocked, without which Codex continues with it."""
     if "Continue working toward the active thread goal" not in json.dumps(request["input"][-1:]):
         return None
     given = json.dumps({"status": "blocked"})

@@ -1,4 +1,4 @@
-"""Sessions that go on in the other agent, resumed there in the real client: what it sends is the proof."""
+"""Sessions that continue in the other agent, resumed there in the real client: what it sends is the proof."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_codex_to_claude(
 
 
 def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
-    """As the other way; the client has a screen line and a title for it, and goes on."""
+    """As the other way; the client has a screen line and a title for it, and continues."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)

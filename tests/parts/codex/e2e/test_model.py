@@ -1,4 +1,4 @@
-"""Codex as the model that is asked: it can run nothing, leaves no session, and its answer stands in the child."""
+"""Codex as the model that is asked: it can run nothing, leaves no session, and its answer is in the child."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
+def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
     """A prompt passes as it is; each trigger is answered, ids are whole.
 
     A handoff opens by its line, and knows all.
@@ -125,7 +125,7 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
 def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
     """What begins like a trigger and is none passes, too.
 
-    The reply holds the two keys that the schema knows.
+    The reply contains the two keys that the schema knows.
     """
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):

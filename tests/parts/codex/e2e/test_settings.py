@@ -1,4 +1,4 @@
-"""What a thread was set to beside its words: a child's requests ask for the same."""
+"""What a thread was set to next to its words: a child's requests ask for the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.parts.codex.e2e.client import CodexHome, thread_of
 def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Codex keeps what a thread was set to in an event, and goes on by that."""
+    """Codex keeps what a thread was set to in an event, and continues by that."""
     client = every_codex
     for key, folder in (
         ("HOME", client.root),

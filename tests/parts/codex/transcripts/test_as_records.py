@@ -170,7 +170,7 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
 
 
 def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
-    """What was compacted stands before the boundary, what was rolled back on a branch, what is encrypted is said."""
+    """What was compacted is before the boundary, what was rolled back on a branch, what is encrypted is said."""
     left = [
         said("developer", "rules"),
         said("user", "first"),
@@ -461,7 +461,7 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
     )
 
 
-def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
+def test_a_fork_and_a_rewind_continue_from_what_they_name(tmp_path: Path) -> None:
     """Lines before the ordinal count, later ones don't; ids in the fork are those of the parent.
 
     Counts are its own.

@@ -73,7 +73,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
 
 
 def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The newest client resumes no id that lies in two folders from a third one.
+    """The newest client resumes no id that is in two folders from a third one.
 
     Once one of them is gone it does.
     """
@@ -169,7 +169,7 @@ def test_a_folder_that_moved(
 def test_worktrees_that_are_removed(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """One of git's own and one of the client's: listed by the main checkout, and gone on with there, or anew."""
+    """One of git's own and one of the client's: listed by the main checkout, and gone on with there, or again."""
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
     (home.config / "resume-hooks").chmod(0o700)

@@ -43,7 +43,7 @@ def test_the_request_of_a_fork_that_came_back(
 ) -> None:
     """The parent's conversation, word for word; lineage and digest; the card.
 
-    What the parent went on with is not.
+    What the parent continued with is not.
     """
     client = every_client
     api.script = ["ALPHA noted"]
@@ -74,7 +74,7 @@ def test_the_request_of_a_fork_that_came_back(
 
 
 def test_back_in_a_fork(tui: Tui, plugin: Path, parent: Path) -> None:
-    """The command of a mark, without a word behind it: the new session opens, and is told a digest of the fork."""
+    """The command of a mark, without a word behind it: the new session opens, and is reported a digest of the fork."""
     fork = verb(tui.home, "fork", parent)
     tui.start(ASK_FIRST, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET)
     tui.submit("explore DELTA")

@@ -1,4 +1,4 @@
-"""``>mark`` and ``>back`` as a user meets them: the client stands at the mark again, with the report alone."""
+"""``>mark`` and ``>back`` as a user meets them: the client is at the mark again, with the report alone."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
 
     The child's request is the parent's up to the mark, and the report.
 
-    The screen shows the talk up to the mark and the card; the whole report stands in the transcript
+    The screen shows the talk up to the mark and the card; the whole report is in the transcript
     view.
     """
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
@@ -136,7 +136,7 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
 
 @pytest.mark.wide
 def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
-    """``>mark`` beside a running turn marks what is whole.
+    """``>mark`` next to a running turn marks what is whole.
 
     Its one line that shows is the useful one.
     """

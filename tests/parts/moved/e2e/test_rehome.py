@@ -102,7 +102,7 @@ def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: Moc
 
     Old ones keep snapshots in another form.
 
-    The newest client's own list in the new folder holds the child under its title.
+    The newest client's own list in the new folder contains the child under its title.
     """
     title = rewinds_elsewhere(every_client, home, api)
     if every_client.version == NEWEST:
@@ -166,7 +166,7 @@ def test_all_sessions_of_a_moved_folder(
 ) -> None:
     """Two at once by ``rehome``, which finds what the folder was called.
 
-    Each goes on in the new one.
+    Each continues in the new one.
     """
     edit_twice(client, home, api)
     ask(client, home, api, "another one", ["done"])

@@ -147,7 +147,7 @@ def test_a_child_without_its_parent_restores_the_same(
 ) -> None:
     """A trimmed child carries the snapshots and has the backups under its own id.
 
-    Those alone count, as for the client: where they are gone, nothing is put back from its
+    Those alone count, as for the client: where they are gone, nothing is restored from its
     parent's.
     """
     file = work(client, home, api)

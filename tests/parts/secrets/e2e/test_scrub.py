@@ -134,7 +134,7 @@ def thoughtful() -> bytes:
     return session_bytes(rows)
 
 
-def test_thinking_that_tells_a_secret(
+def test_thinking_that_shows_a_secret(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""

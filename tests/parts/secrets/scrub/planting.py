@@ -1,6 +1,6 @@
 """A config home with secrets in every place that a session can leave them in, and a look for what is left of them.
 
-The secrets are put together when they are asked for, so that no file of ours holds one.
+The secrets are put together when they are asked for, so that no file of ours contains one.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def scrubbed(home: ConfigHome, path: Path) -> Path:
     )
 
 
-def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
+def test_the_child_contains_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
     """Not in its records, its title, its large outputs; the parent's files are not touched."""
     before = {
         each: (each.read_bytes(), each.stat().st_mtime)
@@ -100,7 +100,7 @@ def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
-    """What a rewind would put back with a secret in it does not come along.
+    """What a rewind would restored with a secret in it does not come along.
 
     What holds none does.
     """
@@ -134,7 +134,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
 def test_a_secret_that_stays_keeps_the_child_from_being_born(
     config_home: ConfigHome, path: Path
 ) -> None:
-    """What is read back is looked at once more; nothing of a child that failed is left."""
+    """What is read back is read once more; nothing of a child that failed is left."""
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)

@@ -121,7 +121,7 @@ def test_thinking_goes_as_a_whole() -> None:
     ]
 
 
-def test_kinds_that_were_not_asked_for_stay() -> None:
+def test_kinds_that_were_not_requested_stay() -> None:
     """With a kind only secrets of it go, whatever else is found."""
     raw = line(user(f"{ONE} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
@@ -205,7 +205,7 @@ def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
 
 
 def test_short_secrets_count_as_whole_tokens() -> None:
-    """A password goes where nothing goes on around it, behind an escape, too.
+    """A password goes where nothing continues around it, behind an escape, too.
 
     Words and our own marks stay.
     """
@@ -290,7 +290,7 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE])
 def test_repeated_text(repeated: str) -> None:
-    """350 KB of it in a line end; what began anew at every quote took minutes."""
+    """350 KB of it in a line end; what began again at every quote took minutes."""
     WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 

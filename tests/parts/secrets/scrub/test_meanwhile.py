@@ -139,7 +139,7 @@ def test_a_session_that_is_kept_meanwhile(
 def test_a_session_that_somebody_keeps_for_long(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not waited for is told: it may be kept as it was."""
+    """What is not waited for is reported: it may be kept as it was."""
     monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
@@ -152,7 +152,7 @@ def test_a_session_that_somebody_keeps_for_long(
 def test_it_ends_where_others_do_not(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After some rounds what comes anew is told, not taken out."""
+    """After some rounds what comes again is reported, not taken out."""
     said = session_bytes(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )

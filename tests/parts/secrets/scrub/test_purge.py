@@ -93,7 +93,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
 
     Nor in what is said of it.
 
-    A purge of the trash that was killed left a note without digests: it is weighed anew.
+    A purge of the trash that was killed left a note without digests: it is weighed again.
     """
     home, before = planted.home, places_with(planted.home)
     assert len(before) > 30
@@ -134,7 +134,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
 def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     """A link to what is rewritten goes, what the client lost is rewritten.
 
-    The next look holds the new files.
+    The next look contains the new files.
     """
     home, top = planted.home, Path(held_links.links_folder(planted.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
@@ -309,7 +309,7 @@ def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None
 
 
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
-    """Its archived copy is rewritten, and a child of it holds no secret."""
+    """Its archived copy is rewritten, and a child of it contains no secret."""
     path = laid(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -329,7 +329,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
-    """A transcript that was named by its path is looked at, and rewritten, where it lies."""
+    """A transcript that was named by its path is read, and rewritten, where it lies."""
     path = laid(config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     scrub(config_home, path)
     assert b"[secret removed: github-pat]" in path.read_bytes()
@@ -371,7 +371,7 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
 
 
 def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> None:
-    """The command that printed it stands in a record apart."""
+    """The command that printed it is in a record apart."""
     value = "vkWqzTe482Q"
     rows = [
         user("the database refuses us", uuid="a", parent=None),
@@ -558,7 +558,7 @@ def test_a_folder_that_can_not_be_listed(
 
 
 def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
-    """Children may lie behind it."""
+    """Children may be behind it."""
     linked = path.parent.with_name("-elsewhere")
     linked.symlink_to(config_home.root)
     (left,) = scrubbed_alone(config_home, path)

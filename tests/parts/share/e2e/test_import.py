@@ -1,4 +1,4 @@
-"""An imported session says in the real client what was said elsewhere, and changes nothing of how that goes on."""
+"""An imported session says in the real client what was said elsewhere, and changes nothing of how that continues."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: 
 
 
 def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """``claude --resume`` lists it by its title, its screen shows what was said, and one can go on."""
+    """``claude --resume`` lists it by its title, its screen shows what was said, and one can continue."""
     imported(session_bytes(strangers.hostile()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)

@@ -38,7 +38,7 @@ def test_places_where_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
-    """A new name is taken exclusively; what changed since it was looked at is not replaced."""
+    """A new name is taken exclusively; what changed since it was read is not replaced."""
     path = tmp_path / "a.html"
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
@@ -56,7 +56,7 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
 def test_a_failure_at_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
 ) -> None:
-    """What was there stays, nothing is left behind, and the failure is told."""
+    """What was there stays, nothing is left behind, and the failure is reported."""
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")

@@ -246,7 +246,7 @@ def test_plain_fences_stay(fence: str, around: str) -> None:
     assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
-def test_one_line_that_says_nothing_to_markdown() -> None:
+def test_one_line_without_markup_for_markdown() -> None:
     """A title in a heading, a cell, a link."""
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 

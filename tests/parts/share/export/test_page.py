@@ -238,7 +238,7 @@ def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
 def test_a_hostile_text_in_every_field(
     vector: str, config_home: ConfigHome, exported: Exported
 ) -> None:
-    """Each alone, so that it stands in the title, too; what it does in a browser stands beside."""
+    """Each alone, so that it is in the title, too; what it does in a browser stands next to."""
     parts = PageParts()
     parts.feed(exported(write_session(config_home.project(), SESSION, hostile(vector))))
     assert parts.elements <= ELEMENTS

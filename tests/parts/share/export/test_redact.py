@@ -50,12 +50,12 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     ],
 )
 def test_home_folders(text: str, shown: str) -> None:
-    """This user's, those that the sessions lie in, and everybody else's."""
+    """This user's, those that the sessions are in, and everybody else's."""
     assert hiding().redact_and_cut_text(text) == shown
     assert hiding(redact=False).redact_and_cut_text(text) == text
 
 
-def test_secrets_are_counted_where_they_are_told() -> None:
+def test_secrets_are_counted_where_they_are_reported() -> None:
     """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
     found = hiding()
     assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
@@ -78,14 +78,14 @@ def test_every_text_in_a_block() -> None:
     assert "hunter2Kx9vQ7" not in repr(shown)
 
 
-def test_an_image_stays_as_it_is() -> None:
-    """Base64 is no text."""
+def test_an_image_stays_unchanged() -> None:
+    """Base64 is not a text."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
     assert hiding(10).redact_block({"source": source}) == {"source": source}
 
 
 def test_a_long_text_is_cut_with_a_notice() -> None:
-    """What is shown and what is told of the rest are the whole."""
+    """What is shown and what is mentioned the rest are the whole."""
     found = hiding(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
     assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
@@ -96,7 +96,7 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
     "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
 )
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
-    """Wherever it lies, the cut or the end of what is looked at among them."""
+    """Wherever it lies, the cut or the end of what is read among them."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
     shown = hiding(50).redact_and_cut_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))

@@ -21,7 +21,7 @@ from tests.parts.share.export.conftest import talk
 
 
 def numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
-    """The lines that are told, in their order."""
+    """The lines that are reported, in their order."""
     return [row.number for row in select_conversation(session_file(str(path)), what, set()).nodes]
 
 
@@ -36,7 +36,7 @@ def test_the_whole_conversation_includes_compacted_turns(session: Path) -> None:
 
 
 def test_a_branch_that_was_left(config_home: ConfigHome) -> None:
-    """It is told only where everything is, and says what it is."""
+    """It is reported only where everything is, and says what it is."""
     records = [
         user("first", uuid="u0"),
         assistant("one", uuid="a1", parent="u0", ts=1),
@@ -78,7 +78,7 @@ def test_compactions_that_lead_in_a_circle(config_home: ConfigHome) -> None:
 
 
 def test_records_without_links(config_home: ConfigHome) -> None:
-    """A plain export is told in the order of its file."""
+    """A plain export is reported in the order of its file."""
     rows = [
         {"type": kind, "sessionId": SESSION, "message": {"role": kind, "content": kind}}
         for kind in ("user", "assistant")

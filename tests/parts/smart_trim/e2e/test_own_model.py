@@ -63,7 +63,7 @@ def test_the_models_choice_is_trimmed(
 
     On a yes a copy opens without it.
 
-    Words in place of an answer ask anew, after a question by rules as after one of its own.
+    Words in place of an answer ask again, after a question by rules as after one of its own.
     """
     if size:
         modern.columns, modern.rows = size
@@ -120,7 +120,7 @@ def test_the_models_choice_is_trimmed(
 
 
 def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
-    """Why is told, and the shell's command for it; no tool runs, no other model is asked.
+    """Why is reported, and the shell's command for it; no tool runs, no other model is asked.
 
     One that was just opened is not asked: nothing of it is in the cache. Esc leaves neither a copy
     nor a question, and what came too late counts for nothing.

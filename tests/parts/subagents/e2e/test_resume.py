@@ -137,7 +137,7 @@ def test_one_of_an_old_client_in_the_sessions_own_file(
     assert "Analyze the current project structure" not in str(rows)
 
 
-def test_one_that_lies_beside_its_session(
+def test_one_that_is_next_to_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """As client 2.0.76 kept them."""

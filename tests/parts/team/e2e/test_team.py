@@ -1,4 +1,4 @@
-"""A team, with the real client: the turn's end pushes, the other machine goes on, a colleague takes over."""
+"""A team, with the real client: the turn's end pushes, the other machine continues, a colleague takes over."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def team(home: ClientHome, *words: str) -> dict[str, Any]:
 
 
 def is_whole(root: Connection, session: Path) -> bool:
-    """Whether the server holds a session to its last record."""
+    """Whether the server contains a session to its last record."""
     query = """select count(*) from team.part p join team.session s on s.id = p.session
       where s.live and s.session_id = %s and p.name = '' and p.records = %s"""
     lines = len(session.read_bytes().splitlines())
@@ -107,7 +107,7 @@ def test_to_the_other_machine_and_a_colleague(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """What was said on one is sent on the other, in another path; both go on.
+    """What was said on one is sent on the other, in another path; both continue.
 
     A colleague gets the conversation.
     """
