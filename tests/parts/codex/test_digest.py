@@ -7,13 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.parts.codex.transcripts.items import SUMMARY_PREFIX
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
-from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.entries import Digest, MessageKind
 from resume_hooks.sessions.locate import resolve_locator
-from tests.parts.codex.rollouts import THREAD, Line, call, item, line, meta, output, said, write
-from tests.reading.digest.talk import notes, requests, texts
+from tests.parts.codex.rollouts import (
+    THREAD,
+    Line,
+    call,
+    compacted,
+    item,
+    line,
+    meta,
+    output,
+    said,
+    write,
+)
+from tests.reading.digest.talk import messages, notes, requests, texts
 
 CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
 
@@ -627,3 +639,18 @@ def test_a_command_of_the_project_that_failed_is_marked(
         "make test # all tests": note,
         "`make lint` or `make l`": "",
     }
+
+
+@pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
+def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
+    """A compaction keeps the user's messages. If the rest is encrypted, nothing is left to show."""
+    heading = "## My request for Codex:\n" if prefix else ""
+    request = said("user", f"{prefix}{heading}sort it")
+    hidden = item("compaction", encrypted_content="xxx")
+    lines = [request, said("assistant", "Sorted."), compacted([request, hidden], 1)]
+    assert messages(digest(where, lines), MessageKind.SUMMARY) == []
+    summary = said("user", f"{SUMMARY_PREFIX}: half of it is sorted")
+    lines[-1] = compacted([request, summary], 1)
+    (text,) = messages(digest(where, lines), MessageKind.SUMMARY)
+    assert "half of it is sorted" in text
+    assert "sort it" not in text

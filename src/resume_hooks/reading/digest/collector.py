@@ -27,6 +27,7 @@ from resume_hooks.reading.digest.facts import (
 )
 from resume_hooks.reading.digest.git_seen import SessionCheckout
 from resume_hooks.reading.digest.prescan import Prescan
+from resume_hooks.reading.digest.prose import mark_pastes
 from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
@@ -70,6 +71,10 @@ _SERVER_WRITER_TOOL = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
 )
+
+
+_NOTICE = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
+"""A notice in the place of a text."""
 
 
 class LineageFacts:
@@ -372,8 +377,21 @@ class LineageFacts:
             self._process_typed_words(
                 Quote(_extract_user_words(text), place, get_string(record, "uuid"))
             )
-        elif record.get("isCompactSummary") is True:
-            self.summaries.append(Quote(text, place, get_string(record, "uuid")))
+        elif record.get("isCompactSummary") is True and (new_text := self._find_new_text(record)):
+            self.summaries.append(Quote(new_text, place, get_string(record, "uuid")))
+
+    def _find_new_text(self, record: Record) -> str:
+        """Return the text of a summary without the messages that it repeats, or ``""`` if only a notice remains."""
+        known_texts = {quote.full_text.strip() for quote in self.prompts.quotes}
+        known_texts |= {quote.text for quote in self.assistant_quotes}
+        new_texts = []
+        for block in records.list_blocks(record):
+            text = get_string(block, "text").strip()
+            if text and known_texts.isdisjoint({text, mark_pastes(text)}):
+                new_texts.append(text)
+        if all(map(_NOTICE.fullmatch, new_texts)):
+            return ""
+        return "\n".join(new_texts)
 
     def _process_system_record(self, record: Record, place: RecordPlace) -> None:
         """Process the recap that the client writes for a user who was away.

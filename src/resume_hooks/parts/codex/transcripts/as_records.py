@@ -224,7 +224,8 @@ class RecordConverter:
         elif not codex_items.is_prompt(item):
             flags = _flags_of_note(item)
             yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
-        elif (request := codex_items.request_text(item)) != codex_items.item_text(item):
+        elif _has_editor_text(item):
+            request = codex_items.request_text(item)
             yield self._build_message_record(
                 line, derive_second_id(uuid), records.USER, blocks, isMeta=True
             )
@@ -327,6 +328,9 @@ class RecordConverter:
             self._open_turn(item)
             if codex_items.item_type(item) in codex_items.ENCRYPTED_TYPES:
                 summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED_SUMMARY_TEXT})
+            elif _has_editor_text(item):
+                request = codex_items.request_text(item)
+                summary_blocks.append({"type": records.TEXT, "text": request})
             elif codex_items.opens_turn(item) or get_string(item, "role") == "assistant":
                 summary_blocks += build_message_blocks(item)
             elif codex_items.item_type(item) == codex_items.MESSAGE_TYPE and (
@@ -433,6 +437,12 @@ class RecordConverter:
 def _was_rejected(item: Record) -> bool:
     """Check whether an output says that the user refused the call."""
     return codex_items.item_text(item).startswith(_REJECTIONS)
+
+
+def _has_editor_text(item: Record) -> bool:
+    """Check whether an item is a prompt before whose request an editor added text."""
+    is_prompt = codex_items.is_prompt(item)
+    return is_prompt and codex_items.request_text(item) != codex_items.item_text(item)
 
 
 def _flags_of_note(item: Record) -> dict[str, bool | str]:
