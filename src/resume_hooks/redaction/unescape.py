@@ -59,9 +59,11 @@ _INVISIBLE_BY_FIRST_BYTE = (
 _INVISIBLE_CHARACTER = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_INVISIBLE_BY_FIRST_BYTE)
 """Invisible characters: controls, joiners, separators, direction marks, variation selectors and tags."""
 
-_INVISIBLE_PATTERNS = tuple(compile_lazily(form) for form in _INVISIBLE_BY_FIRST_BYTE)
-"""The distinct first bytes of these characters. Searching for them is ten times as fast as a
-pattern for all characters."""
+_INVISIBLE_PATTERNS = tuple(
+    (bytes.fromhex(form[2:4].decode()), compile_lazily(form)) for form in _INVISIBLE_BY_FIRST_BYTE
+)
+"""The first byte of these characters with their pattern. This search is ten times as fast as one for all characters,
+and most texts contain only one or two of these bytes."""
 
 _INVISIBLE_RUN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER + rb")+")
 _CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
@@ -193,7 +195,8 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
     """
     has_controls = len(raw.translate(None, _CONTROL_BYTES)) < len(raw)
     if not has_controls and (
-        raw.isascii() or not any(pattern.search(raw) for pattern in _INVISIBLE_PATTERNS)
+        raw.isascii()
+        or not any(first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_PATTERNS)
     ):
         return  # true of most texts
     for match in _INVISIBLE_RUN.finditer(raw):
@@ -212,16 +215,25 @@ def decode_layer(raw: bytes) -> bytes | None:
     """
     if b"\\" not in raw:
         return None
-    if b"\\u" in raw or b"\0" in raw:
-        text = View(raw).text
-    else:
-        text = raw.replace(b"\\\\", b"\0")
-        for letter, plain in _SIMPLE_ESCAPES.items():
-            text = text.replace(b"\\" + letter, plain)
-        text = text.replace(b"\0", b"\\")
+    text = View(raw).text if b"\\u" in raw else _decode_simple_escapes(raw)
     if text == raw:
         return None
     return text
+
+
+def _decode_simple_escapes(raw: bytes) -> bytes:
+    """Decode escapes of one letter. Splits take half the time of a replacement for each letter."""
+    decoded: list[bytes] = []
+    for section in raw.split(b"\\\\"):
+        first, *parts = section.split(b"\\") if b"\\" in section else (section,)
+        decoded += (b"\\", first)
+        for part in parts:
+            letter = part[:1]
+            if letter in _SIMPLE_ESCAPES:
+                decoded += (_SIMPLE_ESCAPES[letter], part[1:])
+            else:
+                decoded += (b"\\", part)
+    return b"".join(decoded[1:])
 
 
 @lru_cache(maxsize=4096)
