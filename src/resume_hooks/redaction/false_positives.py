@@ -26,7 +26,7 @@ _PLACEHOLDER_SEARCH_BYTES = 200
 """The number of bytes of a value to search for such words; longer values contain them by chance."""
 
 _CODE_REFERENCE = compile_lazily(
-    rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
+    rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z_-]+\]$|\)[,;]|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
     rb"|^(?:[a-z]{2,12}\d{0,2}/){2,}[a-z]{2,12}\d{0,2}$|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
@@ -48,6 +48,8 @@ _KEY_WITH_SLASH = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
 """An AWS key that begins with a slash, which is true of one key in 64."""
+
+_PERCENT_ESCAPE = compile_lazily(rb"%[0-9A-F]{2}")
 
 _UUID = compile_lazily(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORD = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+")
@@ -128,6 +130,8 @@ def consists_of_words(value: bytes) -> bool:
     Words have at least four letters. Words with three letters count if the value has at most one
     number: ``getOAuth2Scope``.
     """
+    if b"%" in value:
+        value = _PERCENT_ESCAPE.sub(b"-", value)
     number_count = len(_NUMBER.findall(value))
     if number_count > 2:
         return False

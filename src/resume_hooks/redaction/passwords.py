@@ -96,7 +96,7 @@ _CHOSEN_KEY_WORDS = compile_lazily(
 
 _PUBLIC_KEY_WORDS = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
-    b"flag data dict cert bind".split()
+    b"flag data dict cert bind derencoded".split()
 )
 """Words before ``key`` in the name of a public key or an identifier."""
 
@@ -117,6 +117,9 @@ _LOGIN_WORDS = frozenset(
         b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass"
     ).split()
 )
+_LINTER_COMMENT = compile_lazily(rb"# ?(?:noqa|nosec|type|pragma|pylint|mypy|ruff|fmt)\b")
+"""The beginning of a comment that a linter reads, after the statement ``pass``."""
+
 HARMLESS_NAME = compile_lazily(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
@@ -323,7 +326,7 @@ def _words_of_name(name: bytes) -> tuple[bytes, ...]:
 
 def _meaning_of_key(words: bytes) -> int:
     """Return the meaning of a name that consists of ``words`` and then ``key``."""
-    if not words or words.endswith(_PUBLIC_KEY_WORDS):
+    if words in {b"", b"by"} or words.endswith(_PUBLIC_KEY_WORDS):
         return NONE
     if _CHOSEN_KEY_WORDS.search(words):
         return PASSWORD
@@ -442,7 +445,9 @@ def _is_about_something_else(
         or _STORE_BEFORE_PASS.search(raw, max(0, start - 24), start)
     ):
         return True
-    if value.startswith(b"urn:"):
+    if value.startswith(b"urn:") or (
+        b"#" in raw[end:value_start] and _LINTER_COMMENT.search(raw, end, value_start)
+    ):
         return True
     if notation.text_between is ASSIGNED_VALUE:
         return bool(match["bare"]) and _is_program_text(raw, start, match)
