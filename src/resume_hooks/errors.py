@@ -170,8 +170,8 @@ class IndexUnusable(ResumeHooksError, code="index-unusable"):
     """The index can't be written (a read-only or full disk), or a newer version wrote it."""
 
 
-_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""The errors of a full disk, a used-up quota and a read-only disk."""
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""The errors of a full disk, a used-up quota, a limit on file sizes, and a read-only disk."""
 
 DISK_REMEDY = (
     "No session was changed. Check free space and whether the disk can be written, then try again."

@@ -1,8 +1,10 @@
 """Repair compiled modules (``.pyc``) that a full disk cut off when Python wrote them.
 
-Python before 3.13.1 keeps such a file and then fails at each import of the module, also after there
-is space again. Standard library, Python 3.9. This module stays so small that its own compiled form
-fits into one block of a disk, which is written whole or not at all.
+Python 3.11 and older, and the first releases of 3.12 and 3.13, keep such a file (their gh-126606).
+Each import of the module then fails, also after there is space again.
+
+This module stays so small that its own compiled form fits into one block of a disk, which is written
+whole or not at all. Standard library, Python 3.9.
 """
 
 from __future__ import annotations

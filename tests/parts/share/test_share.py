@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from resume_hooks.cli.main import run
 from resume_hooks.parts.share.export.shared_page import BUNDLE_END, BUNDLE_START
 from resume_hooks.paths import project_key
 from tests.builders import (
@@ -186,6 +187,20 @@ def flipped(page: str) -> str:
     """A page of which one letter that it carries is another."""
     at = page.index(BUNDLE_START) + len(BUNDLE_START) + 64 + 100
     return page[:at] + ("A" if page[at] != "A" else "B") + page[at + 1 :]
+
+
+def test_a_full_disk(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be done, why, and what to do; the file that still holds unwritten bytes is closed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "r+b"))  # noqa: SIM115 - it is closed
+    assert run(["share", SESSION, "--yes"]) == 1
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "resume-hooks: The bundle could not be packed: No space left on device",
+        "  Nothing was written. Check free space and the permissions of the state folder.",
+    ]
+    assert not list(tmp_path.glob("*.html"))
 
 
 BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {

@@ -104,6 +104,8 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
             stream.writelines(counter.count_chunks([compressor.flush()]))
             stream.flush()
         except OSError as error:
+            with contextlib.suppress(OSError):  # the buffer is still full, so closing fails as well
+                stack.close()
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
