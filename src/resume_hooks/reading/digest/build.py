@@ -72,7 +72,7 @@ from resume_hooks.sessions.transcript_files import (
 )
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import quote_name
-from resume_hooks.transcripts.lines import BOM, open_transcript
+from resume_hooks.transcripts.lines import BOM, LineNumbers, open_transcript
 from resume_hooks.transcripts.metadata_records import IMPORT_FIELD
 from resume_hooks.transcripts.records import get_mapping, parse_record
 from resume_hooks.transcripts.transcript import pause_garbage_collection
@@ -439,15 +439,13 @@ def _read_file(
                 )
                 facts.read_end = stream.tell(), line_number
                 return 0
-            line_number = _process_lines(
-                iter(stream.readlines(START_BYTES)), 0, file.session_id, facts
-            )
-            # Read whole lines up to the first line after the skipped part, which is twice as fast
-            # as counting line ends.
-            while (remaining_bytes := skipped_bytes - stream.tell()) > 0 and (
-                lines := stream.readlines(min(BUFFER_BYTES, remaining_bytes))
-            ):
-                line_number += len(lines)
+            _process_lines(iter(stream.readlines(START_BYTES)), 0, file.session_id, facts)
+            if stream.tell() < skipped_bytes:
+                stream.seek(skipped_bytes - 1)
+                stream.readline()  # the rest of the last line in the skipped part
+            offset = stream.tell()
+            line_number = LineNumbers(offset).number_at(stream, offset)
+            stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
             facts.read_end = stream.tell(), line_number
             return skipped_bytes - START_BYTES
