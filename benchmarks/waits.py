@@ -1,7 +1,7 @@
-"""Measure README's figures for waiting, in processor time: an ordinary prompt, and a handoff of 11 MB.
+"""Measure the figures for waiting, in processor time: prompts, handoffs, the start after a compaction, searches.
 
 The naive way for a prompt is a hook that starts Python with the imports of the peer's own hook.
-Each round takes all of them in turn, so that a busy machine slows all of them equally.
+Each round takes all runs of a group in turn, so that a busy machine slows all of them equally.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.bench import Bench, Run
+from benchmarks.bench import BIG, Bench, Run, elsewhere
+from benchmarks.generate import generate_home
+from benchmarks.search import QUERIES
 
-ROUNDS = 41
-HANDOFF_ROUNDS = 9
+ROUNDS, HANDOFF_ROUNDS, SEARCH_ROUNDS = 41, 11, 4
+UNCOUNTED_ROUNDS = 2
+"""The number of first rounds that do not count."""
+
 SIZE, FILES = 11_000_000, 50
+SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
+"""The sessions to search. They have 450 MB in all, because each contains at least one whole turn."""
+
 IMPORTS = "import json, math, os, re, stat, subprocess, sys, tempfile, time, typing"
 NAIVE = f"{sys.executable} -c '{IMPORTS}; json.load(sys.stdin)'"
 
@@ -25,32 +33,62 @@ NAIVE = f"{sys.executable} -c '{IMPORTS}; json.load(sys.stdin)'"
 def main() -> int:
     """Print one row per measurement; return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
-        bench = Bench(Path(scratch), files=FILES, size=SIZE)
+        for name in ("small", "large", "library"):
+            (Path(scratch) / name).mkdir()
+        bench = Bench(Path(scratch) / "small", files=FILES, size=SIZE)
         prompt = bench.prompt("please look at this " * 10)
-        runs = {
+        prompts = {
             "sh -c true": (["/bin/sh", "-c", "true"], b"", bench.work),
             "an ordinary prompt": prompt,
             "a hook that starts Python": (["/bin/sh", "-c", NAIVE], prompt[1], bench.work),
         }
-        spent: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(ROUNDS):
-            for name, run in runs.items():
-                spent[name].append(processor_ms(bench, run))
-        handoff = bench.prompt(">handoff fix the tests")
-        spent[f">handoff of {SIZE / 1e6:.0f} MB"] = []
-        for _ in range(HANDOFF_ROUNDS):
-            spent[f">handoff of {SIZE / 1e6:.0f} MB"].append(processor_ms(bench, handoff))
-            bench.forget_children()
-        for name, times in spent.items():
-            print(f"{name:28} {statistics.median(times[2:]):8.1f} ms")
+        print_medians(bench, prompts, ROUNDS)
+        handoff = {f">handoff of {SIZE / 1e6:.0f} MB": bench.prompt(">handoff fix the tests")}
+        print_medians(bench, handoff, HANDOFF_ROUNDS)
+        large = Bench(Path(scratch) / "large", files=FILES)
+        runs = {
+            f">handoff of {BIG / 1e6:.0f} MB": large.prompt(">handoff fix the tests"),
+            "the start after a compaction": large.hook("SessionStart", source="compact"),
+            ">resume": large.prompt(">resume"),
+        }
+        print_medians(large, runs, HANDOFF_ROUNDS)
+        print_searches(bench, Path(scratch) / "library")
     return 0
 
 
-def processor_ms(bench: Bench, run: Run) -> float:
+def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
+    """Print the median of each run, after the rounds that do not count."""
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(UNCOUNTED_ROUNDS + rounds):
+        for name, run in runs.items():
+            spent[name].append(processor_ms(bench.env, run))
+            bench.forget_children()
+    for name, times in spent.items():
+        print(f"{name:28} {statistics.median(times[UNCOUNTED_ROUNDS:]):8.1f} ms", flush=True)
+
+
+def print_searches(bench: Bench, folder: Path) -> None:
+    """Print the median and the 95th percentile of searches from a shell in a home of 450 MB."""
+    config = folder / ".claude"
+    env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
+    elsewhere(generate_home, str(config), SEARCHED_FILES, SEARCHED_BYTES)
+    processor_ms(env, bench.shell("doctor", "--index", "rebuild"))
+    times: dict[str, list[float]] = {"text": [], "--json": []}
+    for _ in range(SEARCH_ROUNDS):
+        for query in QUERIES:
+            times["text"].append(processor_ms(env, bench.shell("search", "--all", "--", query)))
+            run = bench.shell("search", "--all", "--json", "--", query)
+            times["--json"].append(processor_ms(env, run))
+    for name, spent in times.items():
+        high = statistics.quantiles(spent, n=20)[-1]
+        print(f"search, {name:20} {statistics.median(spent):8.1f} ms, p95 {high:.1f}")
+
+
+def processor_ms(env: Mapping[str, str], run: Run) -> float:
     """Return the processor time of a process and its descendants, in milliseconds."""
     command, stdin, cwd = run
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, input=stdin, capture_output=True, env=bench.env, cwd=cwd, check=True)
+    subprocess.run(command, input=stdin, capture_output=True, env=env, cwd=cwd, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     user = after.ru_utime - before.ru_utime
     system = after.ru_stime - before.ru_stime

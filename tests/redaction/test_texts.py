@@ -98,8 +98,8 @@ def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
         "\x1b[33mcommit 5f3c9c1d2e4b6a7980c1d2e3f4a5b6c7d8e9f0a1\x1b[m",
     ],
 )
-def test_what_only_looks_like_one(text: str) -> None:
-    """Placeholders, examples, names, ids and hashes stay, in colours, too."""
+def test_false_secrets(text: str) -> None:
+    """Placeholders, examples, names, ids and hashes are kept, with colours, too."""
     assert redact(text) == (text, [])
 
 
@@ -213,8 +213,8 @@ def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
     )
 
 
-def test_what_a_link_leads_to_is_looked_at() -> None:
-    """A terminal does not show it, the text holds it."""
+def test_the_target_of_a_hidden_link_is_searched() -> None:
+    """A terminal does not show it, but the text contains it."""
     clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB}\x07here\x1b]8;;\x07")
     assert (GITHUB in clean, len(found)) == (False, 1)
 
@@ -383,8 +383,8 @@ def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
         "Our token looks like: xoxb-1234-1234-abc124 or",
     ],
 )
-def test_what_logs_and_documents_say_is_no_secret(text: str) -> None:
-    """Labels, reasons of failures, other settings, addresses, ids, public keys, words for any password."""
+def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
+    """Labels, reasons of failures, other settings, addresses, ids, public keys, placeholders for passwords."""
     assert redact(text) == (text, [])
 
 
@@ -481,8 +481,8 @@ def test_names_and_examples_are_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["3:", ".env:3:", "config/.env:12:", ".env:", "3-", "10:42:31:"])
-def test_what_grep_prints_before_a_line_hides_nothing(before: str) -> None:
-    """The number of the line, behind the name of the file or alone."""
+def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
+    """The prefix is a line number, alone or after a file name."""
     assert "zt7Qm2Lk9Xw4" not in redact(f"{before}DB_PASSWORD=zt7Qm2Lk9Xw4Rb8Nc3Vd")[0]
     assert "zt7Qm2Lk9Xw4" not in redact(f'{before}password = "zt7Qm2Lk9Xw4Rb8Nc3Vd"')[0]
 
@@ -501,8 +501,8 @@ def test_what_grep_prints_before_a_line_hides_nothing(before: str) -> None:
         "&quot;password&quot;: &quot;&quot;",
     ],
 )
-def test_what_only_looks_like_a_pair_stays(text: str) -> None:
-    """Values of other names, other kinds of objects, templates and what is empty."""
+def test_a_false_pair_is_kept(text: str) -> None:
+    """Values of other names, other kinds of objects, templates, and empty values."""
     assert redact(text) == (text, [])
 
 
@@ -602,8 +602,8 @@ def test_what_only_looks_like_a_pair_stays(text: str) -> None:
         "- name: Login to the registry\n  uses: docker/login-action@5e57cd118135c172c3672efd75eb46360885c0ef",
     ],
 )
-def test_what_programs_call_so_is_no_secret(text: str) -> None:
-    """Types, paths, names of settings and of files, numbers of curves, code that is packed, standards, editions."""
+def test_names_in_programs_are_not_secrets(text: str) -> None:
+    """Types, paths, names of settings and files, numbers of curves, packed code, standards and editions."""
     assert redact(text) == (text, [])
 
 
