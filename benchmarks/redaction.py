@@ -31,7 +31,7 @@ from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import suspect_positions
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile
-from tests.redaction.planted import Planted, planted
+from tests.redaction.planted import Planted, plant_secrets
 
 SAMPLES = 2
 """The number of matches of each pattern to repeat."""
@@ -88,7 +88,7 @@ def shares(files: dict[Path, list[bytes]]) -> None:
     """Print the found secrets by half, form and way, and the clean files with a finding."""
     found: dict[str, list[bool]] = defaultdict(list)
     missed: Counter[str] = Counter()
-    for one in planted([line for lines in files.values() for line in lines]):
+    for one in plant_secrets([line for lines in files.values() for line in lines]):
         half = "held out" if one.form.held_out else "known"
         gone = is_gone(one)
         found[half].append(gone)

@@ -1,4 +1,4 @@
-"""Functions that are loaded by name beside their questions, for mypy. Made by ``make docs``."""
+"""Functions that are loaded by name next to their questions, for mypy. Made by ``make docs``."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 
 YEAR = 365 * 86_400
 JUMPS = {
@@ -65,7 +65,7 @@ def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str, Any]:
     """What a hook answers, ``{}`` for nothing."""
-    out = answered(
+    out = hook_output(
         main,
         json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode(),
     )

@@ -54,7 +54,7 @@ SLOW = {
 """Modules of 2 to 20 ms that the fastest lanes do without."""
 
 
-def loaded(home: ConfigHome, lane: str, event: object = None, *words: str) -> set[str]:
+def loaded_modules(home: ConfigHome, lane: str, event: object = None, *words: str) -> set[str]:
     """The modules that are there when a lane has ended, beyond those of an empty Python with json."""
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r}); before = set(sys.modules)\n"
@@ -80,7 +80,7 @@ def roots(modules: set[str]) -> set[str]:
 def prompted(home: ConfigHome, prompt: str) -> set[str]:
     """What the answer to a trigger loads."""
     write_session(home.project(), SESSION, conversation(2))
-    return roots(loaded(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
+    return roots(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
@@ -131,7 +131,9 @@ def test_the_lane_that_searches(config_home: ConfigHome) -> None:
 def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
     """The client waits for it: until the context is as full as that, nothing of what would fit best is loaded."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(loaded(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"}))
+    found = roots(
+        loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
+    )
     assert "orjson" in found
     assert found.isdisjoint(
         HEAVY
@@ -153,7 +155,7 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
         "hook_event_name": "SessionEnd",
         "reason": "clear",
     }
-    found = loaded(config_home, lane, event)
+    found = loaded_modules(config_home, lane, event)
     foreign = (
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
@@ -171,7 +173,7 @@ def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None
 def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     """People wait for click and orjson, not for what checks documents or draws trees."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(loaded(config_home, "cli", None, verb, SESSION))
+    found = roots(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint(
         {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX}
@@ -188,7 +190,7 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
 def test_a_listing_as_text(config_home: ConfigHome) -> None:
     """The index is opened only for a session that is longer than its ends."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = roots(loaded(config_home, "cli", None, "sessions", "--all"))
+    found = roots(loaded_modules(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
         HEAVY
         | {
@@ -205,7 +207,9 @@ def test_a_search(config_home: ConfigHome, form: list[str]) -> None:
     """Where nothing changed since the last one: no command line, no checker of documents, no bar, no processes."""
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = roots(loaded(config_home, "search", None, "search", "--all", "prompt", *form))
+        found = roots(
+            loaded_modules(config_home, "search", None, "search", "--all", "prompt", *form)
+        )
         assert found >= INDEX
         assert found.isdisjoint((HEAVY - INDEX) | {"pyperclip", "multiprocessing", "concurrent"})
         assert found.isdisjoint({"click", "difflib", "resume_hooks.sessions.locate"})
@@ -228,7 +232,7 @@ def test_verbs_that_do_not_search(config_home: ConfigHome, words: list[str]) -> 
     """As text or as a document, they wait for no index."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
-        assert roots(loaded(config_home, "cli", None, *asked)).isdisjoint(INDEX)
+        assert roots(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(INDEX)
 
 
 def test_the_comparison_of_a_long_session(config_home: ConfigHome) -> None:
@@ -236,7 +240,9 @@ def test_the_comparison_of_a_long_session(config_home: ConfigHome) -> None:
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
-    found = roots(loaded(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"}))
+    found = roots(
+        loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
+    )
     assert "resume_hooks.derive.compare" in found
     assert found.isdisjoint(
         {
@@ -257,7 +263,7 @@ def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
         SESSION,
         [{**row, **here} for row in conversation(2)],
     )
-    found = roots(loaded(config_home, "cli", None, verb, SESSION))
+    found = roots(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
@@ -266,7 +272,7 @@ def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
 
     Until then nothing of the index is loaded.
     """
-    found = loaded(config_home, "chooser")
+    found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
         {*INDEX, "resume_hooks.search.run_search", "resume_hooks.search.index.connect"}
@@ -275,7 +281,7 @@ def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
 
 def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
     """It waits for the declaration alone: nothing that makes, reads or redacts."""
-    found = roots(loaded(config_home, "helps", None, *VERBS))
+    found = roots(loaded_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
         HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
     )
@@ -302,7 +308,7 @@ def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """Listing verbs does not load them."""
-    found = loaded(config_home, "cli", None, "--help")
+    found = loaded_modules(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
         "resume_hooks.cli.main",
         "resume_hooks.cli.output",

@@ -45,7 +45,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 from tests.fuzz.targets.target import told
 from tests.needs import REPO
 
@@ -155,7 +155,8 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert (
-        len(answered(prompt.main, json.dumps(event).encode())) < 2 * hook_replies.MAX_REASON_UNITS
+        len(hook_output(prompt.main, json.dumps(event).encode()))
+        < 2 * hook_replies.MAX_REASON_UNITS
     )
     assert time.process_time() - began < MOST_SECONDS
     assert HeadTail(path).title is not None

@@ -71,8 +71,8 @@ def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome
     return config_home
 
 
-def shown() -> dict[str, str]:
-    """The pictures of the pages, each with its words for those who don't see it."""
+def pictures_of_pages() -> dict[str, str]:
+    """Return the pictures of the pages, each with its alternative text."""
     pages = "".join(
         page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md"))
     )
@@ -82,7 +82,7 @@ def shown() -> dict[str, str]:
 
 def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
     """Each with words of its own for those who don't see it."""
-    named = shown()
+    named = pictures_of_pages()
     assert sorted(named) == sorted(path.stem for path in FOLDER.glob("*.svg"))
     assert sorted({*CARDS, *VERBS, *HELD}) == sorted(named)
     assert all(len(words) > 15 for words in named.values())

@@ -17,8 +17,8 @@ from tests.builders import ConfigHome
 from tests.needs import here
 
 
-def stored(home: ConfigHome, content: object) -> None:
-    """Put a settings file in place; bytes as they are, anything else as JSON."""
+def write_settings(home: ConfigHome, content: object) -> None:
+    """Write a settings file: bytes unchanged, any other value as JSON."""
     path = settings_file(home.where)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as stream:
@@ -48,7 +48,9 @@ def test_defaults(config_home: ConfigHome) -> None:
 
 def test_later_sources_win(config_home: ConfigHome) -> None:
     """File, then environment, then the plugin's options."""
-    stored(config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]})
+    write_settings(
+        config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]}
+    )
     environ = {
         **config_home.environ,
         "RESUME_HOOKS_CONTEXT_WINDOW": "2000",
@@ -103,7 +105,7 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
 )
 def test_an_unreadable_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
     """A wrong value, a wrong type, a damaged file: a trigger never fails because of its settings."""
-    stored(config_home, bad)
+    write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
     }
@@ -178,7 +180,7 @@ def test_a_compaction_of_0_2_0_is_the_usual_size(
 ) -> None:
     """What is stored, and what was, is read by its name of today."""
     assert store_setting("compaction", given, config_home.where) == kept
-    stored(config_home, {"compaction": given})
+    write_settings(config_home, {"compaction": given})
     assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
 
 
@@ -200,7 +202,7 @@ def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text
 
 def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
     """One key changes; keys of other versions are kept. The file is private, and no temporary file is left."""
-    stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
+    write_settings(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
     assert store_setting("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
     with open(path, encoding="utf-8") as stream:
@@ -230,7 +232,7 @@ def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, v
 )
 def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -> None:
     """A file that is damaged, or of a newer version, is left as it is."""
-    stored(config_home, content)
+    write_settings(config_home, content)
     path = settings_file(config_home.where)
     with open(path, "rb") as stream:
         before = stream.read()
@@ -261,7 +263,7 @@ def test_a_settings_file_of_another_kind(config_home: ConfigHome, kind: str) -> 
     elif kind == "folder":
         os.mkdir(path)
     else:
-        stored(
+        write_settings(
             config_home,
             b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]",
         )
@@ -278,6 +280,6 @@ def test_a_settings_file_of_another_kind(config_home: ConfigHome, kind: str) -> 
 @pytest.mark.parametrize("content", [b"", b" \n", b"{}\n", b"{ }"])
 def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: bytes) -> None:
     """Nothing in it is nothing wrong."""
-    stored(config_home, content)
+    write_settings(config_home, content)
     assert settings.describe_invalid_settings(config_home.where) == []
     assert store_setting("clipboard", "none", config_home.where) == "none"

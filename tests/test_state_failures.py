@@ -18,7 +18,7 @@ from resume_hooks.hooks import context_notice, prompt, session
 from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import CWD, SESSION, ConfigHome
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 from tests.test_clock_jumps import path
 
 __all__ = ["path"]
@@ -121,10 +121,10 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
-def said(path: str, text: str) -> str:
-    """What a prompt gets for an answer, ``""`` where it passes."""
+def prompt_answer(path: str, text: str) -> str:
+    """Return the answer to a prompt, ``""`` if it passes."""
     event = {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
-    out = answered(prompt.main, json.dumps(event).encode())
+    out = hook_output(prompt.main, json.dumps(event).encode())
     return str(json.loads(out)["reason"]) if out else ""
 
 
@@ -136,14 +136,14 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
     """
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
-        assert said(path, "fix it") == ""
-        answers = {text: said(path, text) for text in TRIGGERS}
+        assert prompt_answer(path, "fix it") == ""
+        answers = {text: prompt_answer(path, text) for text in TRIGGERS}
         for event in EVENTS:
             sent = json.dumps(
                 {"session_id": SESSION, "transcript_path": path, "cwd": CWD, **event}
             ).encode()
             for main in (session.main, context_notice.main):
-                out = answered(main, sent)
+                out = hook_output(main, sent)
                 assert out == b"" or isinstance(json.loads(out), dict)
     for text, answer in answers.items():
         assert answer, text
@@ -177,7 +177,7 @@ def test_a_state_folder_on_another_file_system(
     monkeypatch.setenv("RESUME_HOOKS_HOME", f"{state}/")
     try:
         for text in TRIGGERS:
-            answer = said(path, text)
+            answer = prompt_answer(path, text)
             assert "resume-hooks failed" not in answer
             assert "note: The link" not in answer
         assert len(read_links(Where())) >= 1

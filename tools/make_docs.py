@@ -201,7 +201,7 @@ def part_functions() -> str:
         f"    fits(questions.{question})({module}.{function})"
         for question, module, function in sorted(rows)
     )
-    text = f'''"""Functions that are loaded by name beside their questions, for mypy. Made by ``make docs``."""
+    text = f'''"""Functions that are loaded by name next to their questions, for mypy. Made by ``make docs``."""
 
 from __future__ import annotations
 

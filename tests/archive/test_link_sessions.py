@@ -85,8 +85,8 @@ def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-def archived(home: ConfigHome, number: int = 1) -> ArchivedSession:
-    """What the vault has of a session, which is sound."""
+def vaulted_session(home: ConfigHome, number: int = 1) -> ArchivedSession:
+    """Return the vault's sound copy of a session."""
     kept = find_archived(session_id(number), home.where)
     assert kept is not None
     assert verify_archived(kept) == []
@@ -145,7 +145,7 @@ def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how:
         Path(found.path).touch()
     look(config_home)
     assert links(config_home) == {}
-    kept = archived(config_home)
+    kept = vaulted_session(config_home)
     assert {place: row[0] for place, row in before.items()} == kept_files(kept, config_home)
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     assert snapshot(config_home) == before
@@ -167,7 +167,7 @@ def test_a_due_session_is_archived_before_its_last_link_is_removed(
     shutil.rmtree(own(found))
     look(config_home)
     assert links(config_home) == {}
-    assert kept_files(archived(config_home), config_home) == {
+    assert kept_files(vaulted_session(config_home), config_home) == {
         place: row[0] for place, row in before.items()
     }
 
@@ -180,7 +180,7 @@ def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
     (own(found) / OUTPUT).unlink()
     old.unlink()
     look(config_home)
-    parts = {part.place.rpartition("/")[2] for part in archived(config_home).parts}
+    parts = {part.place.rpartition("/")[2] for part in vaulted_session(config_home).parts}
     assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt", "old.txt"}
     assert {place.rpartition("/")[2] for place in links(config_home)} == {
         f"{session_id(1)}.jsonl",
@@ -208,10 +208,13 @@ def test_a_file_that_a_client_recreated(config_home: ConfigHome) -> None:
     Path(found.path).unlink()
     Path(found.path).write_bytes(b'{"type":"x"}\n')
     look(config_home)
-    assert kept_files(archived(config_home), config_home)[archived(config_home).place] == before
+    assert (
+        kept_files(vaulted_session(config_home), config_home)[vaulted_session(config_home).place]
+        == before
+    )
     assert set(links(config_home).values()) == {2}
     archive_session(session_file(found.path), config_home.where)
-    kept = archived(config_home)
+    kept = vaulted_session(config_home)
     assert [
         kept_files(select_earlier_state(kept, each), config_home)[kept.place]
         for each in list_earlier_states(kept)
@@ -236,7 +239,10 @@ def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, ho
     assert set(links(config_home).values()) == {2}
     Path(found.path).unlink()
     look(config_home)
-    assert kept_files(archived(config_home), config_home)[archived(config_home).place] == last
+    assert (
+        kept_files(vaulted_session(config_home), config_home)[vaulted_session(config_home).place]
+        == last
+    )
 
 
 def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
@@ -314,7 +320,7 @@ def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
     ] * 3
     mine.unlink()
     look(config_home)
-    assert archived(config_home, 2).complete
+    assert vaulted_session(config_home, 2).complete
 
 
 def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
@@ -389,7 +395,7 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
     )
     assert (links(config_home).keys(), list_archived(config_home.where)) == (before.keys(), [])
     look(config_home)
-    assert archived(config_home).session_id == found.session_id
+    assert vaulted_session(config_home).session_id == found.session_id
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
@@ -451,7 +457,7 @@ def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
     assert f"{config_home.project().name}/{session_id(1)}.jsonl" in links(config_home)
     Path(vault_folder(config_home.where)).unlink()
     look(config_home)
-    assert (archived(config_home).complete, links(config_home)) == (True, {})
+    assert (vaulted_session(config_home).complete, links(config_home)) == (True, {})
 
 
 def test_lines_written_during_archiving_stay_linked(
@@ -475,7 +481,7 @@ def test_lines_written_during_archiving_stay_linked(
     monkeypatch.setattr(BackgroundArchiver, "archive", real)
     assert links(config_home)
     look(config_home)
-    kept = archived(config_home)
+    kept = vaulted_session(config_home)
     assert kept_files(kept, config_home)[kept.place].endswith(b'{"type":"late"}\n')
     assert links(config_home) == {}
 
@@ -494,7 +500,7 @@ def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> N
     )
     other_link.unlink()
     link_sessions.archive_lost_sessions(config_home.where)
-    assert archived(config_home).complete
+    assert vaulted_session(config_home).complete
     assert not other_link.exists()
 
 
@@ -546,7 +552,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)
-    assert archived(config_home).session_id == found.session_id
+    assert vaulted_session(config_home).session_id == found.session_id
 
 
 def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:

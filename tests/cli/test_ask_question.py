@@ -61,8 +61,8 @@ def terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
         process.close(force=True)
 
 
-def ended(process: pexpect.spawn[str]) -> tuple[str, int | None]:
-    """What was printed until the end, and the exit code."""
+def answer_question_at_end(process: pexpect.spawn[str]) -> tuple[str, int | None]:
+    """Return the printed text and the exit code."""
     process.expect(pexpect.EOF)
     text = str(process.before)
     process.close()
@@ -78,7 +78,7 @@ def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
         process.expect("2 +00000002 .*Fix the parser 2")
         process.expect("Number, or q to leave")
         process.sendline(typed)
-        text, code = ended(process)
+        text, code = answer_question_at_end(process)
     assert (code, session_id(number) in text, "\x1b[2J" in text) == (0, True, False)
 
 
@@ -90,7 +90,7 @@ def test_an_invalid_answer(config_home: ConfigHome) -> None:
             process.sendline(typed)
             process.expect("is not an answer")
         process.sendline("2")
-        assert ended(process)[1] == 0
+        assert answer_question_at_end(process)[1] == 0
 
 
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
@@ -102,7 +102,7 @@ def test_leaving(config_home: ConfigHome, how: str) -> None:
             process.sendline("q")
         else:
             process.sendcontrol(how[-1])
-        text, code = ended(process)
+        text, code = answer_question_at_end(process)
     assert (code, session_id(1) in text) == (130, False)
 
 
@@ -120,7 +120,7 @@ def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
     with terminal(config_home, *words) as process:
         process.expect("Number, or q to leave")
         process.sendline("2")
-        text, code = ended(process)
+        text, code = answer_question_at_end(process)
     assert (code, "00000002" in text or "prompt 0" in text) == (0, True)
 
 
@@ -132,7 +132,7 @@ def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> No
     process = pexpect.spawn("/bin/sh", ["-c", script], env=environ, encoding="utf-8", timeout=30)
     process.expect("Number, or q to leave")
     process.sendline("2")
-    assert ended(process)[1] == 0
+    assert answer_question_at_end(process)[1] == 0
     assert f" {session_id(2)}\n" in caught.read_text(encoding="utf-8")
 
 
@@ -162,7 +162,7 @@ def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Documen
 def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
     """``--json`` gets its document."""
     with terminal(config_home, "info", "parser", "--json") as process:
-        text, code = ended(process)
+        text, code = answer_question_at_end(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)
 
 

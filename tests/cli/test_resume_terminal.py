@@ -23,8 +23,8 @@ from tests.builders import (
 from tests.cli.desk import HOUR, Desk
 
 
-def started(number: int, folder: Path) -> str:
-    """What the stand-in says when it was started on a session."""
+def client_output(number: int, folder: Path) -> str:
+    """Return the output of the stand-in client for a session."""
     return f"STARTED --resume {session_id(number)} IN {folder.name}$"
 
 
@@ -38,7 +38,7 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
     screen.wait_for(r"How do you want to continue\?")
     assert "Nothing needed" in screen.text()
     screen.key("Enter")
-    screen.wait_for(started(3, desk.project))
+    screen.wait_for(client_output(3, desk.project))
     assert screen.ended() == 0
     assert screen.left_as_it_was()
 
@@ -70,7 +70,7 @@ def test_matching_turns_are_found_while_typing(desk: Desk) -> None:
     screen.key("Down")
     screen.wait_for(r"(strong|fair|weak) · the model · turn 1")
     screen.key("Enter")
-    screen.wait_for(started(7, desk.project))
+    screen.wait_for(client_output(7, desk.project))
     assert screen.ended() == 0
     assert screen.left_as_it_was()
 
@@ -154,7 +154,7 @@ def test_a_terminal_that_can_do_nothing(desk: Desk) -> None:
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.key("Enter")
-    screen.wait_for(started(2, desk.project))
+    screen.wait_for(client_output(2, desk.project))
     assert screen.ended() == 0
     assert b"\x1b" not in screen.raw
 
@@ -209,7 +209,7 @@ def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
     screen = desk.run("resume", words, "--way", "go on")
     screen.wait_for(r"fits 2 sessions:\n > +1  00000005")
     screen.type("2\r")
-    screen.wait_for(started(6, desk.project))
+    screen.wait_for(client_output(6, desk.project))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
 def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
     """In any capitals."""
     screen = desk.run("resume", "title:THE LEX", "--way", "go on")
-    screen.wait_for(started(3, desk.project))
+    screen.wait_for(client_output(3, desk.project))
 
 
 def test_the_question_is_left_too(desk: Desk) -> None:
@@ -258,7 +258,7 @@ def test_esc_leads_back_to_the_list(desk: Desk) -> None:
     screen.key("Enter")
     screen.wait_for(r"q to leave \[1\]:")
     screen.key("Enter")
-    screen.wait_for(started(2, desk.project))
+    screen.wait_for(client_output(2, desk.project))
     assert screen.ended() == 0
     assert screen.left_as_it_was()
 
@@ -281,13 +281,13 @@ def test_a_bare_true_is_not_words(desk: Desk) -> None:
     screen.ended()
     desk.session(4, "true")
     screen = desk.run("resume", "true", "--way", "go on")
-    screen.wait_for(started(4, desk.project))
+    screen.wait_for(client_output(4, desk.project))
 
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
     """And a way that is named the question."""
     screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.elsewhere())
-    screen.wait_for(started(2, desk.project))
+    screen.wait_for(client_output(2, desk.project))
     assert b"search:" not in screen.raw
 
 
@@ -324,7 +324,7 @@ def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
     screen.type("2\r")
     screen.wait_for(r"Nothing was written\.(.|\n)*How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(started(1, desk.project))
+    screen.wait_for(client_output(1, desk.project))
 
 
 def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) -> None:
@@ -396,7 +396,7 @@ def test_all_projects(desk: Desk) -> None:
     screen.type("elsew")
     screen.wait_for("^> Elsewhere")
     screen.key("Enter")
-    screen.wait_for(started(9, other))
+    screen.wait_for(client_output(9, other))
     screen = desk.run("resume", "elsewh", "--all")
     screen.wait_for("^> Elsewhere")
 
@@ -435,7 +435,7 @@ class TestContinue:
     def test_the_latest(self, desk: Desk) -> None:
         """Of this folder, at once."""
         screen = desk.run("continue")
-        screen.wait_for(started(1, desk.project))
+        screen.wait_for(client_output(1, desk.project))
         assert screen.ended() == 0
 
     def test_a_named_one_forked(self, desk: Desk) -> None:
@@ -449,7 +449,7 @@ class TestContinue:
         """And started all the same."""
         desk.session(1, "Fix the parser", age=0)
         screen = desk.run("continue")
-        screen.wait_for(started(1, desk.project))
+        screen.wait_for(client_output(1, desk.project))
         assert b"may be open in a client" in screen.raw
 
 

@@ -23,7 +23,9 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 
 
-def put(home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600) -> str:
+def write_aged_session(
+    home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600
+) -> str:
     """A session of two turns, last written ``age`` seconds ago."""
     name = session_id(number)
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
@@ -39,8 +41,10 @@ def lines(cli: Cli, *words: str, **options: Any) -> list[str]:
 
 def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
     """A line a session, which its id begins; what else there is to say is behind the title."""
-    put(config_home, 1, custom_title("Fix the parser"))
-    put(config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400)
+    write_aged_session(config_home, 1, custom_title("Fix the parser"))
+    write_aged_session(
+        config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400
+    )
     head, first, second = lines(cli, "--project", CWD)
     assert head.split() == ["ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE"]
     assert first.split()[:3] == ["00000001", "1h", "29d"]
@@ -57,8 +61,10 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
 
     A narrow terminal still shows their beginnings.
     """
-    put(config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60})
-    put(
+    write_aged_session(
+        config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60}
+    )
+    write_aged_session(
         config_home,
         2,
         custom_title("word " * 16),
@@ -73,13 +79,13 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
 
 def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
     """What goes to a program is not cut to a terminal that is not there."""
-    put(config_home, 1, custom_title("word " * 16))
+    write_aged_session(config_home, 1, custom_title("word " * 16))
     assert lines(cli, "--project", CWD)[1].count("word") == 16
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """No control character, none that hides or reorders text."""
-    put(
+    write_aged_session(
         config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
     )
     (_, row) = lines(cli, "--project", CWD)
@@ -103,14 +109,14 @@ def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) ->
         "No session of /nowhere. --all lists those of every project.",
     ]
     assert lines(cli, "--all") == ["No session anywhere."]
-    put(config_home, 1)
+    write_aged_session(config_home, 1)
     assert lines(cli, "--all", "--offset", "5") == ["No session anywhere after the first 5."]
     assert document("sessions", "--project", "/nowhere")["data"]["sessions"] == []
 
 
 def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Path) -> None:
     """It is not followed, and a note says so where nothing else is there."""
-    folder = os.path.dirname(put(config_home, 1))
+    folder = os.path.dirname(write_aged_session(config_home, 1))
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
     done = cli("sessions", "--all")
@@ -123,7 +129,7 @@ def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Pa
 def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """The last line says how to continue; programs are told that there is more."""
     for number in range(1, 6):
-        put(config_home, number, age=number * 100)
+        write_aged_session(config_home, number, age=number * 100)
     assert lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."
     assert len(lines(cli, "--all", "--limit", "0")) == 6
     page = document("sessions", "--all", "--limit", "2", "--offset", "2")["data"]
@@ -133,7 +139,7 @@ def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
 
 def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """How many were omitted, and what lists them."""
-    put(config_home, 1)
+    write_aged_session(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
         once = [
@@ -157,7 +163,7 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
 
 def test_the_document(config_home: ConfigHome, document: Document) -> None:
     """Every figure of the row, with the commands that continue in it."""
-    path = put(config_home, 1, custom_title("Fix the parser"))
+    path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (
         session_id(1),
@@ -187,7 +193,7 @@ def test_other_folders_are_named(config_home: ConfigHome, cli: Cli) -> None:
 
     The folder may be given relative to the home.
     """
-    put(config_home, 1, cwd=str(config_home.root / "work"))
+    write_aged_session(config_home, 1, cwd=str(config_home.root / "work"))
     (_, row) = lines(cli, "--all")
     assert row.endswith("in work")
     (_, row) = lines(cli, "--project", "~/work")

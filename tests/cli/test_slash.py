@@ -21,10 +21,10 @@ def parent(config_home: ConfigHome) -> Path:
     )
 
 
-def said(
+def slash_card(
     cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str
 ) -> str:
-    """The card that a slash command's body shows."""
+    """Return the card of a slash command's body."""
     stdin = text if isinstance(text, bytes) else text.encode()
     done = cli("slash", verb, session, stdin=stdin, environ=environ)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -43,8 +43,8 @@ def said(
 )
 def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
     """The same answer, as text."""
-    assert words in said(cli, verb)
-    assert words in said(cli, verb, "words that it takes no notice of")
+    assert words in slash_card(cli, verb)
+    assert words in slash_card(cli, verb, "words that it takes no notice of")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     """Also what would be a paste over left-over text: nothing was left over here."""
     import json
 
-    card = said(cli, "handoff", f"{text}\n")
+    card = slash_card(cli, "handoff", f"{text}\n")
     assert " · handoff" in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
@@ -66,22 +66,22 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
 
 def test_bytes_that_are_not_text(cli: Cli, parent: Path) -> None:
     """Bad UTF-8 on stdin is replaced, controls don't reach the terminal."""
-    card = said(cli, "handoff", b"a\xff\x1b[2Jb")
+    card = slash_card(cli, "handoff", b"a\xff\x1b[2Jb")
     assert "· handoff" in card
     assert "\x1b" not in card
 
 
 def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
     """What the model is to show the user is on stdout, with exit code 0."""
-    assert "Claude Code sent no session id" in said(
+    assert "Claude Code sent no session id" in slash_card(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )
-    assert "words" in said(cli, "handoff", "words", session="x")
+    assert "words" in slash_card(cli, "handoff", "words", session="x")
 
 
 def test_a_trigger_that_is_off_is_marked(cli: Cli, parent: Path) -> None:
     """There is no prompt here that could pass."""
-    assert "switched off" in said(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
+    assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])

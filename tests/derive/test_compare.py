@@ -105,10 +105,10 @@ def bulky(outputs: int = 40) -> list[Record]:
     return rows
 
 
-def compared(
+def compare_at(
     home: ConfigHome, records: list[Record], at: float, *, limit: int = MAX_QUICK_BYTES
 ) -> Comparison:
-    """The comparison of a session ``at`` seconds after its beginning."""
+    """Return the comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare_strategies(
         SessionFile(SESSION, path, 0, 0), home.where, instant(at), limit=limit
@@ -125,7 +125,7 @@ def test_warm(config_home: ConfigHome) -> None:
 
     What is fresh shares what all sessions here begin with.
     """
-    found = compared(config_home, bulky(), 200)
+    found = compare_at(config_home, bulky(), 200)
     assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, LONG_CACHE_SECONDS)
     assert found.base.tokens == pytest.approx(BASE, abs=2)
     rows = by_name(found)
@@ -151,7 +151,7 @@ def test_warm(config_home: ConfigHome) -> None:
 
 def test_cold(config_home: ConfigHome) -> None:
     """Once the cache is gone each way sends all that it holds, and whatever is smaller pays with its first turn."""
-    found = compared(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
+    found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     rows = by_name(found)
     assert not found.warm
     for name in (GO_ON, TRIM, HANDOFF):
@@ -168,23 +168,23 @@ def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome
 
     With a warm cache, or of a small one, nothing.
     """
-    found = compared(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
+    found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
     assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD_CACHE_REASON)
-    assert compared(config_home, bulky(), 200).advice is None
-    assert compared(config_home, bulky(30), 105 + LONG_CACHE_SECONDS).advice is None
+    assert compare_at(config_home, bulky(), 200).advice is None
+    assert compare_at(config_home, bulky(30), 105 + LONG_CACHE_SECONDS).advice is None
     talk = [row for row in bulky(0) if row["uuid"] != "a"]
     for number, row in enumerate(row for row in talk if row["type"] == "user"):
         row["message"]["content"] = f"{number} words " * 40_000
     for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
         row["message"]["usage"] = usage(35_000 * number, 35_000)
-    found = compared(config_home, talk, 105 + LONG_CACHE_SECONDS)
+    found = compare_at(config_home, talk, 105 + LONG_CACHE_SECONDS)
     assert (found.context.tokens, found.recommendation) == (105_000, HANDOFF)
 
 
 def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
     """Of a session that has just begun the usual figure would."""
-    found = compared(config_home, bulky(0), 200)
+    found = compare_at(config_home, bulky(0), 200)
     assert by_name(found)[COMPACT].after <= found.context.tokens
 
 
@@ -197,7 +197,7 @@ def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
         user("go on", uuid="q", parent="s", ts=301),
         assistant("yes", uuid="z", parent="q", ts=302, tokens=usage(SHARED, 22_000)),
     ]
-    compact = compared(config_home, rows, 310)
+    compact = compare_at(config_home, rows, 310)
     found = by_name(compact)
     assert found[COMPACT].after == 42_000
     assert found[GO_ON].after == 42_000
@@ -208,7 +208,7 @@ def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
 def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Record) -> None:
     """Cold, one request a turn; no estimate is negative, and a trim of nothing is none."""
-    found = compared(config_home, [record], 10)
+    found = compare_at(config_home, [record], 10)
     assert (found.warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
     assert set(by_name(found)) == {GO_ON, COMPACT} | fresh, (
@@ -221,10 +221,10 @@ def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Recor
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
     """Within a prompt there is no time to tell what a trim would leave; in the shell there is."""
-    assert TRIM not in by_name(compared(config_home, bulky(), 200, limit=1_000))
-    assert not compared(config_home, bulky(), 200, limit=1_000).trim_estimated
-    assert not compared(config_home, bulky(), 200, limit=1_000).planned
-    assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
+    assert TRIM not in by_name(compare_at(config_home, bulky(), 200, limit=1_000))
+    assert not compare_at(config_home, bulky(), 200, limit=1_000).trim_estimated
+    assert not compare_at(config_home, bulky(), 200, limit=1_000).planned
+    assert TRIM in by_name(compare_at(config_home, bulky(), 200, limit=10_000_000))
 
 
 def context(tokens: int, window: int = 200_000) -> ContextSize:
@@ -285,7 +285,7 @@ def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | No
 def test_the_limit_of_the_client_s_settings(config_home: ConfigHome) -> None:
     """One share, as the notice above the prompt has it, and the room up to there."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
-    found = compared(config_home, bulky(), 200)
+    found = compare_at(config_home, bulky(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
@@ -304,7 +304,7 @@ def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None
 
 def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
     """The reserve for an answer counts: 168,000 of 200,000 would be compacted at once."""
-    found = compared(config_home, bulky(69), 200)
+    found = compare_at(config_home, bulky(69), 200)
     assert found.context.compacts_at_once
     assert found.advice is not None
 
@@ -373,11 +373,11 @@ def test_content_after_the_last_count(config_home: ConfigHome) -> None:
     """The comparison and the trim count it the same way, so a session has one figure."""
     rows = bulky()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
-    found = compared(config_home, rows, 300)
+    found = compare_at(config_home, rows, 300)
     trimmed = agents.plan_trim(
         locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
         config_home.where,
         make_options(),
     )
     assert found.context == trimmed.before
-    assert found.context.tokens > compared(config_home, rows[:-1], 300).context.tokens
+    assert found.context.tokens > compare_at(config_home, rows[:-1], 300).context.tokens

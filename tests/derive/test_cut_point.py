@@ -49,13 +49,13 @@ from tests.search.index.probe import uid
 NAMES = {name: uid(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)}
 
 
-def scanned(folder: Path, records: list[Record]) -> Transcript:
-    """A session of these records, read whole."""
+def scan_records(folder: Path, records: list[Record]) -> Transcript:
+    """Return a completely scanned session with these records."""
     return scan_transcript(write_session(folder, SESSION, records))
 
 
-def kept(found: Cut | None) -> str:
-    """The records that stay, and whether the place moved."""
+def kept_records(found: Cut | None) -> str:
+    """Return the kept records, and whether the position moved."""
     assert found is not None
     mark = {1: " >", -1: " <", 0: ""}[found.direction]
     return " ".join(node.uuid for node in found.nodes) + mark
@@ -79,8 +79,8 @@ def talk() -> list[Record]:
     ]
 
 
-def at(seconds: float) -> CutBeforeInstant:
-    """A cut before an instant of the tests' calendar."""
+def cut_before(seconds: float) -> CutBeforeInstant:
+    """Return a cut before an instant of the tests' calendar."""
     return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
@@ -101,11 +101,11 @@ CUTS: dict[str, tuple[CutSelector, str]] = {
     "the last turn": (CutAtTurn(2), f"{FIRST} a1 p2 a2"),
     "the last turn, from the end": (CutAtTurn(-1), f"{FIRST} a1 p2 a2"),
     "the last but one": (CutAtTurn(-2), f"{FIRST} a1"),
-    "before an instant": (at(35), f"{FIRST} a1"),
-    "before the instant of a record": (at(30), FIRST),
-    "an instant between calls and results goes back": (at(15), "p1 <"),
-    "an instant between results goes back": (at(20.5), "p1 <"),
-    "an instant after all": (at(1_000), f"{FIRST} a1 p2 a2"),
+    "before an instant": (cut_before(35), f"{FIRST} a1"),
+    "before the instant of a record": (cut_before(30), FIRST),
+    "an instant between calls and results goes back": (cut_before(15), "p1 <"),
+    "an instant between results goes back": (cut_before(20.5), "p1 <"),
+    "an instant after all": (cut_before(1_000), f"{FIRST} a1 p2 a2"),
 }
 
 
@@ -113,17 +113,17 @@ CUTS: dict[str, tuple[CutSelector, str]] = {
 def test_a_place(name: str, tmp_path: Path) -> None:
     """What was named by id stays, with what answers it; of an instant nothing later does."""
     truncator, expected = CUTS[name]
-    assert kept(cut_conversation(scanned(tmp_path, talk()), truncator)) == expected
+    assert kept_records(cut_conversation(scan_records(tmp_path, talk()), truncator)) == expected
 
 
 def test_the_description_of_a_cut(tmp_path: Path) -> None:
     """The last message and its turn, and a sentence if the position moved or was not a message."""
-    transcript = scanned(tmp_path, talk())
+    transcript = scan_records(tmp_path, talk())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
     assert (found.last.number, found.turn, found.requested_position) == (4, 1, "record c1")
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
-    back = cut_conversation(transcript, at(15))
+    back = cut_conversation(transcript, cut_before(15))
     assert back is not None
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
     line = cut_conversation(transcript, CutAtRecord(6))
@@ -140,7 +140,7 @@ REFUSED: dict[str, tuple[CutSelector, str]] = {
     "a turn past the end": (CutAtTurn(3), "turns 1 to 2"),
     "turn 0": (CutAtTurn(0), "No turn 0"),
     "a turn before the first": (CutAtTurn(-3), "No turn -3"),
-    "before all": (at(0), "The first message is from 2026-01-31 09:30 UTC"),
+    "before all": (cut_before(0), "The first message is from 2026-01-31 09:30 UTC"),
 }
 
 
@@ -149,7 +149,7 @@ def test_no_such_place(name: str, tmp_path: Path) -> None:
     """One sentence, and what there is instead."""
     truncator, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
-        cut_conversation(scanned(tmp_path, talk()), truncator)
+        cut_conversation(scan_records(tmp_path, talk()), truncator)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
@@ -158,19 +158,21 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
     """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):
-        cut_conversation(scanned(tmp_path, begun), CutAtRecord("s"))
+        cut_conversation(scan_records(tmp_path, begun), CutAtRecord("s"))
     remark = [
         user("remark", uuid="m", ts=0, isMeta=True),
         user("asked", uuid="p", parent="m", ts=1),
     ]
     with pytest.raises(UsageError, match="There is no message before the cut"):
-        cut_conversation(scanned(tmp_path, remark), CutAtRecord("m"))
+        cut_conversation(scan_records(tmp_path, remark), CutAtRecord("m"))
 
 
 def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
     """There is nothing to go forward to: the cut goes back."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
-    assert kept(cut_conversation(scanned(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
+    assert (
+        kept_records(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
+    )
 
 
 def test_records_outside_the_conversation(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_records_outside_the_conversation(tmp_path: Path) -> None:
     ]
     for uuid, why in (("g", "not part of the conversation"), ("k", "a sub-agent's")):
         with pytest.raises(UsageError, match=why):
-            cut_conversation(scanned(tmp_path, rows), CutAtRecord(uuid))
+            cut_conversation(scan_records(tmp_path, rows), CutAtRecord(uuid))
 
 
 def test_remarks_are_not_a_move(tmp_path: Path) -> None:
@@ -192,8 +194,8 @@ def test_remarks_are_not_a_move(tmp_path: Path) -> None:
         attachment("TEXT", uuid="t", parent="r1", ts=5),
         user("on", uuid="p", parent="t", ts=6),
     ]
-    found = cut_conversation(scanned(tmp_path, rows), CutAtRecord("t"))
-    assert kept(found) == "r0 r1 t"
+    found = cut_conversation(scan_records(tmp_path, rows), CutAtRecord("t"))
+    assert kept_records(found) == "r0 r1 t"
     assert found is not None
     assert found.remarks == ()
 
@@ -215,7 +217,7 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
 
     It is said.
     """
-    transcript = scanned(tmp_path, branched())
+    transcript = scan_records(tmp_path, branched())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for truncator, expected in (
         (CutAtRecord("p2"), "r0 r1 p2"),
@@ -223,9 +225,9 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
         (CutAtTurn(2), "r0 r1 p2 c o"),
         (CutAtTurn(3), "r0 r1 p3 a3"),
         (CutAtTurn(1), "r0 r1"),
-        (at(15), "r0 r1"),
+        (cut_before(15), "r0 r1"),
     ):
-        assert kept(cut_conversation(transcript, truncator)) == expected
+        assert kept_records(cut_conversation(transcript, truncator)) == expected
     found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
@@ -248,7 +250,7 @@ def test_before_a_compaction(tmp_path: Path) -> None:
 
     A message that the compaction kept is part of the live one.
     """
-    transcript = scanned(tmp_path, compacted())
+    transcript = scan_records(tmp_path, compacted())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
     for truncator, expected in (
         (CutAtRecord("r1"), "r0 r1"),
@@ -256,11 +258,11 @@ def test_before_a_compaction(tmp_path: Path) -> None:
         (CutAtRecord("s"), "b s"),
         (CutAtTurn(1), "r0 r1"),
         (CutAtTurn(3), "b s r3 p a"),
-        (at(2.5), "r0 r1 r2"),
-        (at(15), "b s r3"),
+        (cut_before(2.5), "r0 r1 r2"),
+        (cut_before(15), "b s r3"),
         (CutBeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept(cut_conversation(transcript, truncator)) == expected
+        assert kept_records(cut_conversation(transcript, truncator)) == expected
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
@@ -279,7 +281,7 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
     ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
-            cut_conversation(scanned(tmp_path, [*talk(), *more]), CutBeforeCompaction())
+            cut_conversation(scan_records(tmp_path, [*talk(), *more]), CutBeforeCompaction())
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:
@@ -292,7 +294,7 @@ def test_only_the_end_was_read(tmp_path: Path) -> None:
     assert cut_conversation(part, CutAtRecord(1)) is None
     assert cut_conversation(part, CutAtMessage("msg_r1")) is None
     assert cut_conversation(part, CutAtTurn(1)) is None
-    assert cut_conversation(part, at(2)) is None
+    assert cut_conversation(part, cut_before(2)) is None
     found = cut_conversation(part, CutAtRecord("a"))
     assert found is not None
     assert found.turn is None
@@ -348,10 +350,14 @@ def test_any_cut_parts_nothing(
 
     The place itself stays where it was named by id.
     """
-    transcript = scanned(tmp_path_factory.mktemp("cut"), rows)
+    transcript = scan_records(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}
-    truncators: list[CutSelector] = [CutAtRecord(place), CutAtRecord(f"n{place}"), at(place)]
+    truncators: list[CutSelector] = [
+        CutAtRecord(place),
+        CutAtRecord(f"n{place}"),
+        cut_before(place),
+    ]
     for truncator in truncators:
         try:
             found = cut_conversation(transcript, truncator)

@@ -73,13 +73,13 @@ SNAPSHOT = {
 }
 
 
-def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
-    """A session of these lines in its project."""
+def write_lines(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
+    """Write a session with these lines in its project."""
     return write_session(home.project(), name, rows)
 
 
-def forked(path: str, cut: CutSelector | None = None, **how: Any) -> Receipt:
-    """The receipt of a fork that was written."""
+def fork_receipt(path: str, cut: CutSelector | None = None, **how: Any) -> Receipt:
+    """Return the receipt of a written fork."""
     return write_child(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
@@ -105,8 +105,8 @@ def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
 
     Token counts stay, no lineage is put in.
     """
-    path = written(config_home, [*conversation(2), custom_title("Fix the parser")])
-    made = forked(path)
+    path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
+    made = fork_receipt(path)
     assert all(check.ok for check in made.checks)
     for number, (parent, child) in enumerate(
         zip(body(path)[:4], body(made.file)[1:5], strict=True)
@@ -137,7 +137,7 @@ def test_kept_messages_are_in_the_chain(config_home: ConfigHome) -> None:
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
-    made = forked(written(config_home, rows))
+    made = fork_receipt(write_lines(config_home, rows))
     assert b"LEFT" not in Path(made.file).read_bytes()
     found = chain(made.file)
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
@@ -154,16 +154,16 @@ def test_a_conversation_that_begins_with_an_answer(config_home: ConfigHome) -> N
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
     ]
-    first = chain(forked(written(config_home, rows)).file)[0]
+    first = chain(fork_receipt(write_lines(config_home, rows)).file)[0]
     assert first["message"]["content"].startswith(OPENING_MARKER)
     assert "forkedFrom" not in first
 
 
 def test_a_fork_of_a_fork(config_home: ConfigHome) -> None:
     """Its records name the fork; the rest is as it was, and so again."""
-    path = written(config_home, conversation(2))
-    once = forked(path)
-    twice = forked(once.file)
+    path = write_lines(config_home, conversation(2))
+    once = fork_receipt(path)
+    twice = fork_receipt(once.file)
     assert [row["forkedFrom"]["sessionId"] for row in chain(twice.file)] == [once.session_id] * 4
     own, new = once.session_id.encode(), twice.session_id.encode()
     for one, other in zip(body(once.file)[1:5], body(twice.file)[1:5], strict=True):
@@ -182,12 +182,12 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
         *conversation(3, prefix="q", start=20),
     ]
     rows[5]["parentUuid"] = "e"
-    path = written(config_home, rows)
+    path = write_lines(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
     trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
-    made = forked(forked(trimmed.file).file)
+    made = fork_receipt(fork_receipt(trimmed.file).file)
     assert [
         node.uuid for node in scan_trimmed_session(locate.session_file(made.file)).trimmed_nodes
     ] == ["o"]
@@ -201,7 +201,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
 
 def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
     """Nothing there was counted: what every session starts with is in its size, next to its own records."""
-    path = written(
+    path = write_lines(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
     )
@@ -219,7 +219,7 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
     ]
     with open(trimmed.file, "ab") as stream:
         stream.write(session_bytes(more))
-    made = forked(trimmed.file, CutBeforeCompaction())
+    made = fork_receipt(trimmed.file, CutBeforeCompaction())
     assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
@@ -233,14 +233,14 @@ def test_a_cut(config_home: ConfigHome) -> None:
         tool_use("c", uuid="c", parent="r3", ts=5),
         tool_result("c", uuid="o", parent="c", ts=6),
     ]
-    path = written(
+    path = write_lines(
         config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
     )
-    made = forked(path, CutAtTurn(1))
+    made = fork_receipt(path, CutAtTurn(1))
     assert [row["uuid"] for row in chain(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
     assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
-    moved = forked(path, CutAtRecord("c"))
+    moved = fork_receipt(path, CutAtRecord("c"))
     assert [row["uuid"] for row in chain(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
     assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
 
@@ -248,10 +248,10 @@ def test_a_cut(config_home: ConfigHome) -> None:
 def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     """What came after the last count is in it, in a fork that is cut behind it, too."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
-    path = written(config_home, rows)
+    path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
     assert sent > 6_000
-    for made in (forked(path), forked(path, CutAtTurn(3))):
+    for made in (fork_receipt(path), fork_receipt(path, CutAtTurn(3))):
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
 
 
@@ -268,27 +268,29 @@ def test_metadata(config_home: ConfigHome) -> None:
     }
     moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
     tag = {"type": "tag", "tag": "mine", "sessionId": SESSION}
-    path = written(config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved])
-    made = forked(path)
+    path = write_lines(
+        config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved]
+    )
+    made = fork_receipt(path)
     lines = body(made.file)
     assert orjson.dumps(SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
     assert {
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
-    assert orjson.dumps(SNAPSHOT) not in body(forked(path, CutAtRecord("r1")).file)
+    assert orjson.dumps(SNAPSHOT) not in body(fork_receipt(path, CutAtRecord("r1")).file)
 
 
 def test_companions(config_home: ConfigHome) -> None:
     """Large outputs, and the file backups that its own records name, are under the child's id, too."""
-    path = written(config_home, [*conversation(2), SNAPSHOT])
+    path = write_lines(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
     for folder in (backups, outputs):
         folder.mkdir(parents=True)
         (folder / "one").write_text("KEPT")
         (folder / "aa@v1").write_text("KEPT")
-    made = forked(path)
+    made = fork_receipt(path)
     (copied,) = backups.with_name(made.session_id).iterdir()
     assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == (
         "aa@v1",
@@ -300,7 +302,7 @@ def test_companions(config_home: ConfigHome) -> None:
 
 def test_nothing_to_fork(config_home: ConfigHome) -> None:
     """A session in which nobody spoke is an expected failure."""
-    path = written(config_home, [custom_title("Empty")])
+    path = write_lines(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
         fork.plan_fork(locate.session_file(path), Where())
 
@@ -321,17 +323,24 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
         *conversation(2, start=20),
     ]
     rows[9]["parentUuid"] = "s"
-    path = written(config_home, rows)
+    path = write_lines(config_home, rows)
     part, _ = scan_live_part(path, lambda: ())
     assert not part.whole
-    assert [row["uuid"] for row in chain(forked(path).file)] == ["b", "s", "r0", "r1", "r2", "r3"]
-    assert [row["uuid"] for row in chain(forked(path, CutAtRecord("r1")).file)] == [
+    assert [row["uuid"] for row in chain(fork_receipt(path).file)] == [
+        "b",
+        "s",
+        "r0",
+        "r1",
+        "r2",
+        "r3",
+    ]
+    assert [row["uuid"] for row in chain(fork_receipt(path, CutAtRecord("r1")).file)] == [
         "b",
         "s",
         "r0",
         "r1",
     ]
-    early = forked(path, CutAtRecord("x1"))
+    early = fork_receipt(path, CutAtRecord("x1"))
     assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
     assert early.warnings == (
         "The cut is before a compaction: the fork has the conversation from then.",
@@ -358,7 +367,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     ]
     rows[2]["cwd"] = f"{CWD}/src"
     rows[3]["cwd"] = f"{CWD}-other"
-    made = forked(written(config_home, rows), home=str(elsewhere))
+    made = fork_receipt(write_lines(config_home, rows), home=str(elsewhere))
     assert Path(made.file).parent == config_home.config / "projects" / project_key(str(elsewhere))
     assert stat.S_IMODE(Path(made.file).parent.stat().st_mode) == 0o700
     assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome")
@@ -392,7 +401,7 @@ def test_a_home_next_to_the_old_one(
     """
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
-    made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
+    made = fork_receipt(write_lines(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
     assert b"file-history" not in Path(made.file).read_bytes()
     assert (
         f"file backups were not copied: they belong to the files below {tmp_path / 'old'}"
@@ -407,7 +416,7 @@ def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
         SESSION,
         [{**r, "cwd": str(elsewhere)} for r in conversation(1)],
     )
-    made = forked(path, home=str(elsewhere))
+    made = fork_receipt(path, home=str(elsewhere))
     assert (made.kind, Path(made.file).parent) == ("fork", Path(path).parent)
 
 
@@ -415,8 +424,8 @@ def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) 
     """The older lineage is replaced; both moves are reported."""
     third = tmp_path / "third"
     third.mkdir()
-    once = forked(written(config_home, conversation(1)), home=str(elsewhere))
-    told, *rest = chain(forked(once.file, home=str(third)).file)
+    once = fork_receipt(write_lines(config_home, conversation(1)), home=str(elsewhere))
+    told, *rest = chain(fork_receipt(once.file, home=str(third)).file)
     content = told["message"]["content"]
     assert content.count(OPENING_MARKER) == 1
     assert f"was {elsewhere} and is {third} now" in content
@@ -432,7 +441,7 @@ def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
-    made = forked(written(config_home, rows), home=str(elsewhere))
+    made = fork_receipt(write_lines(config_home, rows), home=str(elsewhere))
     found = chain(made.file)
     assert found[0]["cwd"] == str(elsewhere)
     assert found[2]["message"]["content"].startswith(OPENING_MARKER)
@@ -443,29 +452,29 @@ def test_a_file_in_no_project_gets_a_home(
 ) -> None:
     """The client finds the child there: no warning is needed."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
-    assert "outside its project's folder" in forked(path).warnings[0]
-    assert forked(path, home=str(elsewhere)).warnings == ()
+    assert "outside its project's folder" in fork_receipt(path).warnings[0]
+    assert fork_receipt(path, home=str(elsewhere)).warnings == ()
 
 
 def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """A home has to be there, and a project folder that leads elsewhere is not written to."""
-    path = written(config_home, conversation(1))
+    path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
-        forked(path, home=str(tmp_path / "gone"))
+        fork_receipt(path, home=str(tmp_path / "gone"))
     (tmp_path / "trap").mkdir()
     (tmp_path / "new").mkdir()
     (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(
         tmp_path / "trap"
     )
     with pytest.raises(WriteFailed, match="is a symbolic link"):
-        forked(path, home=str(tmp_path / "new"))
+        fork_receipt(path, home=str(tmp_path / "new"))
     assert list((tmp_path / "trap").iterdir()) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_any_place_of_any_case(config_home: ConfigHome, case: Case) -> None:
     """Branches, gaps, cycles, parallel calls: a fork at each record is sound, or refused in a sentence."""
-    path = written(config_home, case.records)
+    path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
         made = cut_at(path, node.number)
         if made is not None:
@@ -484,14 +493,14 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
     row = linearize_chain(real_session.transcript.chain)
     if not any(node.is_message for node in row.nodes):
         with pytest.raises(NothingToFork):
-            forked(str(path))
+            fork_receipt(str(path))
         return
     known = problems(str(path))
-    whole = forked(str(path))
-    again = forked(whole.file)
+    whole = fork_receipt(str(path))
+    again = fork_receipt(whole.file)
     assert problems(whole.file) <= known
     own = {node.uuid for node in row.nodes}
-    assert told(again.file, own) == told(whole.file, own)
+    assert fork_contents(again.file, own) == fork_contents(whole.file, own)
     chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
         if not (made := cut_at(str(path), node.number)):
@@ -504,13 +513,13 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
 def cut_at(path: str, number: int) -> Receipt | None:
     """The receipt of a fork that ends at a line; None where nothing would be kept."""
     try:
-        return forked(path, CutAtRecord(number))
+        return fork_receipt(path, CutAtRecord(number))
     except UsageError:
         return None
 
 
-def told(path: str, own: set[str]) -> list[Any]:
-    """What the parent's ``own`` records say in a fork, without what each fork gives again."""
+def fork_contents(path: str, own: set[str]) -> list[Any]:
+    """Return the contents of the parent's ``own`` records in a fork, without the fork's own fields."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in chain(path)

@@ -86,10 +86,10 @@ def a_parent(
     return locate.session_file(write_session(home.project(), number, records))
 
 
-def rolled(
+def write_handoff(
     home: ConfigHome, parent: locate.SessionFile, **options: Any
 ) -> tuple[Receipt, list[dict[str, Any]]]:
-    """Plan and write a handoff; the receipt, and the child's records."""
+    """Plan and write a handoff. Return the receipt and the child's records."""
     options.setdefault("kind", "handoff")
     receipt = write_child(agents.plan_fresh(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
@@ -112,7 +112,7 @@ def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) -> None:
     """One line without control characters, whatever was pasted as the next step."""
-    receipt, _ = rolled(
+    receipt, _ = write_handoff(
         config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
     )
     assert receipt.title.isprintable()
@@ -122,7 +122,7 @@ def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) 
 def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     """Line 1 metadata, a title, a summary record as root, a synthetic answer with a card: field by field."""
     parent = a_parent(config_home)
-    receipt, records = rolled(config_home, parent, next_step="write the changelog")
+    receipt, records = write_handoff(config_home, parent, next_step="write the changelog")
     assert len(records) == 4
     metadata, title, opening, answer = records
     child = receipt.session_id
@@ -195,7 +195,7 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
     The link stands in links.jsonl as well.
     """
     parent = a_parent(config_home)
-    receipt, records = rolled(config_home, parent)
+    receipt, records = write_handoff(config_home, parent)
     assert receipt.written
     assert receipt.warnings == ()
     assert receipt.checks
@@ -224,7 +224,7 @@ def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
         b'{"type":"summary","summary":"x"}',
     ]
     parent = a_parent(config_home, older, PR, TAG, MODE, *other, TREE)
-    receipt, _ = rolled(config_home, parent)
+    receipt, _ = write_handoff(config_home, parent)
     lines = Path(receipt.file).read_bytes().splitlines()[4:]
     child = receipt.session_id.encode()
     inner = TREE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
@@ -239,15 +239,15 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = a_parent(config_home)
-    first, _ = rolled(config_home, parent)
+    first, _ = write_handoff(config_home, parent)
     with open(first.file, "ab") as stream:
         stream.write(
             json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n"
         )
-    second, _ = rolled(config_home, locate.session_file(first.file))
-    third, _ = rolled(config_home, locate.session_file(first.file), kind="rollover")
+    second, _ = write_handoff(config_home, locate.session_file(first.file))
+    third, _ = write_handoff(config_home, locate.session_file(first.file), kind="rollover")
     os.unlink(parent.path)
-    fourth, records = rolled(config_home, locate.session_file(first.file))
+    fourth, records = write_handoff(config_home, locate.session_file(first.file))
     titles = [r.title.removeprefix("Fix the parser · ") for r in (first, second, third, fourth)]
     assert titles == ["handoff", "handoff 2", "rollover", "handoff 3"]
     assert "1. (file gone) · " in records[OPENING_LINE]["message"]["content"]
@@ -261,7 +261,7 @@ def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) 
     moved = user(
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
-    _, records = rolled(config_home, a_parent(config_home, moved))
+    _, records = write_handoff(config_home, a_parent(config_home, moved))
     opening = records[OPENING_LINE]
     assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (
         CWD,
@@ -276,17 +276,17 @@ def test_a_hostile_folder_is_not_a_bug(config_home: ConfigHome, cwd: Any) -> Non
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    receipt, _ = rolled(config_home, locate.session_file(str(path)))
+    receipt, _ = write_handoff(config_home, locate.session_file(str(path)))
     assert receipt.written
 
 
 def untouched_child(home: ConfigHome) -> str:
     """A child of ours that nobody has talked to."""
-    return rolled(home, a_parent(home))[0].file
+    return write_handoff(home, a_parent(home))[0].file
 
 
-def written(home: ConfigHome, *records: Any) -> str:
-    """A session of these records alone."""
+def write_records(home: ConfigHome, *records: Any) -> str:
+    """Write a session with only these records."""
     return write_session(home.project(), session_id(3), records)
 
 
@@ -294,12 +294,12 @@ def written(home: ConfigHome, *records: Any) -> str:
     "make",
     [
         untouched_child,
-        lambda home: written(home, custom_title("x")),
-        lambda home: written(home, user("x", uuid="a", isMeta=True)),
-        lambda home: written(
+        lambda home: write_records(home, custom_title("x")),
+        lambda home: write_records(home, user("x", uuid="a", isMeta=True)),
+        lambda home: write_records(
             home, user("<local-command-stdout>x</local-command-stdout>", uuid="a")
         ),
-        lambda home: written(
+        lambda home: write_records(
             home, {"type": "system", "uuid": "a", "parentUuid": None, "subtype": "informational"}
         ),
     ],
@@ -309,7 +309,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
     parent = locate.session_file(make(config_home))
     before = listing(config_home.root)
     with pytest.raises(NothingToHandOff):
-        rolled(config_home, parent)
+        write_handoff(config_home, parent)
     assert listing(config_home.root) == before
 
 
@@ -318,7 +318,7 @@ def test_a_parent_outside_the_projects_is_warned_of(
 ) -> None:
     """The child is made next to it; the receipt says that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
-    receipt, _ = rolled(config_home, locate.session_file(path))
+    receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
     assert "--resume will not find it" in receipt.warnings[0]
 
@@ -328,7 +328,7 @@ def test_another_output_folder(config_home: ConfigHome, tmp_path: Path) -> None:
 
     Its lineage block names the true place.
     """
-    receipt, records = rolled(config_home, a_parent(config_home), output_dir=str(tmp_path))
+    receipt, records = write_handoff(config_home, a_parent(config_home), output_dir=str(tmp_path))
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
     assert f"   {receipt.file}\n" in records[OPENING_LINE]["message"]["content"]
     assert receipt.warnings
@@ -357,7 +357,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
     All checks hold, and the session keeps its own title.
     """
     step = STEPS[name]
-    receipt, records = rolled(config_home, a_parent(config_home), next_step=step)
+    receipt, records = write_handoff(config_home, a_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(
         f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
     )
@@ -380,7 +380,7 @@ def test_any_title_and_any_step_pass_all_checks(
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    receipt, _ = rolled(config_home, locate.session_file(str(path)), next_step=step)
+    receipt, _ = write_handoff(config_home, locate.session_file(str(path)), next_step=step)
     assert all(check.ok for check in receipt.checks)
 
 
@@ -390,7 +390,7 @@ def test_any_title_and_any_step_pass_all_checks(
 )
 def test_invalid_next_steps(config_home: ConfigHome, step: str, end: str) -> None:
     """White space is not a next step. A character that UTF-8 cannot encode becomes a question mark."""
-    _, records = rolled(config_home, a_parent(config_home), next_step=step)
+    _, records = write_handoff(config_home, a_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
 
@@ -399,7 +399,7 @@ def test_a_document_is_not_a_next_step(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     before = listing(config_home.root)
     with pytest.raises(UsageError, match="20,000") as caught:
-        rolled(config_home, parent, next_step="x" * 200_000)
+        write_handoff(config_home, parent, next_step="x" * 200_000)
     assert "file" in caught.value.remedy
     assert listing(config_home.root) == before
 
@@ -505,12 +505,12 @@ def test_a_failed_check_removes_the_file(
             lambda own, _: title_line(own, "another"),
         )
     with pytest.raises(CheckFailed, match="was not kept"):
-        write_child(damaged(decided, broken), config_home.where)
+        write_child(damage_line(decided, broken), config_home.where)
     assert listing(config_home.root).keys() == before.keys()
 
 
-def damaged(decided: FreshPlan, part: str) -> FreshPlan:
-    """The plan with one line that says something else."""
+def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
+    """Return the plan with one changed line."""
     import dataclasses
 
     assert isinstance(decided.body, FreshLines)
@@ -528,9 +528,9 @@ def test_a_child_of_every_real_session(config_home: ConfigHome, real_session: Re
     parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):
         with pytest.raises(NothingToHandOff):
-            rolled(config_home, parent)
+            write_handoff(config_home, parent)
         return
-    receipt, _ = rolled(config_home, parent, next_step="go on")
+    receipt, _ = write_handoff(config_home, parent, next_step="go on")
     assert all(check.ok for check in receipt.checks)
     assert copy.read_bytes() == real_session.path.read_bytes()
     info = get_session_info(receipt.session_id)

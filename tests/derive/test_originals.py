@@ -50,7 +50,7 @@ def noticed(text: str) -> Record:
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
-def found(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
+def find_original_of(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """The file and the line of an original of a record that is in the project's folder unless elsewhere."""
     entry = Originals(home.where).find_original(
         record, file or str(home.project() / f"{CHILD}.jsonl")
@@ -69,18 +69,18 @@ def test_where_the_mark_says(config_home: ConfigHome, parent: str) -> None:
 
     What can't be meant is none.
     """
-    assert found(config_home, marked(parent)) == f"{parent}:0"
-    assert found(config_home, marked(parent, 7)) == f"{parent}:0"
+    assert find_original_of(config_home, marked(parent)) == f"{parent}:0"
+    assert find_original_of(config_home, marked(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
     for other in (*others, {"original_uuid": "r2"}, {"type": "assistant"}):
-        assert found(config_home, marked(parent, **other)) is None
-    assert found(config_home, {**noticed("x"), "truncated": True}) is None
+        assert find_original_of(config_home, marked(parent, **other)) is None
+    assert find_original_of(config_home, {**noticed("x"), "truncated": True}) is None
 
 
 def test_a_parent_that_moved(config_home: ConfigHome, parent: str) -> None:
     """It is looked up by its id in all projects."""
     moved = shutil.move(parent, config_home.project("/elsewhere"))
-    assert found(config_home, marked(parent)) == f"{moved}:0"
+    assert find_original_of(config_home, marked(parent)) == f"{moved}:0"
 
 
 def test_next_to_a_child_that_was_taken_elsewhere(
@@ -90,24 +90,28 @@ def test_next_to_a_child_that_was_taken_elsewhere(
     there = tmp_path / "copies"
     there.mkdir()
     moved = shutil.move(parent, there)
-    assert found(config_home, marked(parent), str(there / f"{CHILD}.jsonl")) == f"{moved}:0"
+    assert (
+        find_original_of(config_home, marked(parent), str(there / f"{CHILD}.jsonl")) == f"{moved}:0"
+    )
     odd = shutil.move(moved, there / "my session.jsonl")
-    assert found(config_home, marked(str(odd)), str(there / f"{CHILD}.jsonl")) == f"{odd}:0"
+    assert (
+        find_original_of(config_home, marked(str(odd)), str(there / f"{CHILD}.jsonl")) == f"{odd}:0"
+    )
 
 
 def test_the_better_of_two_copies(config_home: ConfigHome, parent: str) -> None:
     """Where the named copy lost the record, another one may hold it."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
-    assert found(config_home, marked(parent)) == f"{copy}:0"
+    assert find_original_of(config_home, marked(parent)) == f"{copy}:0"
 
 
 def test_trims_one_behind_the_other(config_home: ConfigHome, parent: str) -> None:
     """What a mark names may be trimmed itself: the chain is followed to its end, or to the last that is left."""
     middle = write_session(config_home.project(), CHILD, [marked(parent)])
-    assert found(config_home, marked(middle)) == f"{parent}:0"
+    assert find_original_of(config_home, marked(middle)) == f"{parent}:0"
     os.unlink(parent)
-    assert found(config_home, marked(middle)) == f"{middle}:0"
+    assert find_original_of(config_home, marked(middle)) == f"{middle}:0"
 
 
 def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
@@ -116,14 +120,14 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
     write_session(folder, PARENT, [marked(two)])
     write_session(folder, CHILD, [marked(one)])
-    assert found(config_home, marked(one)) is not None
+    assert find_original_of(config_home, marked(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_CHAIN_RECORDS + 2)]
     rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT, rows)
-    assert found(config_home, rows[2]) == f"{one}:{MAX_CHAIN_RECORDS + 1}"
-    assert found(config_home, rows[0]) == f"{one}:{MAX_CHAIN_RECORDS}"
+    assert find_original_of(config_home, rows[2]) == f"{one}:{MAX_CHAIN_RECORDS + 1}"
+    assert find_original_of(config_home, rows[0]) == f"{one}:{MAX_CHAIN_RECORDS}"
 
 
 @pytest.fixture
@@ -135,14 +139,14 @@ def outside(tmp_path: Path) -> str:
 def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_path: Path) -> None:
     """Not by its path, not over dots, not over links to the file or the folder, not under an odd name."""
     project = config_home.project()
-    assert found(config_home, marked(outside)) is None
+    assert find_original_of(config_home, marked(outside)) is None
     linked = project / f"{PARENT}.jsonl"
     linked.symlink_to(outside)
-    assert found(config_home, marked(str(linked))) is None
+    assert find_original_of(config_home, marked(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
     assert (
-        found(
+        find_original_of(
             config_home,
             marked(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl")),
         )
@@ -155,10 +159,10 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
         str(project / "odd.jsonl"),
         f"{config_home.config}/projects/../../../outside/odd.jsonl",
     ):
-        assert found(config_home, marked(path, original_session_id=PARENT)) is None
+        assert find_original_of(config_home, marked(path, original_session_id=PARENT)) is None
     shutil.copy(outside, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
-    assert found(config_home, marked(dotted, original_session_id=PARENT)) is None
+    assert find_original_of(config_home, marked(dotted, original_session_id=PARENT)) is None
 
 
 def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
@@ -170,7 +174,7 @@ def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
         "x" * 10_000,
         f"a\0/{PARENT}.jsonl",
     ):
-        assert found(config_home, marked(odd, original_session_id="")) is None
+        assert find_original_of(config_home, marked(odd, original_session_id="")) is None
 
 
 @pytest.fixture
@@ -186,28 +190,28 @@ def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """A session that was trimmed in place has its originals there, and so have the children made from it before."""
     said = marked(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
-    assert found(config_home, said, session) == f"{backup}:0"
-    assert found(config_home, marked(session)) == f"{backup}:0"
+    assert find_original_of(config_home, said, session) == f"{backup}:0"
+    assert find_original_of(config_home, marked(session)) == f"{backup}:0"
     os.unlink(session)
-    assert found(config_home, marked(session)) == f"{backup}:0"
+    assert find_original_of(config_home, marked(session)) == f"{backup}:0"
     moved = marked("/gone/backups/x.jsonl", original_session_id=PARENT)  # with the state folder
-    assert found(config_home, moved) == f"{backup}:0"
+    assert find_original_of(config_home, moved) == f"{backup}:0"
 
 
 def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:
     """Neither a link in the folder of backups nor one in its place is opened."""
     backup.unlink()
     backup.symlink_to(outside)
-    assert found(config_home, marked(str(backup), original_session_id=PARENT)) is None
+    assert find_original_of(config_home, marked(str(backup), original_session_id=PARENT)) is None
     shutil.rmtree(backup.parent)
     backup.parent.symlink_to(Path(outside).parent)
-    assert found(config_home, marked(str(backup), original_session_id=PARENT)) is None
+    assert find_original_of(config_home, marked(str(backup), original_session_id=PARENT)) is None
 
 
 def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
     """A path and a line are enough where the record kept its uuid."""
     said = {**noticed("cut"), "truncated": True, "original_session": parent, "original_index": 0}
-    assert found(config_home, said) == f"{parent}:0"
+    assert find_original_of(config_home, said) == f"{parent}:0"
 
 
 @pytest.mark.parametrize(
@@ -221,10 +225,10 @@ def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
 )
 def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: str) -> None:
     """Where it leaves no mark, its words say the file and the line, counted from 1."""
-    assert found(config_home, noticed(notice.format(parent))) == f"{parent}:0"
+    assert find_original_of(config_home, noticed(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
-        found(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}})
+        find_original_of(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}})
         == f"{parent}:0"
     )
     written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
@@ -237,12 +241,15 @@ def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside:
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
     assert (
-        found(config_home, noticed(f"[... See line 1 of {beside} for full content]"))
+        find_original_of(config_home, noticed(f"[... See line 1 of {beside} for full content]"))
         == f"{beside}:0"
     )
     away = shutil.move(beside, Path(outside).parent)
     assert (
-        found(config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")) is None
+        find_original_of(
+            config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")
+        )
+        is None
     )
 
 
@@ -254,14 +261,14 @@ def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str
     ):
         assert find_origins(noticed(text)) == []
     other = {**noticed(f"See line 1 of {parent} for full content]"), "uuid": "other"}
-    assert found(config_home, other) is None
+    assert find_original_of(config_home, other) is None
 
 
 def test_an_original_that_ends_like_a_notice(config_home: ConfigHome) -> None:
     """It is the original all the same, where its words lead nowhere."""
     said = noticed("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT, [said])
-    assert found(config_home, marked(parent)) == f"{parent}:0"
+    assert find_original_of(config_home, marked(parent)) == f"{parent}:0"
 
 
 def test_look_up(config_home: ConfigHome, parent: str) -> None:

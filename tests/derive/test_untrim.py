@@ -100,8 +100,8 @@ def parent(config_home: ConfigHome) -> str:
     return path
 
 
-def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
-    """A trimmed child of a session; its file."""
+def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+    """Write a trimmed child of a session and return its file."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write_child(decided, home.where).file
 
@@ -114,7 +114,7 @@ def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **h
     return write_child(decided, home.where)
 
 
-def held(path: str) -> dict[str, dict[str, object]]:
+def live_contents(path: str) -> dict[str, dict[str, object]]:
     """What the live chain of a file holds, by uuid: messages without their counts, outputs for the screen."""
     transcript = scan_transcript(path)
     found = {}
@@ -136,8 +136,8 @@ def marked(path: str) -> list[int]:
 
 def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     """Every kind of content is in the grandchild as in the session that it was trimmed from."""
-    child = trimmed(parent, config_home)
-    whole, cut = held(parent), held(child)
+    child = write_trimmed_child(parent, config_home)
+    whole, cut = live_contents(parent), live_contents(child)
     assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
         "u0",
         "a1",
@@ -148,7 +148,7 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
         "a7",
     }
     receipt = untrimmed(child, config_home)
-    back = held(receipt.file)
+    back = live_contents(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
     assert marked(receipt.file) == []
     assert [
@@ -182,7 +182,7 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
     assert back.facts == ["7 of 7 trimmed records are back"]
 
 
-def thoughtful() -> list[Record]:
+def session_with_thinking() -> list[Record]:
     """Outputs of 12,000 characters that counted 4,800 tokens each.
 
     A little thinking next to each hides the ratio.
@@ -205,9 +205,9 @@ def thoughtful() -> list[Record]:
 
 def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
     """Neither child has counts of its own: what came back weighs what it weighed before."""
-    path = write_session(config_home.project(), SESSION, thoughtful())
+    path = write_session(config_home.project(), SESSION, session_with_thinking())
     first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
-    back = untrimmed(trimmed(path, config_home, DEFAULTS), config_home).file
+    back = untrimmed(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
     again = plan.plan_trim(plan.scan_session(session_file(back)), config_home.where, DEFAULTS)
     assert again.before.tokens == first.before.tokens
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
@@ -215,7 +215,7 @@ def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
 
 def test_the_childs_metadata(config_home: ConfigHome, parent: str) -> None:
     """Its parent, its kind and its own title. The parent is unchanged, and the token counts are higher."""
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     before = Path(child).read_bytes()
     receipt = untrimmed(child, config_home)
     named = read_parent(receipt.file)
@@ -231,8 +231,8 @@ def test_the_childs_metadata(config_home: ConfigHome, parent: str) -> None:
     assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
 
 
-def told(path: str) -> str:
-    """The lineage that a session opens with."""
+def opening_lineage(path: str) -> str:
+    """Return the lineage in a session's opening."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)
@@ -241,10 +241,10 @@ def told(path: str) -> str:
 
 def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
     """Only the named records are whole again; the rest still says where its original is."""
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     numbers = marked(child)
     receipt = untrimmed(child, config_home, numbers[:2])
-    whole, cut, back = held(parent), held(child), held(receipt.file)
+    whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
     uuids = [node.uuid for node in scan_transcript(child).nodes if node.number in numbers]
     assert [back[uuid] == whole[uuid] for uuid in uuids] == [
         True,
@@ -252,15 +252,17 @@ def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
         *[False] * (len(uuids) - 2),
     ]
     assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
-    assert told(receipt.file).count(LEGEND) == 1
+    assert opening_lineage(receipt.file).count(LEGEND) == 1
     rest = untrimmed(receipt.file, config_home)
-    assert LEGEND not in told(rest.file)
-    assert {uuid: found for uuid, found in held(rest.file).items() if uuid in whole} == whole
+    assert LEGEND not in opening_lineage(rest.file)
+    assert {
+        uuid: found for uuid, found in live_contents(rest.file).items() if uuid in whole
+    } == whole
 
 
 def test_untrimming_an_untrimmed_record(config_home: ConfigHome, parent: str) -> None:
     """The usage error names the trimmed records."""
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
         untrimmed(child, config_home, [marked(child)[0], 0])
     assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
@@ -281,16 +283,20 @@ def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
 def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     """Each original is taken from the session that holds it; those between may be gone."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    first = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
-    second = trimmed(
+    first = write_trimmed_child(
+        parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
+    )
+    second = write_trimmed_child(
         first,
         config_home,
         Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0),
     )
-    third = trimmed(second, config_home)
-    whole = held(parent)
+    third = write_trimmed_child(second, config_home)
+    whole = live_contents(parent)
     receipt = untrimmed(third, config_home)
-    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+    assert {
+        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+    } == whole
     os.unlink(second)
     reading = scan_trimmed_session(session_file(third))
     decided = untrim.plan_untrim(reading, config_home.where)
@@ -308,7 +314,7 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
     Strictly, or where nothing is left, nothing is written.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     records = [
         line for line in Path(parent).read_bytes().split(b"\n") if b'"uuid":"u3"' not in line
     ]
@@ -322,8 +328,8 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
     receipt = untrimmed(child, config_home)
     (warning,) = receipt.warnings
     assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
-    assert held(receipt.file)["u3"] == held(child)["u3"]
-    assert LEGEND in told(receipt.file)
+    assert live_contents(receipt.file)["u3"] == live_contents(child)["u3"]
+    assert LEGEND in opening_lineage(receipt.file)
     os.unlink(parent)
     with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
         untrimmed(child, config_home)
@@ -331,7 +337,7 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
 
 def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> None:
     """A record of that uuid without the call that must be answered is something else."""
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
         for r in bulky()
@@ -357,7 +363,7 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
             )
         )
     parent = write_session(config_home.project(), SESSION, records)
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     write_session(config_home.project(), SESSION, records[:4])
     receipt = untrimmed(child, config_home)
     assert len(receipt.warnings) == untrim.MAX_LISTED_RECORDS + 1
@@ -366,25 +372,29 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
 
 def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> None:
     """Its originals are in the backups, one for each time; a child of it has them all."""
-    whole = held(parent)
+    whole = live_contents(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
         in_place.write_in_place(session_file(parent), config_home.where, options, force=True)
-    assert held(parent) != whole
+    assert live_contents(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
-    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+    assert {
+        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+    } == whole
 
 
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
-    whole, child = held(parent), trimmed(parent, config_home)
+    whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
     in_place.write_in_place(session_file(parent), config_home.where, EVERYTHING, force=True)
     receipt = untrimmed(child, config_home, strict=True)
-    assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
+    assert {
+        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+    } == whole
 
 
 def test_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
     """They are copied into the untrimmed child."""
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     more = [
         user("and then?", uuid="n1", parent="a9", ts=90),
         assistant("this", uuid="n2", parent="n1", ts=91, tokens=9_000),
@@ -411,10 +421,12 @@ def test_unsendable_blocks_stay_out(config_home: ConfigHome) -> None:
         assistant("done", uuid="a4", parent="u3", ts=4),
     ]
     parent = write_session(config_home.project(), SESSION, records)
-    child = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
+    child = write_trimmed_child(
+        parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
+    )
     receipt = untrimmed(child, config_home, strict=True)
-    assert held(receipt.file)["a1"]["content"] == blocks[2:]
-    assert held(receipt.file)["u2"] == held(parent)["u2"]
+    assert live_contents(receipt.file)["a1"]["content"] == blocks[2:]
+    assert live_contents(receipt.file)["u2"] == live_contents(parent)["u2"]
 
 
 def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
@@ -422,7 +434,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
 
     One that differs is not kept.
     """
-    child = trimmed(parent, config_home)
+    child = write_trimmed_child(parent, config_home)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
@@ -452,7 +464,7 @@ def test_every_real_session(
         return
     child = write_child(decided, config_home.where).file
     receipt = untrimmed(child, config_home, strict=True)
-    whole, cut, back = held(parent), held(child), held(receipt.file)
+    whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
     assert back.keys() == cut.keys()
     assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {
         uuid: whole[uuid] for uuid in whole if uuid in cut

@@ -36,8 +36,8 @@ def plugin_at(folder: Path) -> Path:
     return folder
 
 
-def spoken(request: Request) -> str:
-    """Every text of a request's messages, system reminders included."""
+def message_texts_of_request(request: Request) -> str:
+    """Return every text of a request's messages, including system reminders."""
     return "\n".join(_texts(request.get("messages")))
 
 
@@ -84,8 +84,8 @@ def child_of(home: ClientHome, parent: Path) -> Path:
     return child
 
 
-def opened(tui: Terminal) -> Path:
-    """The session that is open in a client, as the client itself says."""
+def open_session_id(tui: Terminal) -> Path:
+    """Return the session that is open in a client, as the client reports it."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 

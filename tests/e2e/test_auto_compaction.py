@@ -13,8 +13,8 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import spoken
-from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, said
+from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.test_in_place import assert_read_alike, assert_valid, go_on, request_contents
 from tests.e2e.test_inside import AS_ALWAYS, begin, engine
 from tests.needs import one_in
 
@@ -38,7 +38,9 @@ LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 def summaries(tui: Tui) -> list[Request]:
     """The requests for the client's own summary."""
     return [
-        request for request in tui.api.requests if "detailed summary" in spoken(request)[-20_000:]
+        request
+        for request in tui.api.requests
+        if "detailed summary" in message_texts_of_request(request)[-20_000:]
     ]
 
 
@@ -86,13 +88,17 @@ def test_the_turn_continues_without_a_summary(
     assert decided.sizes.after > decided.sizes.before
     request = tui.api.main_requests()[-1]
     assert_valid(request)
-    assert spoken(request).count(FACTS) == 1
-    assert f"{when} ALPHA" in spoken(request)
-    assert ("a line of notes" in spoken(request)) == (when in {"within a turn", "while it thinks"})
+    assert message_texts_of_request(request).count(FACTS) == 1
+    assert f"{when} ALPHA" in message_texts_of_request(request)
+    assert ("a line of notes" in message_texts_of_request(request)) == (
+        when in {"within a turn", "while it thinks"}
+    )
     if chosen == "trim":
-        assert ("user", "", "We should add the agent name to any logging") in said(request)
+        assert ("user", "", "We should add the agent name to any logging") in request_contents(
+            request
+        )
     else:
-        assert "talk, oldest first" in spoken(request)
+        assert "talk, oldest first" in message_texts_of_request(request)
     tui.api.script = ()
     tui.api.usage = LOW
     assert_read_alike(tui.home, tui.api, parent, before, go_on(tui))
@@ -119,7 +125,7 @@ def test_a_failing_engine_leaves_it_to_the_client(
     tui.submit("go on DELTA")
     tui.wait_for("Mock reply [0-9]")
     assert summaries(tui)
-    assert "go on DELTA" in spoken(tui.api.main_requests()[-1])
+    assert "go on DELTA" in message_texts_of_request(tui.api.main_requests()[-1])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +161,7 @@ def test_the_alternatives_appear_once(
     tui.wait_for("Mock reply 2")
     tui.wait_idle(1)
     assert tui.text().count("config compaction trim") == before
-    request = spoken(tui.api.main_requests()[-1])
+    request = message_texts_of_request(tui.api.main_requests()[-1])
     assert "1 more fix" in request
     assert "config compaction trim" not in request
     assert settings.load_settings(tui.home.where)["compaction"].source == "default"

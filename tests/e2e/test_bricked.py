@@ -9,11 +9,11 @@ import pytest
 
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
-from tests.e2e.plugin import PARENT, SOURCE, child_of, children, spoken
+from tests.e2e.plugin import PARENT, SOURCE, child_of, children, message_texts_of_request
 from tests.e2e.test_inside import ASK_FIRST, QUIET, engine
 from tests.e2e.test_trim_corpus import blocks
 from tests.maintenance.fsck.cases import BYTES, CASES
-from tests.maintenance.fsck.test_in_client import told
+from tests.maintenance.fsck.test_in_client import request_outline
 from tests.needs import corpus, one_in
 
 SIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
@@ -111,8 +111,8 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     (request,) = modern.api.main_requests()
     assert broken_rule(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
-    assert " ".join(filter(None, told(said))).startswith(CASE[code].kept)
-    assert "hello ALPHA" in spoken(request)
+    assert " ".join(filter(None, request_outline(said))).startswith(CASE[code].kept)
+    assert "hello ALPHA" in message_texts_of_request(request)
     modern.wait_idle()
     assert "now go on BETA" in child.read_text()
 
@@ -161,7 +161,7 @@ def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None
     tui.api.script = ()
     tui.submit("still here GAMMA")
     tui.wait_for("Mock reply")
-    assert "stays as it is" not in spoken(tui.api.main_requests()[-1])
+    assert "stays as it is" not in message_texts_of_request(tui.api.main_requests()[-1])
 
 
 @pytest.mark.wide

@@ -27,8 +27,8 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import spoken
-from tests.e2e.test_trim_corpus import sent
+from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import corpus, one_in
 
 SAMPLE = (
@@ -43,7 +43,7 @@ _REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>"
 """What a client adds, in results too; of one that was imported the tags are plain words."""
 
 
-def said(request: dict[str, Any]) -> list[tuple[str, str]]:
+def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
     """Every block of a request's conversation, without what the client adds by itself and what an import says first.
 
     Nor thinking: 2.1.329 sends it only to the model that it is from, and an import names none.
@@ -79,8 +79,8 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def packed(sessions: list[Path], home: ClientHome) -> bytes:
-    """Sessions as a bundle, with redaction as ever."""
+def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
+    """Return sessions as a redacted bundle."""
     files = [locate.session_file(str(session)) for session in sessions]
     return b"".join(export_bundle(files, home.where, BundleRedactor(Redactor())))
 
@@ -106,13 +106,13 @@ def test_it_continues_elsewhere(
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
     child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
-    bundle = packed([root, Path(child.file)], home)
-    before = said(sent(client, home, api, child.session_id))
+    bundle = pack_sessions([root, Path(child.file)], home)
+    before = request_blocks(resume_request(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")
     found = brought(bundle, elsewhere, whole=True)
     assert [came.session_id for came in found] == [root.stem, child.session_id]
-    request = sent(client, elsewhere, api, child.session_id)
-    assert said(request) == before
+    request = resume_request(client, elsewhere, api, child.session_id)
+    assert request_blocks(request) == before
     rows = Family(elsewhere.where).lineage(found[1].receipt.file)
     assert [(row.session_id, row.status) for row in rows] == [
         (root.stem, "present"),
@@ -125,12 +125,12 @@ def test_its_conversation_alone(
 ) -> None:
     """As any import: what was said, and first that nobody verified it."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
-    bundle = packed([root], home)
-    before = said(sent(find_client(NEWEST), home, api, root.stem))
+    bundle = pack_sessions([root], home)
+    before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
     (came,) = brought(bundle, elsewhere, whole=False)
-    request = sent(every_client, elsewhere, api, came.session_id)
-    assert spoken(request).count(INTRODUCTION) == 1
-    assert said(request) == before
+    request = resume_request(every_client, elsewhere, api, came.session_id)
+    assert message_texts_of_request(request).count(INTRODUCTION) == 1
+    assert request_blocks(request) == before
 
 
 def test_the_picker_shows_it(
@@ -138,7 +138,7 @@ def test_the_picker_shows_it(
 ) -> None:
     """The client's own list in the new folder has it, and one can continue."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
-    (came,) = brought(packed([root], home), elsewhere, whole=True)
+    (came,) = brought(pack_sessions([root], home), elsewhere, whole=True)
     with Tui(client, elsewhere, api) as tui:
         tui.start(["--resume", came.session_id], ready=False)
         tui.wait_idle()

@@ -56,8 +56,8 @@ def screen_of(
     return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
 
 
-def asked(api: MockApi) -> list[tuple[str, str]]:
-    """What the client sent with the last turn."""
+def last_request(api: MockApi) -> list[tuple[str, str]]:
+    """Return the client's request of the last turn."""
     return said(api.main_requests()[-1])
 
 
@@ -84,7 +84,7 @@ def test_type_choose_and_the_client_continues(
         screen.wait_for("and now")
         screen.key("Enter")
         api_has_turn(api, screen)
-    messages = asked(api)
+    messages = last_request(api)
     assert [text for _, text in messages[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
     assert "and now" in messages[-1][1]
     assert [path.stem for path in home.sessions()][-1] == session_id(2)
@@ -99,7 +99,12 @@ def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
         screen.wait_for("and now")
         screen.key("Enter")
         api_has_turn(api, screen)
-    assert [text for _, text in asked(api)[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
+    assert [text for _, text in last_request(api)[:4]] == [
+        "prompt 0",
+        "answer 1",
+        "prompt 2",
+        "answer 3",
+    ]
     assert {path: path.read_bytes() for path in before} == before
     assert len(home.sessions()) == 3
 
@@ -140,8 +145,13 @@ def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> N
         screen.wait_for("and now")
         screen.key("Enter")
         api_has_turn(api, screen)
-    assert [text for _, text in asked(api)[:4]] == ["prompt 0", "answer 1", "prompt 2", "answer 3"]
-    assert not {"SUMMED UP", "AFTER"} & {text for _, text in asked(api)}
+    assert [text for _, text in last_request(api)[:4]] == [
+        "prompt 0",
+        "answer 1",
+        "prompt 2",
+        "answer 3",
+    ]
+    assert not {"SUMMED UP", "AFTER"} & {text for _, text in last_request(api)}
     assert (path.read_bytes(), len(home.sessions())) == (before, 4)
 
 
@@ -162,7 +172,7 @@ def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) ->
         screen.wait_for("and now")
         screen.key("Enter")
         api_has_turn(api, screen)
-    texts = [text for _, text in asked(api)]
+    texts = [text for _, text in last_request(api)]
     assert "prompt 0" in texts[0]
     assert f"Its project was {gone}" in texts[0]
     assert texts[1:4] == ["answer 1", "prompt 2", "answer 3"]

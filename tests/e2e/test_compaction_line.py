@@ -17,9 +17,9 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import spoken
+from tests.e2e.plugin import message_texts_of_request
 from tests.e2e.test_auto_compaction import FULL, PICKY, summaries
-from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, said
+from tests.e2e.test_in_place import assert_read_alike, assert_valid, bare, go_on, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin, engine
 from tests.e2e.test_trim_trigger import outputs
 from tests.needs import one_in
@@ -54,13 +54,14 @@ def assert_read_back(
     """
     outputs_of = {
         named[1]: originals[call]
-        for kind, call, text in said(request)
+        for kind, call, text in request_contents(request)
         if kind == "result"
         and call in originals
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
     for reference in (
-        set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys()
+        set(re.findall(rf"\b{session.stem[:8]}:\d+", message_texts_of_request(request)))
+        | outputs_of.keys()
     ):
         done = server.run(
             ("read", reference, "--max-chars", "100000", "--json"),
@@ -88,8 +89,13 @@ def test_made_smaller_when_the_turn_has_ended(
     assert len(small.api.main_requests()) == 1
     assert summaries(small) == []
     live = go_on(small)
-    assert spoken(live).count("Facts about this session from before it was compacted:") == 1
-    assert "hello ALPHA" in spoken(live)
+    assert (
+        message_texts_of_request(live).count(
+            "Facts about this session from before it was compacted:"
+        )
+        == 1
+    )
+    assert "hello ALPHA" in message_texts_of_request(live)
     assert_read_alike(small.home, small.api, parent, before, live)
     assert bool(assert_read_back(small.home, fork_server, parent, live, originals)) == (
         chosen == "trim"
@@ -136,7 +142,7 @@ def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServ
     assert len(requests) == 120
     for request in requests:
         assert_valid(request)
-    rows = (row for request in reversed(requests) for row in said(request))
+    rows = (row for request in reversed(requests) for row in request_contents(request))
     originals = {call: text for kind, call, text in rows if kind == "result"}
     assert len(originals) == 60
     assert assert_read_back(tui.home, fork_server, session, requests[-1], originals) > 40

@@ -16,7 +16,7 @@ from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.harness.versions import OLDEST
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
 
 FORM = "StructuredOutput"
 SUMMARY: dict[str, Any] = {
@@ -94,7 +94,7 @@ def test_print_mode(
         FORM,
         "DeferredToolPlaceholder",
     }
-    said = spoken(asked[0])
+    said = message_texts_of_request(asked[0])
     assert "focus on BETA" in said
     assert "remember ALPHA" in said
     assert not {word for word in ("USERS-MEMORY", SECRET) if word in json.dumps(asked)}
@@ -110,7 +110,7 @@ def test_print_mode(
     )
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
-    told = spoken(request)
+    told = message_texts_of_request(request)
     assert told.index(LINEAGE) < told.index("summary by claude-haiku") < told.index("digest of")
     assert "goal: Teach the parser BETA." in told
     assert re.search(r"^  - Say it again\. \(:[0-8](, :[0-8])*\)$", told, re.MULTILINE)
@@ -162,6 +162,6 @@ def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path
     tui.wait_idle()
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply [0-9]")
-    told = spoken(tui.api.main_requests()[-1])
+    told = message_texts_of_request(tui.api.main_requests()[-1])
     for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
         assert part in told

@@ -19,7 +19,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, spoken
+from tests.e2e.plugin import LINEAGE, message_texts_of_request
 from tests.needs import corpus_folder, corpus_sessions, one_in
 
 SAMPLE = (
@@ -54,7 +54,7 @@ def resumes_as_a_fresh_child(
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]
     assert [m["role"] for m in messages] == ["user", "assistant", "user"]
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert LINEAGE in said
     assert session_id in said
     assert _STEP in said

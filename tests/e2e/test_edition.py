@@ -14,7 +14,7 @@ from tests.e2e.plugin import ENGINE, child_of, children
 from tests.e2e.test_inside import begin
 from tests.e2e.test_plugin import claude
 from tests.e2e.test_skills import bash, denials, results
-from tests.e2e.test_surface import listed
+from tests.e2e.test_surface import open_marked_list
 from tests.test_release import MOST_BYTES, MOST_FILES, files_of
 from tools import release
 
@@ -57,7 +57,7 @@ def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
     tui.key("Escape")
     tui.wait_gone("2. Trim here, in place")
     tui.wait_idle()
-    listed(tui, "/search", "hook_registry", "We should add the agent")
+    open_marked_list(tui, "/search", "hook_registry", "We should add the agent")
     tui.key("Escape")
     tui.wait_gone("newest first")
     tui.submit("/handoff fix the flaky test")

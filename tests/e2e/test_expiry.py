@@ -27,7 +27,7 @@ from tests.builders import (
 from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, data_of, once_gone, spoken, without_module
+from tests.e2e.plugin import ENGINE, data_of, message_texts_of_request, once_gone, without_module
 from tests.needs import one_in
 
 DAY = 86_400
@@ -148,7 +148,7 @@ def test_cleaned_up_sessions_are_archived(
         client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE
     )
     assert done.returncode == 0, done.stderr
-    assert WORD in spoken(api.main_requests()[-1])
+    assert WORD in message_texts_of_request(api.main_requests()[-1])
 
 
 def test_a_start_states_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_start_states_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None
     tui.wait_idle(4)
     tui.submit("1 more fix")
     tui.wait_for("Mock reply 1")
-    assert "1 more fix" in spoken(tui.api.main_requests()[-1])
+    assert "1 more fix" in message_texts_of_request(tui.api.main_requests()[-1])
     assert settings.load_settings(where)["vault"].source == "default"
     assert not archived_ids(where)
     tui.close()
@@ -250,4 +250,4 @@ def test_a_session_that_vanishes_early_is_restored(
     assert {path: path.read_bytes() for path in kept} == kept
     tui.api.clear()
     run_print(tui.version, home, tui.api, "go on", resume=early.stem)
-    assert WORD in spoken(tui.api.main_requests()[-1])
+    assert WORD in message_texts_of_request(tui.api.main_requests()[-1])

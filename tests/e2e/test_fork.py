@@ -93,7 +93,7 @@ CLEARED = ("<persisted-output>Tool result saved to", "[Old tool result content c
 Sent = list[tuple[str, str, str]]
 
 
-def said(request: dict[str, Any]) -> Sent:
+def request_messages(request: dict[str, Any]) -> Sent:
     """The conversation of a request as (kind, role or id, text), without what the client adds of its own."""
     rows: Sent = []
     for message in request["messages"]:
@@ -103,15 +103,15 @@ def said(request: dict[str, Any]) -> Sent:
             row
             for block in blocks
             if message["role"] != "system"
-            for row in told(message["role"], block)
+            for row in block_content(message["role"], block)
         )
     while rows and rows[-1][:2] == ("text", "user"):
         rows.pop()  # the prompt; or that of a compaction, where a context is too large for an old client
     return rows
 
 
-def told(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What one block says."""
+def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Return the content of one block."""
     if block["type"] == "text":
         text = REMINDER.sub("", block["text"]).strip()
         if text not in INSERTED:
@@ -145,12 +145,14 @@ def told(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield block["type"], role, str(block.get("source"))
 
 
-def sent(client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str) -> Sent:
-    """What a client sends when it resumes a session."""
+def resume_request(
+    client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str
+) -> Sent:
+    """Return the client's request when it resumes a session."""
     api.clear()
     done = run_print(client, home, api, PROMPT, resume=name, extra_args=extra)
     assert done.returncode == 0, done.stderr
-    return said(api.main_requests()[0])
+    return request_messages(api.main_requests()[0])
 
 
 def environ_of(home: ClientHome) -> dict[str, str]:
@@ -158,8 +160,8 @@ def environ_of(home: ClientHome) -> dict[str, str]:
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
 
-def forked(home: ClientHome, parent: Path, cut: CutSelector | None = None) -> Receipt:
-    """The receipt of a fork."""
+def fork_receipt(home: ClientHome, parent: Path, cut: CutSelector | None = None) -> Receipt:
+    """Return the receipt of a fork."""
     return write_child(
         fork.plan_fork(locate.session_file(str(parent)), home.where, cut=cut), home.where
     )
@@ -220,14 +222,14 @@ def sends_alike(
     the parent, too, and every call and result is there as the newest has them.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
-    newest = sent(find_client(NEWEST), home, api, twin(home, parent), *at)
+    newest = resume_request(find_client(NEWEST), home, api, twin(home, parent), *at)
     for client in clients:
-        child = forked(home, parent, CutAtRecord(cut.uuid) if cut else None)
+        child = fork_receipt(home, parent, CutAtRecord(cut.uuid) if cut else None)
         assert not cut or child.warnings == ()
-        found, wanted = sent(client, home, api, child.session_id), newest
+        found, wanted = resume_request(client, home, api, child.session_id), newest
         if client.version != NEWEST and differences(found, wanted):
             assert calls(found) == calls(wanted)
-            wanted = sent(client, home, api, twin(home, parent), *at)
+            wanted = resume_request(client, home, api, twin(home, parent), *at)
         assert differences(found, wanted) == [], (client.version, at)
 
 
@@ -277,9 +279,12 @@ def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
     )
     earlier = home.install_session(b"".join(lines[:end]), str(uuid.uuid4())).stem
     newest = find_client(NEWEST)
-    child = forked(home, parent, CutBeforeCompaction())
+    child = fork_receipt(home, parent, CutBeforeCompaction())
     assert (
-        differences(sent(newest, home, api, child.session_id), sent(newest, home, api, earlier))
+        differences(
+            resume_request(newest, home, api, child.session_id),
+            resume_request(newest, home, api, earlier),
+        )
         == []
     )
     assert parent.read_bytes() == before
@@ -321,9 +326,11 @@ def test_difference_on_a_left_branch(
     )
     assert done.returncode != 0
     assert "No message found" in done.stderr + str(done.events)
-    made = forked(home, parent, CutAtRecord(uid(6)))
+    made = fork_receipt(home, parent, CutAtRecord(uid(6)))
     texts = [
-        text for kind, _, text in sent(every_client, home, api, made.session_id) if kind == "text"
+        text
+        for kind, _, text in resume_request(every_client, home, api, made.session_id)
+        if kind == "text"
     ]
     assert texts == ["first", "done", "LEFT", "left"]
 
@@ -337,11 +344,11 @@ def test_difference_behind_a_call(
     """
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
-    theirs = sent(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
+    theirs = resume_request(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
     assert "OUTPUT" not in [text for _, _, text in theirs]
-    made = forked(home, parent, CutAtRecord(uid(2)))
+    made = fork_receipt(home, parent, CutAtRecord(uid(2)))
     assert made.warnings == ("The cut moved forward to record 2, so that no tool call is split.",)
-    assert sent(every_client, home, api, made.session_id)[-1] == (
+    assert resume_request(every_client, home, api, made.session_id)[-1] == (
         "tool_result",
         "toolu_1",
         "OUTPUT",

@@ -14,7 +14,14 @@ from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
-from tests.e2e.plugin import LINEAGE, child_of, children, data_of, opened, spoken
+from tests.e2e.plugin import (
+    LINEAGE,
+    child_of,
+    children,
+    data_of,
+    message_texts_of_request,
+    open_session_id,
+)
 from tests.e2e.test_context_rollover import SUMMARY, is_headless, on_path, summarising
 from tests.needs import one_in
 
@@ -113,7 +120,7 @@ def test_the_last_request_goes_again(
     modern.api.script = ()
     modern.submit("now go on GAMMA")
     modern.wait_for("Mock reply [0-9]")
-    told = spoken(modern.api.main_requests()[-1])
+    told = message_texts_of_request(modern.api.main_requests()[-1])
     assert told.index(LINEAGE) < told.index("summary by claude-") < told.index("digest of")
     assert re.search(r"^  - Say it again\. \(:[0-9](, :[0-9])*\)$", told, re.MULTILINE)
     for part in (
@@ -127,7 +134,7 @@ def test_the_last_request_goes_again(
 def rolled_over(tui: Tui, parent: Path) -> Path:
     """The child that a rollover made and opened."""
     child = child_of(tui.home, parent)
-    assert wait_until(lambda: opened(tui) == child)
+    assert wait_until(lambda: open_session_id(tui) == child)
     tui.wait_idle()
     return child
 

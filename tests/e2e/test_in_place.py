@@ -47,8 +47,8 @@ INSERTED = (
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
-def said(request: Request) -> list[tuple[str, str, Any]]:
-    """What a request holds of the conversation, whichever messages it stands in: texts, calls and results."""
+def request_contents(request: Request) -> list[tuple[str, str, Any]]:
+    """Return a request's contents in any message: texts, calls and results."""
     rows: list[tuple[str, str, Any]] = []
     for message in request["messages"]:
         content = message["content"]
@@ -141,7 +141,7 @@ def settled(request: Request) -> list[tuple[str, str, Any]]:
     """What a request holds of the conversation from before the last prompt was typed and answered."""
     return [
         row
-        for row in said(request)
+        for row in request_contents(request)
         if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")
     ]
 
@@ -185,7 +185,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert not modern.api.requests
     live = go_on(modern)
     assert live["messages"][0]["role"] == "user"
-    results = {row[1]: row[2] for row in said(live) if row[0] == "result"}
+    results = {row[1]: row[2] for row in request_contents(live) if row[0] == "result"}
     assert {call: results[call] for call in expected} == {
         call: bare(text) for call, text in expected.items()
     }
@@ -202,11 +202,11 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert done.returncode == 0, done.stderr
     (request,) = modern.api.main_requests()
     assert_valid(request)
-    back = {row[1]: row[2] for row in said(request) if row[0] == "result"}
+    back = {row[1]: row[2] for row in request_contents(request) if row[0] == "result"}
     assert {call: back[call] for call in original} == {
         call: bare(text) for call, text in original.items()
     }
-    assert [row for row in said(request) if "now go on" in row[2]] == [
+    assert [row for row in request_contents(request) if "now go on" in row[2]] == [
         ("user", "", GO_ON),
         ("user", "", "now go on GAMMA"),
     ]
@@ -254,7 +254,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
     tui.wait_for("Mock reply 1")
     request = tui.api.main_requests()[-1]
     assert_valid(request)
-    results = [row[2] for row in said(request) if row[0] == "result"]
+    results = [row[2] for row in request_contents(request) if row[0] == "result"]
     assert [text.split("\n", 1)[0] for text in results] == [
         f"{step}0000" for step in range(2, steps + 1)
     ]

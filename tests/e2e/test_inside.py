@@ -20,7 +20,15 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
-from tests.e2e.plugin import ENGINE, LINEAGE, PARENT, child_of, children, opened, spoken
+from tests.e2e.plugin import (
+    ENGINE,
+    LINEAGE,
+    PARENT,
+    child_of,
+    children,
+    message_texts_of_request,
+    open_session_id,
+)
 from tests.e2e.test_context_rollover import is_headless, on_path, summarising
 from tests.e2e.test_trim_trigger import assert_trimmed
 from tests.needs import one_in
@@ -106,7 +114,7 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.key("Enter")
     modern.wait_for("Mock reply 1")
     (request,) = modern.api.main_requests()
-    said = spoken(request)
+    said = message_texts_of_request(request)
     assert LINEAGE in said
     assert PARENT in said
     assert "fix the flaky test" in last_user_text(request)
@@ -130,7 +138,7 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     assert modern.input_text() == "write the release notes"
     modern.key("Enter")
     modern.wait_for("Mock reply 2")
-    said = spoken(modern.api.main_requests()[-1])
+    said = message_texts_of_request(modern.api.main_requests()[-1])
     assert NEW_TASK_NOTICE in said
     assert "files changed" in said
     assert "goal, in the user's words" not in said
@@ -205,24 +213,24 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     modern.key("1")
     modern.wait_gone("1. Open the trimmed copy")
     trimmed = child_of(modern.home, parent)
-    assert wait_until(lambda: opened(modern) == trimmed)
+    assert wait_until(lambda: open_session_id(modern) == trimmed)
     modern.wait_idle()
     assert not modern.api.requests, "the session that is left answers nothing"
     assert modern.input_text() == "now go on BETA"
     modern.key("Enter")
     modern.wait_for("Mock reply 1")
-    said = spoken(modern.api.main_requests()[-1])
+    said = message_texts_of_request(modern.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert not [shown for shown in ("Cancelled.", "lineage, oldest first") if shown in said]
     assert_trimmed(said, parent, trimmed)
     modern.wait_idle()
     modern.submit("/untrim")
     whole = child_of(modern.home, trimmed)
-    assert wait_until(lambda: opened(modern) == whole)
+    assert wait_until(lambda: open_session_id(modern) == whole)
     modern.wait_idle()
     modern.submit("now go on GAMMA")
     modern.wait_for("Mock reply 2")
-    said = spoken(modern.api.main_requests()[-1])
+    said = message_texts_of_request(modern.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert "suppressed" not in said
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
@@ -259,7 +267,7 @@ def test_esc_ends_a_rollover_which_can_be_requested_again(
     tui.api.script = ()
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply [0-9]")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
         assert part in said
     tui.wait_idle()
@@ -299,7 +307,7 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     assert "it is slower" in said
     assert "explore DELTA" not in said
     assert "what was done here" not in said
@@ -341,7 +349,7 @@ def test_a_failure_is_reported_and_the_session_continues(
         tui.submit(f"still here GAMMA {number}")
         tui.wait_for(f"Mock reply {number}")
         tui.wait_idle()
-        said = spoken(tui.api.main_requests()[-1])
+        said = message_texts_of_request(tui.api.main_requests()[-1])
         assert f"still here GAMMA {number}" in said
         assert BY_HAND not in said
         assert "the engine is ill" not in said
@@ -361,7 +369,7 @@ def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, par
     begin(tui, plugin)
     tui.submit("/handoff somebody")
     tui.wait_for("Mock reply 1")
-    assert "Say MINE to somebody" in spoken(tui.api.main_requests()[-1])
+    assert "Say MINE to somebody" in message_texts_of_request(tui.api.main_requests()[-1])
     assert children(tui.home, parent) == []
     tui.submit("/resume-hooks:handoff on we go")
     tui.wait_for("Handed off from")
@@ -390,7 +398,7 @@ def test_the_models_shell_is_not_answered(
         extra_args=("--permission-mode", "bypassPermissions"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert said.count("only Claude Code itself gets an answer here") == len(attempts)
     assert children(home, parent) == []
 

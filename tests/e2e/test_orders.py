@@ -20,9 +20,9 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import opened, plugin_at
+from tests.e2e.plugin import open_session_id, plugin_at
 from tests.e2e.test_cost_card import BELOW
-from tests.e2e.test_in_place import assert_valid, said
+from tests.e2e.test_in_place import assert_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST, QUIET
 from tests.needs import one_in
 
@@ -71,7 +71,7 @@ class Played:
     @property
     def session(self) -> Path:
         """The one that is open."""
-        return opened(self.tui)
+        return open_session_id(self.tui)
 
     def play(self, step: str) -> None:
         """Do a step, to its end."""
@@ -174,4 +174,4 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     assert done.returncode == 0, done.stderr
     (request,) = api.main_requests()
     assert_valid(request)
-    assert not [row for row in said(request) if SUPPRESSED in str(row[2])], steps
+    assert not [row for row in request_contents(request) if SUPPRESSED in str(row[2])], steps

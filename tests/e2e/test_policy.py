@@ -24,7 +24,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def under(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
+def run_under_policy(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
     """The client on a machine with that policy: its ``/etc`` is a layer over ours that goes with its process."""
     upper, work, file = scratch / "upper", scratch / "work", scratch / "policy.json"
     upper.mkdir()
@@ -65,7 +65,7 @@ def test_a_trim_in_place_is_refused(
 ) -> None:
     """With the reason and another way; no request leaves, and the session's file stays as it is."""
     scratch = Path(tmp_path_factory.mktemp("policy"))
-    with Tui(under(client, POLICIES[name], scratch), home, api) as tui:
+    with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:
         begin(tui, plugin)
         before = parent.read_bytes()
         tui.submit("/trim here")

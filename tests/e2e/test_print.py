@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
 
 PARENT = "11111111-aaaa-4bbb-8ccc-000000000001"
 SECRET = "PARENT-ONLY-WORDS"
@@ -97,7 +97,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
         if message["role"] != "system"
     ]
     assert roles == ["user", "assistant", "user"], "the block, the card, the new prompt"
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert LINEAGE in said
     assert PARENT in said
     assert "fix the tests" in said

@@ -20,8 +20,8 @@ ONE, TWO = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
 
 
-def found(locator: str, home: ClientHome) -> ArchivedSession:
-    """What the trash holds."""
+def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
+    """Return the entries of the trash."""
     where = home.where
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
@@ -56,8 +56,10 @@ def picker(tui: Tui) -> str:
     return shown
 
 
-def sent(version: ClientVersion, home: ClientHome, api: MockApi, number: str) -> list[Any]:
-    """The messages of the request that a resumed session sends; the session is left as it was."""
+def resumed_messages(
+    version: ClientVersion, home: ClientHome, api: MockApi, number: str
+) -> list[Any]:
+    """Return the messages of a resumed session's request. The session is unchanged."""
     path = home.project_folder / f"{number}.jsonl"
     before = path.read_bytes()
     api.clear()
@@ -112,10 +114,10 @@ def test_names_change_nothing_that_is_sent(
 ) -> None:
     """A title, a name and a tag are metadata."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
-    before = sent(every_client, home, api, ONE)
+    before = resumed_messages(every_client, home, api, ONE)
     rename.write_label(rename.plan_title(session, "a title", home.where))
     rename.write_label(rename.plan_tag(session, "a-tag", home.where))
-    assert _words(sent(every_client, home, api, ONE)) == _words(before)
+    assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
 
 
 def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -149,7 +151,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         spoken_in(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
-    before = sent(every_client, home, api, ONE)
+    before = resumed_messages(every_client, home, api, ONE)
     rename.write_label(rename.plan_title(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
     delete.move_to_trash(
@@ -165,11 +167,11 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         assert gone.returncode != 0
         assert not api.main_requests()
         restore.restore_session(
-            restore.plan_restore(found("parser works", home), home.where), home.where
+            restore.plan_restore(trash_entries("parser works", home), home.where), home.where
         )
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
-    assert _words(sent(every_client, home, api, ONE)) == _words(before)
+    assert _words(resumed_messages(every_client, home, api, ONE)) == _words(before)
 
 
 def test_a_restored_old_session_outlives_the_clients_cleanup(
@@ -187,7 +189,7 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     delete.move_to_trash(
         delete.plan_delete(locate.session_file(session.path), home.where), home.where
     )
-    restore.restore_session(restore.plan_restore(found(ONE, home), home.where), home.where)
+    restore.restore_session(restore.plan_restore(trash_entries(ONE, home), home.where), home.where)
     api.script = once_gone(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

@@ -13,7 +13,7 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation
-from tests.e2e.plugin import ENGINE, children, spoken, without_module
+from tests.e2e.plugin import ENGINE, children, message_texts_of_request, without_module
 
 QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
@@ -83,7 +83,7 @@ def ask(tui: Tui, prompt: str) -> str:
     tui.submit(prompt)
     until(lambda: bool(tui.api.main_requests()))
     tui.wait_idle()
-    return spoken(tui.api.main_requests()[-1])
+    return message_texts_of_request(tui.api.main_requests()[-1])
 
 
 def compact(tui: Tui) -> None:
@@ -131,7 +131,7 @@ def test_handoff_clear_compact_resume(
         every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET
     )
     assert done.returncode == 0, done.stderr
-    assert spoken(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
+    assert message_texts_of_request(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
     assert child.read_bytes() == raw
 
 

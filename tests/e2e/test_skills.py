@@ -17,7 +17,7 @@ from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import ENGINE, SOURCE, children, data_of, plugin_at, spoken
+from tests.e2e.plugin import ENGINE, SOURCE, children, data_of, message_texts_of_request, plugin_at
 from tests.needs import corpus, one_in
 
 PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
@@ -95,7 +95,9 @@ def results(requests: list[Request]) -> list[str]:
     for message in (message for request in requests for message in request["messages"]):
         for block in message["content"] if isinstance(message["content"], list) else []:
             if block.get("type") == "tool_result":
-                found.setdefault(block["tool_use_id"], spoken({"messages": block["content"]}))
+                found.setdefault(
+                    block["tool_use_id"], message_texts_of_request({"messages": block["content"]})
+                )
     return list(found.values())
 
 
@@ -126,7 +128,7 @@ def test_the_skill_reads_without_permission(
     loaded, *answers = results(api.main_requests())
     assert loaded.startswith("Launching skill")
     assert_the_answers(answers)
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert f'"{plugin}/hooks/engine"' in said
     assert f"--lineage {child.stem}" in said
 
@@ -155,7 +157,7 @@ def delegating(agent: list[Reply], *, background: bool) -> Callable[[Request], R
     start = {"name": "Agent", "input": call | {"run_in_background": background}}
 
     def script(request: Request) -> Reply:
-        if TASK in spoken({"messages": request["messages"][:1]}):
+        if TASK in message_texts_of_request({"messages": request["messages"][:1]}):
             return next(steps, "AGENT-DONE")
         return "done" if TASK in str(request["messages"]) else start
 
@@ -187,10 +189,10 @@ def test_the_agent_reads_without_permission(
     asked = [
         request
         for request in api.main_requests()
-        if TASK in spoken({"messages": request["messages"][:1]})
+        if TASK in message_texts_of_request({"messages": request["messages"][:1]})
     ]
     assert [tool["name"] for tool in asked[0]["tools"]] == ["Bash"]
-    assert f"--lineage {child.stem}" in spoken(asked[0])
+    assert f"--lineage {child.stem}" in message_texts_of_request(asked[0])
     *answers, refused = results(asked)
     assert_the_answers(answers)
     assert "denied" in refused or "requires approval" in refused
@@ -211,7 +213,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
     asked = [
         request
         for request in tui.api.main_requests()
-        if TASK in spoken({"messages": request["messages"][:1]})
+        if TASK in message_texts_of_request({"messages": request["messages"][:1]})
     ]
     assert_the_answers(results(asked))
 
@@ -249,7 +251,7 @@ def test_a_command_that_it_reads_can_be_run(
     run_print(
         every_client, home, api, "go on", resume=made, plugin_dir=plugin, extra_env=ENGINE | PATH
     )
-    told = spoken(api.main_requests()[-1])
+    told = message_texts_of_request(api.main_requests()[-1])
     legend = kind == "trim" and {f"read {name}" for name in NAMED.findall(told)[1:4]}
     filled = re.sub(r"\bN\n| N ", " 1\n", told.replace(":N", ":1"))
     commands = [f"resume-hooks {words}" for words in legend or COMMAND.findall(filled)]

@@ -11,7 +11,7 @@ import pytest
 from tests.builders import SESSION, Record, assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import spoken
+from tests.e2e.plugin import message_texts_of_request
 from tests.e2e.test_fork import environ_of
 
 MEASURED = """
@@ -87,7 +87,7 @@ def test_a_slim_copy_is_continued(
     sent = run_print(client, home, api, "go on now", resume=slim.stem)
     assert sent.returncode == 0, sent.stderr
     request = api.main_requests()[0]
-    said = spoken(request)
+    said = message_texts_of_request(request)
     assert all(f"what does report {number} say?" in said for number in range(count))
     assert "line 29999 of the zebra report" not in said
     assert said.count("[Results from Read tool suppressed - ") > count  # and the legend

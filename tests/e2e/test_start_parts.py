@@ -13,7 +13,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.metadata_records import FURTHER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import spoken, without_module
+from tests.e2e.plugin import message_texts_of_request, without_module
 from tests.e2e.test_session_start import QUIET, ask, begin, clear, compact, hand_off, kinds, waiting
 
 LENGTH = 36_000  # characters of a long opening
@@ -56,8 +56,8 @@ def lengthen(home: ClientHome) -> None:
     path.write_text(json.dumps({**note, "opening": "\n".join([before, *CARRIED]) + step + after}))
 
 
-def whole(said: str, lines: list[str]) -> bool:
-    """Whether every line was said, once, and in their order."""
+def has_every_line(said: str, lines: list[str]) -> bool:
+    """Check whether every line was delivered once, in order."""
     places = [said.find(line) for line in lines]
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
@@ -79,7 +79,7 @@ def test_clear_compact_resume(
         clear(tui)
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
         said = ask(tui, "go on BETA")
-        assert whole(said, CARRIED)
+        assert has_every_line(said, CARRIED)
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
@@ -92,14 +92,14 @@ def test_clear_compact_resume(
             for row in fresh.read_bytes().splitlines()
             for text in hook_texts_of_record(json.loads(row))
         ]
-        assert whole(told, CARRIED)
+        assert has_every_line(told, CARRIED)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact(tui)
         said = ask(tui, "go on GAMMA")
-        assert whole(said, GIVEN_BACK)
+        assert has_every_line(said, GIVEN_BACK)
         assert said.count(FURTHER_PART_BEGINNING) == 3
         compact(tui)
-        assert whole(ask(tui, "go on DELTA"), GIVEN_BACK), (
+        assert has_every_line(ask(tui, "go on DELTA"), GIVEN_BACK), (
             "what an earlier compaction left is not in the way"
         )
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
@@ -114,4 +114,4 @@ def test_clear_compact_resume(
         extra_env=QUIET,
     )
     assert done.returncode == 0, done.stderr
-    assert whole(spoken(api.main_requests()[-1]), GIVEN_BACK)
+    assert has_every_line(message_texts_of_request(api.main_requests()[-1]), GIVEN_BACK)

@@ -28,7 +28,7 @@ from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_cli
 from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
-from tests.e2e.plugin import LINEAGE, child_of, children, spoken
+from tests.e2e.plugin import LINEAGE, child_of, children, message_texts_of_request
 from tests.e2e.test_cost_card import ABOVE, BELOW, OF_200K, turns
 from tests.e2e.test_inside import AS_ALWAYS, QUIET, begin, engine
 from tests.needs import corpus
@@ -103,7 +103,7 @@ def entered(tui: Tui, command: str) -> None:
     tui.key("Enter")
 
 
-def listed(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
+def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
     """Open the pane, type words, and wait until a session is marked."""
     entered(tui, command)
     tui.wait_for("newest first")
@@ -140,7 +140,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     """
     tui = sized
     begin(tui, plugin)
-    listed(tui, "/search", "hook_registry", "We should add the agent")
+    open_marked_list(tui, "/search", "hook_registry", "We should add the agent")
     looked_into(tui, "We should add the agent")
     assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), (
         "the page shows the words"
@@ -159,7 +159,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     way(tui, "continues this session", 0)
     tui.wait_for("answer 3")
     tui.wait_idle()
-    listed(tui, "/sessions", "docs", "Write the docs")
+    open_marked_list(tui, "/sessions", "docs", "Write the docs")
     looked_into(tui, "Write the docs")
     assert "undo compaction" not in tui.text()
     assert len(children_of(tui, others)) == 0
@@ -167,12 +167,12 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     tui.wait_for("This is the new session, Write the docs · fork: about")
     tui.wait_idle()
     assert len(children_of(tui, others)) == 1
-    listed(tui, "/sessions", "well", "Dig the well")
+    open_marked_list(tui, "/sessions", "well", "Dig the well")
     looked_into(tui, "Dig the well")
     way(tui, "opens a copy from before the compaction", 3)
     tui.wait_for("before the cut")
     tui.wait_idle()
-    listed(tui, "/sessions", "pool", "Mend the pool")
+    open_marked_list(tui, "/sessions", "pool", "Mend the pool")
     looked_into(tui, "Mend the pool")
     way(tui, "opens a fresh session that knows this one", 1)
     tui.wait_for("Handed off from")
@@ -180,7 +180,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     assert not tui.api.requests
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply 1")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     assert LINEAGE in said
     assert "Mend the pool" in said
 
@@ -326,12 +326,12 @@ def test_a_pane_names_its_ways_and_sessions_that_it_cannot_open(
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
-        listed(tui, "/sessions --all", "far", "Far away")
+        open_marked_list(tui, "/sessions --all", "far", "Far away")
         looked_into(tui, "Far away")
         way(tui, "copies the command for", 0)
         tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
-        listed(tui, "/search", "docs", "Write the docs")
+        open_marked_list(tui, "/search", "docs", "Write the docs")
         others.unlink()
         tui.key("Enter")
         tui.wait_for("no longer exists")
@@ -507,7 +507,7 @@ def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others:
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
-    listed(tui, "/search", "docs", "Write the docs", idle=False)
+    open_marked_list(tui, "/search", "docs", "Write the docs", idle=False)
     tui.key("Escape")
     tui.wait_gone("Esc closes|look into it")
     entered(tui, "/full")
@@ -679,7 +679,7 @@ def test_a_next_step_is_sent_where_that_was_chosen(
     modern.wait_idle()
     (request,) = modern.api.main_requests()
     assert last_user_text(request).endswith(STEP)
-    assert "plugin sent a message" not in spoken(request)
-    assert LINEAGE in spoken(request)
+    assert "plugin sent a message" not in message_texts_of_request(request)
+    assert LINEAGE in message_texts_of_request(request)
     assert TOOL not in json.dumps(request)
     assert modern.input_text() == "a draft of mine"

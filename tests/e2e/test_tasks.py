@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import children, spoken, without_module
+from tests.e2e.plugin import children, message_texts_of_request, without_module
 from tests.e2e.test_session_start import QUIET, clear, hand_off
 from tests.needs import one_in
 
@@ -103,7 +103,7 @@ def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi
     api.clear()
     api.script = ()
     run_print(client, home, api, "go on", resume=child.stem)
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert said.count(f"The plan of this work (Parse dates) is the file {plan}") == 1
     child.unlink()
     child = derive(home, "fork")

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIEC
 from tests.derive.trim.sessions import chain_of
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, spoken
+from tests.e2e.plugin import LINEAGE, message_texts_of_request
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 
 SETTINGS = {
@@ -71,7 +71,7 @@ def trims_well(
         assert not any(node.is_message for node in scan_transcript(str(parent)).chain)
         return
     twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
-    whole = sent(find_client(NEWEST), home, api, twin.stem)
+    whole = resume_request(find_client(NEWEST), home, api, twin.stem)
     known = thoughts(
         [
             get_message(reading.transcript.read_record(n)).get("content")
@@ -82,8 +82,8 @@ def trims_well(
         decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
         if not decided.pays:
             continue
-        trimmed = sent(client, home, api, write_child(decided, home.where).session_id)
-        assert LINEAGE in spoken(trimmed)
+        trimmed = resume_request(client, home, api, write_child(decided, home.where).session_id)
+        assert LINEAGE in message_texts_of_request(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
         assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(
             whole, "tool_result", "tool_use_id"
@@ -93,8 +93,10 @@ def trims_well(
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str) -> dict[str, Any]:
-    """What a client sends when it resumes a session."""
+def resume_request(
+    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str
+) -> dict[str, Any]:
+    """Return the client's request when it resumes a session."""
     api.clear()
     done = run_print(client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
@@ -125,13 +127,13 @@ def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
     said = json.dumps(request["messages"], ensure_ascii=False)
     kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
     assert any(choice.placeholder in said for choice in decided.choices)
-    for text in gone(decided):
+    for text in dropped_texts(decided):
         encoded = json.dumps(text, ensure_ascii=False)[1:-1]
         assert encoded not in said or encoded in kept
 
 
-def gone(decided: TrimPlan) -> Iterator[str]:
-    """The texts that a plan gives up whole."""
+def dropped_texts(decided: TrimPlan) -> Iterator[str]:
+    """Return the texts that a plan drops completely."""
     transcript = scan_transcript(chain_of(decided).source)
     nodes = {node.number: node for node in transcript.chain}
     for choice in decided.choices:

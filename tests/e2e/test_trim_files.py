@@ -92,8 +92,8 @@ def rewind_files(
     return True
 
 
-def trimmed(parent: Path, home: ClientHome) -> str:
-    """A child of the session in which everything is trimmed that can be; its id."""
+def trim_everything(parent: Path, home: ClientHome) -> str:
+    """Trim every possible content of the session. Return the child's id."""
     decided = plan.plan_trim(
         plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
     )
@@ -103,7 +103,7 @@ def trimmed(parent: Path, home: ClientHome) -> str:
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
     """Rewind a child's files to both prompts, with nothing left of the parent."""
-    child = trimmed(parent, home)
+    child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [
         node.uuid for node in transcript.chain if records.is_prompt(transcript.read_record(node))
@@ -132,7 +132,7 @@ def test_an_edit_continues_in_a_child(
 
     No placeholder gets into it.
     """
-    child = trimmed(edited, home)
+    child = trim_everything(edited, home)
     file = home.cwd / "a.txt"
     third = {
         "name": "Edit",
@@ -150,7 +150,7 @@ def test_a_write_that_the_disk_outdates_is_kept(
     write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
     ask(client, home, api, "write another", [write, "done"], edited.stem)
     os.utime(file)
-    child = trimmed(edited, home)
+    child = trim_everything(edited, home)
     ask(client, home, api, "go on", ["done"], child)
     said = str(api.main_requests()[-1]["messages"])
     assert said.count("line 39 of a file") == 1

@@ -14,7 +14,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, PARENT, children, spoken, without_module
+from tests.e2e.plugin import ENGINE, PARENT, children, message_texts_of_request, without_module
 from tests.needs import one_in
 
 
@@ -74,7 +74,7 @@ def test_print_mode_previews_and_makes_the_child(
     )
     assert done.returncode == 0, done.stderr
     assert done.session_id == child.stem
-    assert_trimmed(spoken(api.main_requests()[-1]), parent, child)
+    assert_trimmed(message_texts_of_request(api.main_requests()[-1]), parent, child)
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
@@ -117,7 +117,7 @@ def test_preview_yes_paste(
     tui.wait_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert_trimmed(said, parent, child)
     assert child.stat().st_size > size, "the client writes on in the child"

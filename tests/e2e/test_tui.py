@@ -18,7 +18,14 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, TmuxTui, Tui, fi
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, data_of, spoken, without_module
+from tests.e2e.plugin import (
+    ENGINE,
+    LINEAGE,
+    children,
+    data_of,
+    message_texts_of_request,
+    without_module,
+)
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
@@ -40,7 +47,7 @@ def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> st
     tui.api.clear()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    return spoken(tui.api.main_requests()[-1])
+    return message_texts_of_request(tui.api.main_requests()[-1])
 
 
 def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
@@ -193,7 +200,9 @@ def test_the_child_looks_right_on_every_client(
         api.clear()
         tui.submit("now go on BETA")
         tui.wait_for("Mock reply 2")
-        assert_opens_fresh(spoken(api.main_requests()[-1]), parent, "fix the tests")
+        assert_opens_fresh(
+            message_texts_of_request(api.main_requests()[-1]), parent, "fix the tests"
+        )
 
 
 def test_the_child_has_its_title_in_the_picker(

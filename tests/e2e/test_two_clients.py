@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import children, opened, spoken
+from tests.e2e.plugin import children, message_texts_of_request, open_session_id
 from tests.e2e.test_context_rollover import on_path, summarising
 from tests.e2e.test_inside import ASK_FIRST, QUIET, begin
 
@@ -35,8 +35,10 @@ def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
         tui.wait_idle()
-        assert "[SESSION LINEAGE]" in spoken(api.main_requests()[-1])
-    found = [path for path in children(home, parent) if path in {opened(tui) for tui in both}]
+        assert "[SESSION LINEAGE]" in message_texts_of_request(api.main_requests()[-1])
+    found = [
+        path for path in children(home, parent) if path in {open_session_id(tui) for tui in both}
+    ]
     held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
     assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]
 

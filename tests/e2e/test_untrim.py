@@ -16,7 +16,7 @@ from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_trim_corpus import sent
+from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import corpus, one_in
 
 EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
@@ -40,7 +40,9 @@ def test_everything_comes_back(
     child = locate.session_file(write_child(decided, home.where).file)
     whole = write_child(untrim.plan_untrim(scan_trimmed_session(child), home.where), home.where)
     os.unlink(child.path)
-    back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
+    back, original = (
+        blocks(resume_request(client, home, api, one)) for one in (whole.session_id, twin.stem)
+    )
     assert back == original
 
 

@@ -19,10 +19,10 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import PROMPT, installed, said
-from tests.e2e.test_rename import ONE, sent, spoken_in
+from tests.e2e.test_fork import PROMPT, installed, request_messages
+from tests.e2e.test_rename import ONE, resumed_messages, spoken_in
 from tests.needs import one_in
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 
 def test_a_restored_session_resumes(
@@ -33,7 +33,7 @@ def test_a_restored_session_resumes(
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
     output.write_bytes(b"large")
-    before = sent(every_client, home, api, ONE)
+    before = resumed_messages(every_client, home, api, ONE)
     raw = Path(session.path).read_bytes()
     archive_session(session, home.where)
     os.unlink(session.path)
@@ -46,14 +46,14 @@ def test_a_restored_session_resumes(
         raw,
         b"large",
     )
-    assert sent(every_client, home, api, ONE) == before
+    assert resumed_messages(every_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", every_client)
     other = restore.restore_session(
         restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
     )
     assert other.session_id != ONE
-    assert sent(every_client, home, api, other.session_id) == before
-    assert "BETA" in str(sent(every_client, home, api, ONE))
+    assert resumed_messages(every_client, home, api, other.session_id) == before
+    assert "BETA" in str(resumed_messages(every_client, home, api, ONE))
 
 
 SAMPLE = (
@@ -69,7 +69,7 @@ def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receip
     done = run_print(client, home, api, PROMPT, resume=made.session_id)
     assert done.returncode == 0, done.stderr
     request: dict[str, Any] = api.main_requests()[0]
-    assert said(request)
+    assert request_messages(request)
     return json.dumps(request["messages"]).replace(made.session_id, "<child>")
 
 
@@ -80,7 +80,7 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     parent = installed(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages(client, home, api, before)
-    away(parent, home.env())
+    archive_and_remove(parent, home.env())
     kept = locate.resolve_locator(parent.stem, "/", home.where)
     after = write_child(fork.plan_fork(kept, home.where), home.where)
     assert not parent.exists()

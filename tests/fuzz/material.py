@@ -185,8 +185,8 @@ def transcript(draws: Draws, most: int = 14) -> bytes:
     return whole[:-1] if draws.coin(4) else whole
 
 
-def put(folder: Path, session: str, content: bytes) -> str:
-    """Write a session's file; its path."""
+def write_file(folder: Path, session: str, content: bytes) -> str:
+    """Write a session's file and return its path."""
     path = folder / f"{session}.jsonl"
     path.write_bytes(content)
     return str(path)

@@ -90,11 +90,11 @@ NOT_OURS = {
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
     """A plugin in a folder with a space."""
-    return at(tmp_path_factory.mktemp("reader"), "plug in")
+    return copy_plugin_to(tmp_path_factory.mktemp("reader"), "plug in")
 
 
-def at(folder: Path, name: str) -> PluginCopy:
-    """The plugin copied to ``folder/name``."""
+def copy_plugin_to(folder: Path, name: str) -> PluginCopy:
+    """Copy the plugin to ``folder/name``."""
     made = make_plugin(folder)
     root = made.root.rename(folder / name)
     return replace(made, root=root, env=made.env | {"CLAUDE_PLUGIN_ROOT": str(root)})
@@ -109,15 +109,15 @@ def event(command: str, **other: Any) -> bytes:
     )
 
 
-def allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Whether the hook allows the call; AssertionError where it says anything else or fails."""
-    answer = answered(plugin, body, *shell, **env)
+def is_call_allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
+    """Check whether the hook allows the call. Raise AssertionError for any other output or a failure."""
+    answer = hook_reply(plugin, body, *shell, **env)
     assert answer in ({}, ALLOW)
     return bool(answer)
 
 
-def answered(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict[str, Any]:
-    """What the hook says to a call, ``{}`` for nothing; AssertionError where it fails."""
+def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict[str, Any]:
+    """Return the hook's reply to a call, ``{}`` for none. Raise AssertionError if it fails."""
     done = plugin.hook("PreToolUse", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     said: dict[str, Any] = json.loads(done.stdout or b"{}")
@@ -132,27 +132,27 @@ def naming(plugin: PluginCopy, command: str) -> str:
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
     """Each verb that reads, with words as a person or a model would quote them, from any of the shells."""
-    plain = at(tmp_path / "plain", "plugin")
+    plain = copy_plugin_to(tmp_path / "plain", "plugin")
     for command in READING:
-        assert allowed(plain, event(naming(plain, command)), *shell), command
+        assert is_call_allowed(plain, event(naming(plain, command)), *shell), command
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_of_anything_else_it_reports_nothing(reader: PluginCopy, shell: list[str]) -> None:
     """No other program, no second one, nothing that the shell would expand, no verb that writes."""
     for why, command in NOT_OURS.items():
-        assert not allowed(reader, event(naming(reader, command)), *shell), why
+        assert not is_call_allowed(reader, event(naming(reader, command)), *shell), why
 
 
 def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
     """Another tool, a call out of the sandbox, a second command, a long one, or our own headless run: no opinion."""
     command = naming(reader, READING[0])
-    assert allowed(reader, event(command))
-    assert allowed(
+    assert is_call_allowed(reader, event(command))
+    assert is_call_allowed(
         reader, event("", tool_input={"description": "command", "command": command, "timeout": 9})
     )
-    assert not allowed(reader, event(command, tool_name="Monitor"))
-    assert not allowed(
+    assert not is_call_allowed(reader, event(command, tool_name="Monitor"))
+    assert not is_call_allowed(
         reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True})
     )
     for decoy in (
@@ -160,15 +160,17 @@ def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
         {"description": '"dangerouslyDisableSandbox":false'},
     ):
         unsafe = {"command": command, "dangerouslyDisableSandbox": True}
-        assert not allowed(reader, event("", tool_input=unsafe | decoy))
-        assert not allowed(reader, event("", tool_input=decoy | unsafe))
-    assert allowed(
+        assert not is_call_allowed(reader, event("", tool_input=unsafe | decoy))
+        assert not is_call_allowed(reader, event("", tool_input=decoy | unsafe))
+    assert is_call_allowed(
         reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": False})
     )
-    assert not allowed(reader, event(command, extra={"command": "rm -r x"}))
-    assert not allowed(reader, event("ls", tool_input={"file_path": f'","command":"{command}'}))
-    assert not allowed(reader, event(f"{command} {'x' * 10_000}"))
-    assert not allowed(reader, event(command), RESUME_HOOKS_CHILD="1")
+    assert not is_call_allowed(reader, event(command, extra={"command": "rm -r x"}))
+    assert not is_call_allowed(
+        reader, event("ls", tool_input={"file_path": f'","command":"{command}'})
+    )
+    assert not is_call_allowed(reader, event(f"{command} {'x' * 10_000}"))
+    assert not is_call_allowed(reader, event(command), RESUME_HOOKS_CHILD="1")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
 )
 def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
     """Whatever arrives, the exit status is 0 and nothing is said."""
-    assert not allowed(reader, body)
+    assert not is_call_allowed(reader, body)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +194,10 @@ def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
 )
 def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> None:
     """Only the spelling that the shell reads as this very path is allowed; "" where none is."""
-    plugin = at(tmp_path, name)
+    plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
         body = event(naming(plugin, f"{spelling} search x"))
-        assert allowed(plugin, body) == (quoted == '"ENGINE"' and spelling != "ENGINE" and
+        assert is_call_allowed(plugin, body) == (quoted == '"ENGINE"' and spelling != "ENGINE" and
                                          (spelling == quoted or "'" not in name)), spelling  # fmt: skip
 
 
@@ -204,8 +206,8 @@ def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'
-        assert allowed(reader, event(command), CLAUDE_PLUGIN_ROOT=root)
-    assert not allowed(
+        assert is_call_allowed(reader, event(command), CLAUDE_PLUGIN_ROOT=root)
+    assert not is_call_allowed(
         reader, event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
     )
 
@@ -213,7 +215,7 @@ def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
 def test_no_plugin_folder_in_the_environment(reader: PluginCopy) -> None:
     """Without it, or with a relative one, nothing can be ours."""
     for root in ("", "plugin"):
-        assert not allowed(
+        assert not is_call_allowed(
             reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
         )
 
@@ -223,7 +225,7 @@ pieces = st.sampled_from(
 )
 
 
-def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
+def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
     """The words that a launcher in place of ours gets when ``shell`` runs the command in an empty folder."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
@@ -244,13 +246,13 @@ def test_an_allowed_command_runs_only_the_launcher(
 ) -> None:
     """For any combination of words: an allowed command makes shells run the launcher once, with these words."""
     command = naming(reader, f'"ENGINE" search {words}')
-    if not allowed(reader, event(command)):
+    if not is_call_allowed(reader, event(command)):
         return
     expected = ["engine", *shlex.split(command)[1:]]
     empty = tmp_path / "empty"
     empty.mkdir(exist_ok=True)
     for shell in ("/bin/sh", "/bin/bash"):
-        assert ran(reader, command, shell, empty) == expected, command
+        assert launched_words(reader, command, shell, empty) == expected, command
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
@@ -263,12 +265,14 @@ def test_our_name_stands_for_the_launcher(reader: PluginCopy, shell: list[str]) 
         named = event(command.replace('"ENGINE"', "resume-hooks"))
         runs = {"updatedInput": {"command": naming(reader, command)}}
         allow = ALLOW["hookSpecificOutput"] | runs
-        assert answered(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, (
+        assert hook_reply(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, (
             command
         )
-        assert allowed(reader, event(naming(reader, command)), *shell, **inherited)
+        assert is_call_allowed(reader, event(naming(reader, command)), *shell, **inherited)
     for why, command in NOT_OURS.items():
-        assert not allowed(reader, event(command.replace('"ENGINE"', "resume-hooks")), *shell), why
+        assert not is_call_allowed(
+            reader, event(command.replace('"ENGINE"', "resume-hooks")), *shell
+        ), why
 
 
 texts = st.text(
@@ -280,7 +284,7 @@ texts = st.text(
 @given(st.lists(texts, max_size=4))
 def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str]) -> None:
     """No text of one line is refused, backslashes apart, if it is quoted as a shell wants it."""
-    assert allowed(reader, event(naming(reader, f'"ENGINE" search {shlex.join(words)}')))
+    assert is_call_allowed(reader, event(naming(reader, f'"ENGINE" search {shlex.join(words)}')))
 
 
 def test_it_costs_one_shell_and_one_child(reader: PluginCopy) -> None:

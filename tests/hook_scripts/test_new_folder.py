@@ -33,8 +33,10 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def started(plugin: PluginCopy, folder: Path, source: str = "startup", **env: str) -> list[str]:
-    """What the engine was told by a start in a folder, in words."""
+def engine_words_at_start(
+    plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
+) -> list[str]:
+    """Return the engine's words at a start in a folder."""
     plugin.forget()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
@@ -57,9 +59,9 @@ def test_a_folder_is_noted_once_and_read_once(
     Nothing is reported twice.
     """
     stamp(plugin, f"due-{PROJECT}.json")
-    assert started(plugin, tmp_path) == []
+    assert engine_words_at_start(plugin, tmp_path) == []
     assert not list(pending(plugin).glob("folder-*"))
-    assert started(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
+    assert engine_words_at_start(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
     (note,) = pending(plugin).glob("folder-*")
     assert stat.S_IMODE(note.stat().st_mode) == 0o600
     assert "cret" not in note.read_text()
@@ -70,9 +72,9 @@ def test_a_folder_is_noted_once_and_read_once(
     assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
     assert "(initial): one" in noted.git
     before = note.stat().st_mtime_ns
-    assert started(plugin, repository, "resume") == []
-    assert started(plugin, repository) == ["new-folder"]
-    assert started(plugin, repository) == []
+    assert engine_words_at_start(plugin, repository, "resume") == []
+    assert engine_words_at_start(plugin, repository) == ["new-folder"]
+    assert engine_words_at_start(plugin, repository) == []
     assert note.stat().st_mtime_ns == before
 
 
@@ -87,7 +89,7 @@ def test_files_without_end_contain_no_start_up(
         file.write_bytes(b"# comment\n" * 3_000_000)
     else:
         file.write_bytes(b"x" * 100_000_000)
-    started(plugin, repository)
+    engine_words_at_start(plugin, repository)
     (note,) = pending(plugin).glob("folder-*")
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
@@ -97,20 +99,20 @@ def test_files_without_end_contain_no_start_up(
 
 def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, repository: Path) -> None:
     """Nobody is asked, nothing is written."""
-    assert "new-folder" not in started(plugin, repository)
+    assert "new-folder" not in engine_words_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     stamp(plugin, f"due-{PROJECT}.json")
     own = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / PROJECT
     own.mkdir(parents=True)
     (own / "x.jsonl").touch()
-    assert started(plugin, repository) == []
+    assert engine_words_at_start(plugin, repository) == []
     assert not list(pending(plugin).glob("new-*"))
 
 
 def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> None:
     """Once a folder was noted and read: the client's shell, and a process for the event and one for the time."""
     stamp(plugin, f"due-{PROJECT}.json")
-    started(plugin, repository)
+    engine_words_at_start(plugin, repository)
     _, found, processes = traced(
         plugin, "SessionStart", body(plugin), CLAUDE_PROJECT_DIR=str(repository)
     )
@@ -138,7 +140,7 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
     assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n'
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
-    assert started(plugin, repository) == []
+    assert engine_words_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = pending(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
@@ -164,7 +166,7 @@ def test_a_linked_worktree_states_where_it_belongs(
     stamp(plugin, f"due-{PROJECT}.json")
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
-    started(plugin, tree)
+    engine_words_at_start(plugin, tree)
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))

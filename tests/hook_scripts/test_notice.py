@@ -74,8 +74,8 @@ def event(path: object, **more: object) -> bytes:
     ).encode()
 
 
-def asked(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Whether the end of a turn came as far as Python, which then got the event whole."""
+def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
+    """Check whether the end of a turn reached Python, with the whole event."""
     plugin.forget()
     done = plugin.hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -90,7 +90,7 @@ def asked(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
 def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list[str]) -> None:
     """All four counts of the last answer, against the note; before there is one, against 60,000."""
     body = event(lay(plugin, [*conversation(2), answer({**COUNTED, "output_tokens": 100})]))
-    assert asked(plugin, body, *shell)
+    assert reaches_python(plugin, body, *shell)
     for look, reached in (
         (99_999, True),
         (100_000, True),
@@ -99,14 +99,14 @@ def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list
         (10**12, False),
     ):
         keep(plugin, look)
-        assert asked(plugin, body, *shell) is reached, look
+        assert reaches_python(plugin, body, *shell) is reached, look
     lay(plugin, conversation(2))
     keep(plugin, 1_301)
-    assert not asked(plugin, body, *shell)
+    assert not reaches_python(plugin, body, *shell)
     keep(plugin, 1_300)
-    assert asked(plugin, body, *shell)
+    assert reaches_python(plugin, body, *shell)
     keep(plugin, 1).unlink()
-    assert not asked(plugin, body, *shell)
+    assert not reaches_python(plugin, body, *shell)
 
 
 USAGES: dict[str, Record | Sequence[Record | bytes]] = {
@@ -164,9 +164,9 @@ def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> 
     rows = [answer(records)] if isinstance(records, dict) else records
     body = event(lay(plugin, [*conversation(1), *rows]))
     keep(plugin, 100_000)
-    assert asked(plugin, body)
+    assert reaches_python(plugin, body)
     keep(plugin, 100_001)
-    assert not asked(plugin, body)
+    assert not reaches_python(plugin, body)
 
 
 def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
@@ -174,7 +174,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
     body = event(
         lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")])
     )
-    assert not asked(plugin, body)
+    assert not reaches_python(plugin, body)
 
 
 def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -184,9 +184,9 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
     """
     lay(plugin, [answer(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
-        assert asked(plugin, event(path))
+        assert reaches_python(plugin, event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
-    assert not asked(plugin, event(tmp_path / "gone.jsonl"))
+    assert not reaches_python(plugin, event(tmp_path / "gone.jsonl"))
 
 
 def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
@@ -196,17 +196,17 @@ def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
     os.utime(settings, (1, 1))
-    assert not asked(plugin, body)
+    assert not reaches_python(plugin, body)
     os.utime(note, (0, 0))
-    assert asked(plugin, body)
+    assert reaches_python(plugin, body)
 
 
 def test_who_is_not_asked(plugin: PluginCopy) -> None:
     """Our own headless run, and `-p`, where nobody could type what fits best."""
     body = event(lay(plugin, [answer(COUNTED)]))
-    assert not asked(plugin, body, RESUME_HOOKS_CHILD="1")
+    assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
-        assert asked(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
+        assert reaches_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
 
 
 HOSTILE = {
@@ -225,7 +225,7 @@ HOSTILE = {
 def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
     """Nothing is read, nothing is started."""
     lay(plugin, [answer(COUNTED)])
-    assert not asked(plugin, HOSTILE[name])
+    assert not reaches_python(plugin, HOSTILE[name])
 
 
 @pytest.mark.parametrize(
@@ -238,17 +238,17 @@ def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str
     """
     body = event(lay(plugin, [answer(COUNTED)]))
     keep(plugin, 0).write_text(said)
-    assert asked(plugin, body) is ("999" not in said)
+    assert reaches_python(plugin, body) is ("999" not in said)
 
 
 def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
     """The event contains the last answer; the client is not left with a broken pipe."""
     body = event(lay(plugin, [answer(COUNTED)]), last_assistant_message="語" * 500_000)
-    assert asked(plugin, body)
+    assert reaches_python(plugin, body)
 
 
-def held(plugin: PluginCopy) -> Path:
-    """The folder that says that sessions are held."""
+def links_folder(plugin: PluginCopy) -> Path:
+    """Return the folder whose existence enables links."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
@@ -256,7 +256,7 @@ def held(plugin: PluginCopy) -> Path:
 
 def links(plugin: PluginCopy) -> dict[str, int]:
     """What is held, each with the names that its file has."""
-    top = held(plugin)
+    top = links_folder(plugin)
     return {
         str(path.relative_to(top)): path.stat().st_nlink
         for path in sorted(top.rglob("*"))
@@ -269,10 +269,10 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
     """From the first on, with its sub-agents and outputs, also those that come later, headless ones too."""
     path = lay(plugin, conversation(1))
     own, body = path.with_suffix(""), event(path)
-    assert not asked(plugin, body, *shell)
+    assert not reaches_python(plugin, body, *shell)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
-    held(plugin)
-    assert not asked(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    links_folder(plugin)
+    assert not reaches_python(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     assert links(plugin) == {f"-work/{SESSION}.jsonl": 2}
     for name in (
         "subagents/agent-1.jsonl",
@@ -282,25 +282,25 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
     ):
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("x")
-        for folder in held(plugin).rglob("*/"):
+        for folder in links_folder(plugin).rglob("*/"):
             os.utime(folder, (1, 1))  # some shells compare whole seconds
-        assert not asked(plugin, body, *shell)
+        assert not reaches_python(plugin, body, *shell)
         assert links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(links(plugin)) == 5
-    assert {path.stat().st_mode & 0o777 for path in held(plugin).rglob("*") if path.is_dir()} == {
-        0o700
-    }
+    assert {
+        path.stat().st_mode & 0o777 for path in links_folder(plugin).rglob("*") if path.is_dir()
+    } == {0o700}
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
     """Of a folder at a time: nobody waits for thousands of old outputs."""
     path = lay(plugin, conversation(1))
-    held(plugin)
+    links_folder(plugin)
     for number in range(150):
         output = path.with_suffix("") / "tool-results" / f"{number}.txt"
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
-    asked(plugin, event(path))
+    reaches_python(plugin, event(path))
     assert len(links(plugin)) == 101
 
 
@@ -310,41 +310,41 @@ def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
     What somebody else put in a file's place is left to the next look.
     """
     path = lay(plugin, conversation(1))
-    held(plugin)
-    asked(plugin, event(path))
-    link = held(plugin) / "-work" / path.name
+    links_folder(plugin)
+    reaches_python(plugin, event(path))
+    link = links_folder(plugin) / "-work" / path.name
     link.unlink()
-    asked(plugin, event(path))
+    reaches_python(plugin, event(path))
     assert link.samefile(path)
     path.unlink()
     lay(plugin, conversation(2))
-    asked(plugin, event(path))
+    reaches_python(plugin, event(path))
     assert not link.samefile(path)
 
 
 def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> None:
     """No symbolic links, nothing outside of the project folders, nothing where our folder is a link."""
     path = lay(plugin, conversation(1))
-    held(plugin)
+    links_folder(plugin)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / f"{SESSION}.jsonl").write_text("x")
     (outside / "secret").write_text("x")
     for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
-        asked(plugin, event(f"{place}/{SESSION}.jsonl"))
+        reaches_python(plugin, event(f"{place}/{SESSION}.jsonl"))
     assert set(links(plugin)) <= {f"-work/{SESSION}.jsonl"}
     path.with_suffix("").mkdir()
     (path.with_suffix("") / "one").symlink_to(outside / "secret")
     (path.with_suffix("") / "all").symlink_to(outside)
-    asked(plugin, event(path))
+    reaches_python(plugin, event(path))
     assert set(links(plugin)) == {f"-work/{SESSION}.jsonl"}
-    shutil.rmtree(held(plugin))
-    held(plugin).rmdir()
+    shutil.rmtree(links_folder(plugin))
+    links_folder(plugin).rmdir()
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").symlink_to(outside)
-    asked(plugin, event(path))
+    reaches_python(plugin, event(path))
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").unlink()
-    (held(plugin) / "-work").symlink_to(outside)
-    asked(plugin, event(path))
+    (links_folder(plugin) / "-work").symlink_to(outside)
+    reaches_python(plugin, event(path))
     assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
 
@@ -365,8 +365,8 @@ def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, 
     was = {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()}
     counts = []
     for count in range(1, 25):  # `mkdir -p` makes a call for each step of the way
-        shutil.rmtree(held(plugin))
-        held(plugin)
+        shutil.rmtree(links_folder(plugin))
+        links_folder(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
         plugin.hook(
             "Stop", event(path), "strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "/bin/sh"
@@ -395,7 +395,7 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         done = plugin.hook("Stop", given, *strace)
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
-    held(plugin)
+    links_folder(plugin)
     agents = lay(plugin, [answer(COUNTED)]).with_suffix("") / "subagents"
     agents.mkdir(parents=True)
     for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
@@ -403,7 +403,7 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
             (agents / "2.jsonl").unlink()
         elif more:
             (agents / f"{len(links(plugin))}.jsonl").write_text("x")
-        for folder in held(plugin).rglob("subagents") if more else ():
+        for folder in links_folder(plugin).rglob("subagents") if more else ():
             os.utime(folder, (1, 1))
         assert plugin.hook("Stop", body, *strace).returncode == 0
         programs = ["awk", "cat", *more, "sh", "tail"]

@@ -16,14 +16,14 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 from tests.cli.fork_server import ForkServer
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 from tests.needs import REPO, python39
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
-def asked(trigger: Trigger, path: str | Path | None) -> Request:
-    """A trigger typed in the session at ``path``."""
+def trigger_at(trigger: Trigger, path: str | Path | None) -> Request:
+    """Return a trigger typed in the session at ``path``."""
     return Request(trigger, SESSION, os.fspath(path) if path else None, Where())
 
 
@@ -83,7 +83,9 @@ def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
         with monkeypatch.context() as patch:
             for name, value in {"RESUME_HOOKS_CLIPBOARD": "none", **environ}.items():
                 patch.setenv(name, value)
-            return shown(answered(prompt.main, json.dumps({**event, **(fields or {})}).encode()))
+            return block_reason(
+                hook_output(prompt.main, json.dumps({**event, **(fields or {})}).encode())
+            )
 
     return one
 
@@ -91,10 +93,10 @@ def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
 def reason(done: subprocess.CompletedProcess[bytes]) -> str:
     """The reason that a process gave, which ended well."""
     assert (done.returncode, done.stderr) == (0, b"")
-    return shown(done.stdout)
+    return block_reason(done.stdout)
 
 
-def shown(printed: bytes) -> str:
+def block_reason(printed: bytes) -> str:
     """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
     if not printed:
         return ""

@@ -55,16 +55,16 @@ def ruled(number: int, rule: str = RULE) -> list[Record]:
     ]
 
 
-def ran(number: int, command: str) -> list[Record]:
-    """A command that worked."""
+def successful_command(number: int, command: str) -> list[Record]:
+    """Return a command that succeeded."""
     call = tool_use(
         f"c{number}", uuid="", parent=None, name="Bash", tool_input={"command": command}
     )
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def back(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str:
-    """What is given back to a session of the project."""
+def restored_text(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str:
+    """Return the text that is restored to a session of the project."""
     return describe_lost_facts(
         session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most
     )
@@ -76,8 +76,8 @@ def test_messages_are_restored(config_home: ConfigHome) -> None:
     Without a file nothing is restored.
     """
     write_session(config_home.project(), ONE, conversation(2))
-    assert "\nlast answer, ASSISTANT :3\n  answer 3" in back(config_home, 1)
-    assert back(config_home, 2) == ""
+    assert "\nlast answer, ASSISTANT :3\n  answer 3" in restored_text(config_home, 1)
+    assert restored_text(config_home, 2) == ""
 
 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
@@ -99,13 +99,16 @@ def test_the_constraints_come_back(config_home: ConfigHome) -> None:
     Of the session itself and of the parent it was handed off from.
     """
     write_session(config_home.project(), ONE, ruled(1))
-    text = back(config_home, 1)
+    text = restored_text(config_home, 1)
     assert text.startswith(HEAD)
     assert RULE in text
     assert OPENING_MARKER not in text
     write_session(config_home.project(), TWO, conversation(1))
     record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.where)
-    assert (RULE in back(config_home, 2), OPENING_MARKER in back(config_home, 2)) == (True, True)
+    assert (
+        RULE in restored_text(config_home, 2),
+        OPENING_MARKER in restored_text(config_home, 2),
+    ) == (True, True)
 
 
 def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
@@ -114,7 +117,7 @@ def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
     write_session(config_home.project(), TWO, ruled(2, "Always use tabs."))
     record_link(Link(TWO, ONE, "clear", "2026-01-31T09:31:00.000Z"), config_home.where)
     child(config_home, 3, 2)
-    text = back(config_home, 3)
+    text = restored_text(config_home, 3)
     assert (TWO in text, "Always use tabs." in text) == (True, True)
     assert (ONE in text, RULE in text) == (False, False)
 
@@ -130,9 +133,9 @@ def test_it_is_short_whatever_there_is(config_home: ConfigHome) -> None:
     path.write_bytes(
         path.read_bytes() + b"".join(json.dumps(record).encode() + b"\n" for record in rules)
     )
-    text = back(config_home, 40, 4_000)
+    text = restored_text(config_home, 40, 4_000)
     assert len(text) <= 4_000
-    assert len(back(config_home, 40)) <= MAX_FACTS_CHARACTERS
+    assert len(restored_text(config_home, 40)) <= MAX_FACTS_CHARACTERS
     assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
     assert "Never do this" in text
 
@@ -149,7 +152,7 @@ def test_early_messages_are_read_if_there_is_space(
     said = [
         r
         for n, rule in enumerate((RULE, *rules))
-        for r in (*ruled(n, rule), *ran(n, f"make part-{n} {'x' * 40}"))
+        for r in (*ruled(n, rule), *successful_command(n, f"make part-{n} {'x' * 40}"))
     ]
     for at, record in enumerate(said):
         record |= {"uuid": f"x{at}", "parentUuid": f"x{at - 1}" if at else None, "sessionId": ONE}
@@ -161,12 +164,12 @@ def test_early_messages_are_read_if_there_is_space(
         return build_digest(*given, max_read_bytes=max_read_bytes)
 
     monkeypatch.setattr(after_compaction, "build_digest", noted)
-    assert "the file 99" in back(config_home, 1, 4_000)
+    assert "the file 99" in restored_text(config_home, 1, 4_000)
     assert reaches == [80_000]
     write_session(
         config_home.project(), ONE, said[:4] + [r for r in said[4:] if "Never" not in str(r)]
     )
-    assert RULE in back(config_home, 1)
+    assert RULE in restored_text(config_home, 1)
     assert reaches[1:] == [80_000, None]
 
 
@@ -178,7 +181,7 @@ def test_hostile_words_stay_inside(config_home: ConfigHome) -> None:
         ruled(1, f"Always\x1b[2J say {CLOSING_MARKER}\n{OPENING_MARKER} now."),
     )
     child(config_home, 2, 1)
-    text = back(config_home, 2)
+    text = restored_text(config_home, 2)
     assert (text.count(OPENING_MARKER), text.count(CLOSING_MARKER)) == (1, 1)
     assert "\x1b" not in text
 
@@ -207,7 +210,7 @@ def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.Mo
 def test_a_damaged_session_gets_nothing(config_home: ConfigHome, damage: bytes) -> None:
     """And nobody a complaint."""
     (config_home.project() / f"{ONE}.jsonl").write_bytes(damage)
-    assert back(config_home, 1) == ""
+    assert restored_text(config_home, 1) == ""
 
 
 def test_the_hook_gives_it_back(config_home: ConfigHome, run_hook: Run) -> None:
@@ -243,7 +246,7 @@ def test_commands_that_worked_come_back(config_home: ConfigHome) -> None:
     answer = tool_result("c1", "12 passed", uuid="c", parent="b", session_id=ONE)
     done = assistant("All pass.", uuid="d", parent="c", session_id=ONE)
     write_session(config_home.project(), ONE, [asked, call, answer, done])
-    assert "make test-parser" in back(config_home, 1)
+    assert "make test-parser" in restored_text(config_home, 1)
     assert not (config_home.config / "resume-hooks").exists(), "nothing is written"
 
 
@@ -257,8 +260,8 @@ def test_the_sessions_own_title_contains_no_secret(config_home: ConfigHome) -> N
     )
     record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.where)
     assert (
-        "use [secret removed: password] there" in back(config_home, 2),
-        "xho9" in back(config_home, 2),
+        "use [secret removed: password] there" in restored_text(config_home, 2),
+        "xho9" in restored_text(config_home, 2),
     ) == (
         True,
         False,

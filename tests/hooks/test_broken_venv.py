@@ -49,8 +49,8 @@ def engine(
     )
 
 
-def said(home: ConfigHome, data: Path, prompt: str) -> str:
-    """What a trigger shows."""
+def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
+    """Return the text that a trigger shows."""
     done = engine(home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION})
     assert (done.returncode, done.stderr) == (0, "")
     return str(json.loads(done.stdout)["reason"])
@@ -60,9 +60,9 @@ def test_a_trigger_finds_it_and_the_next_start_mends_it(
     config_home: ConfigHome, data: Path
 ) -> None:
     """The installer takes a venv without its lock for none; the text says so, and loses no word."""
-    assert SESSION in said(config_home, data, ">session")
+    assert SESSION in trigger_text(config_home, data, ">session")
     assert (data / "venv" / LOCK).exists()
-    answer = said(config_home, data, ">handoff my words")
+    answer = trigger_text(config_home, data, ">handoff my words")
     assert ANEW in answer
     assert "my words" in answer
     assert not (data / "venv" / LOCK).exists()
@@ -74,7 +74,7 @@ def test_a_python_that_does_not_start(config_home: ConfigHome, data: Path) -> No
     python.unlink()
     python.write_text("#!/bin/sh\nexit 127\n")
     python.chmod(0o755)
-    assert ANEW in said(config_home, data, ">handoff x")
+    assert ANEW in trigger_text(config_home, data, ">handoff x")
     assert not (data / "venv" / LOCK).exists()
 
 

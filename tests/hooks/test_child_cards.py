@@ -60,8 +60,8 @@ def handed_off(receipt: Receipt, next_step: str) -> Outcome:
     return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
-def trimmed(receipt: Receipt, options: str, note: str) -> Outcome:
-    """A confirmed trim, written now or before."""
+def confirmed_trim(receipt: Receipt, options: str, note: str) -> Outcome:
+    """Return a confirmed trim, written now or earlier."""
     done = "trimmed" if receipt.written else "already trimmed"
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
@@ -71,8 +71,8 @@ def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
-def shown(reason: str) -> str:
-    """What the client gets of a card."""
+def card_in_client(reason: str) -> str:
+    """Return a card as the client gets it."""
     document = json.loads(hook_replies.block_reply(reason))
     assert document["decision"] == "block"
     assert document["hookSpecificOutput"] == {
@@ -97,13 +97,13 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     """
     made = receipt(warnings=("odd place",))
     if done == "handed off":
-        text = shown(card_of(handed_off(made, "fix\nthe tests"), copied, slash=slash))
+        text = card_in_client(card_of(handed_off(made, "fix\nthe tests"), copied, slash=slash))
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
-        text = shown(
+        text = card_in_client(
             card_of(
-                trimmed(made, "--tools Read", "It would compact."),
+                confirmed_trim(made, "--tools Read", "It would compact."),
                 copied,
                 slash=slash,
             )
@@ -153,7 +153,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
     for text, end in ends.items():
-        assert shown(text).split("\n")[-1] == end
+        assert card_in_client(text).split("\n")[-1] == end
         assert len(end) <= LAST_LINE
 
 
@@ -161,7 +161,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     """Oldest first, this session marked, missing ones named as such."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
     rows = Family(config_home.where).lineage(write_session(config_home.project(), SESSION, records))
-    text = shown(lineage_card(rows))
+    text = card_in_client(lineage_card(rows))
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
     assert "  2 · prompt 0  rollover · this session\n" in text
@@ -173,7 +173,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 def test_session_card(copied: CopyResult, text: str) -> None:
     """The id, whether it was copied, and any text that stood behind the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
-    said = shown(plain_cards.session_card(SESSION, copied, trigger))
+    said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
     assert len(said.split("\n")[-1]) <= LAST_LINE
@@ -213,7 +213,7 @@ def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
             session_id(number),
             [*head, custom_title("long " * 30), *conversation(1)],
         )
-    text = shown(lineage_card(Family(config_home.where).lineage(path)))
+    text = card_in_client(lineage_card(Family(config_home.where).lineage(path)))
     assert is_small(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
     assert f"  9 more between, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
@@ -222,7 +222,7 @@ def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
 @given(st.text(st.characters(codec=None)))
 def test_no_reason_drives_the_terminal(reason: str) -> None:
     """Escape sequences, controls and lone surrogates never reach the client."""
-    text = shown(reason)
+    text = card_in_client(reason)
     text.encode()
     assert not {c for c in text if ord(c) < 32 or 127 <= ord(c) < 160} - {"\n", "\t"}
 
@@ -230,17 +230,17 @@ def test_no_reason_drives_the_terminal(reason: str) -> None:
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
 def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
     """Beyond the client's cap, counted as the client counts, the first and the last lines stay."""
-    text = shown(f"first line\n{letter * 30_000}\nThe last line.")
+    text = card_in_client(f"first line\n{letter * 30_000}\nThe last line.")
     assert units(text) <= 10_000
     assert text.startswith("first line\n")
     assert text.endswith("\nThe last line.")
     assert letter == "\x01" or "cut" in text
-    endless = shown("x" * 50_000)
+    endless = card_in_client("x" * 50_000)
     assert units(endless) <= 10_000
     assert len(endless.split("\n")[-1]) <= LAST_LINE, (
         "without a short last line the note that it was cut ends it"
     )
-    assert shown("a\n" * 4_750) == "a\n" * 4_750
+    assert card_in_client("a\n" * 4_750) == "a\n" * 4_750
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
@@ -266,11 +266,11 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         ),
         lineage_card([row]),
         card_of(handed_off(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True),
-        card_of(trimmed(receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True),
+        card_of(confirmed_trim(receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
         trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", is_deleted=False),
     ):
-        said = shown(text)
+        said = card_in_client(text)
         assert "title" in said
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
 
@@ -289,8 +289,8 @@ def test_a_command_in_a_warning_can_be_run(
         assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
 
-def said(context: str, message: str) -> dict[str, Any]:
-    """The reply, as the client reads it."""
+def parsed_reply(context: str, message: str) -> dict[str, Any]:
+    """Return the reply as the client reads it."""
     found = json.loads(start_reply(context, message))
     assert isinstance(found, dict)
     return found
@@ -302,10 +302,10 @@ def test_the_replies_to_a_start() -> None:
     An empty reply is not sent, and control characters are removed.
     """
     assert start_reply("", "") == start_reply(" \n", "") == b""
-    assert said("", "hello") == {"systemMessage": "hello"}
+    assert parsed_reply("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}
-    assert said("facts", "") == {"hookSpecificOutput": context}
-    found = said("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
+    assert parsed_reply("facts", "") == {"hookSpecificOutput": context}
+    found = parsed_reply("a\x1b[2J\ud800b\x00", "one\ntwo\x1b]0;x\x07")
     assert found["systemMessage"] == "one two"
     assert found["hookSpecificOutput"]["additionalContext"] == "a\ufffdb"
 
@@ -313,6 +313,6 @@ def test_the_replies_to_a_start() -> None:
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
 def test_both_fit_together(context: str) -> None:
     """The line stays whole, and the context within what a client shows of one hook."""
-    found = said(context, "m" * 90)
+    found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

@@ -21,7 +21,7 @@ from resume_hooks.hooks.client_module import (
 from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children
-from tests.hooks.test_compaction import shown, thoughtful
+from tests.hooks.test_compaction import module_messages, session_with_thinking
 from tests.hooks.test_rollover import GOOD
 from tests.hooks.test_trim import bulky
 from tests.stand_in import stand_in
@@ -186,7 +186,7 @@ def test_a_trim_in_place_is_reported_by_its_own_figure(parent: Path) -> None:
         "screen": True,
         "trigger": "manual",
         "options": "",
-        "messages": shown(parent),
+        "messages": module_messages(parent),
     }
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
@@ -196,7 +196,7 @@ def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: 
 
     It is what the trim then says.
     """
-    write_session(parent.parent, SESSION, thoughtful())
+    write_session(parent.parent, SESSION, session_with_thinking())
     rows = ask("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
     event = {
@@ -204,7 +204,7 @@ def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: 
         "screen": True,
         "trigger": "manual",
         "options": "",
-        "messages": shown(parent),
+        "messages": module_messages(parent),
     }
     assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
 
@@ -216,7 +216,12 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
         {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
     ]
     write_session(parent.parent, SESSION, rows)
-    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "messages": shown(parent)}
+    event = {
+        "session_id": SESSION,
+        "screen": True,
+        "trigger": "manual",
+        "messages": module_messages(parent),
+    }
     assert (
         "tokens, too few"
         in answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": ""})["skip"]

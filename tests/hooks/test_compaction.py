@@ -39,8 +39,8 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, records))
 
 
-def shown(path: Path) -> list[dict[str, Any]]:
-    """The messages that a client holds of a session, as the module tells of them."""
+def module_messages(path: Path) -> list[dict[str, Any]]:
+    """Return a session's messages in the client, as the module reports them."""
     nodes = (node for node in scan_transcript(str(path)).chain if node.is_message)
     return [
         {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
@@ -48,7 +48,7 @@ def shown(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def thoughtful() -> list[Record]:
+def session_with_thinking() -> list[Record]:
     """A session that is worth trimming, with 20,000 tokens of thinking in its last turn."""
     thought = {"type": "thinking", "thinking": "hm " * 27_000, "signature": "S"}
     return [
@@ -79,7 +79,7 @@ def test_answers_and_results_are_rebuilt_and_prompts_stay(parent: Path) -> None:
 
     The note says that nothing was lost.
     """
-    rows = shown(parent)
+    rows = module_messages(parent)
     plan = ask(rows)
     assert plan["messages"] == [
         place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)
@@ -112,7 +112,7 @@ def test_parallel_calls_become_one_message_and_unsendable_blocks_become_text(
         tool_result("x2", "short", uuid="y2", parent="x2", ts=96),
         assistant("done", uuid="z9", parent="y2", ts=97, tokens=30_000),
     ])  # fmt: skip
-    rows = shown(Path(path))
+    rows = module_messages(Path(path))
     plan = ask(rows)
     handles = [row["handle"] for row in rows]
     built = [
@@ -143,7 +143,7 @@ def test_an_impossible_compaction_is_reported(
 ) -> None:
     """On request it is a sentence; otherwise the client compacts by itself. No note is left."""
     if isinstance(messages, str):
-        rows = shown(parent)
+        rows = module_messages(parent)
         changes: dict[str, dict[str, Any]] = {
             "gone": {"handle": "nobody"},
             "other calls": {"results": ["c7"]},
@@ -199,7 +199,7 @@ def test_a_full_session_is_answered_as_the_user_chose(
 
     By default, and for what can't be, it is the client's own.
     """
-    rows = [*shown(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
+    rows = [*module_messages(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
     assert automatic(rows, "client", monkeypatch) == {}
     assert automatic([*rows, *rows[:1], {"handle": "x"}], "trim", monkeypatch) == {}
     assert automatic([], "trim", monkeypatch) == {}
@@ -228,7 +228,7 @@ def test_at_the_line_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatc
 
     One row says so.
     """
-    rows = shown(parent)
+    rows = module_messages(parent)
     trimmed = at_line(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
     assert trimmed["messages"][0] == 0
@@ -246,7 +246,7 @@ def test_a_failed_compaction_at_the_line_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
     """The client writes no summary instead, because nobody requested one."""
-    reply = at_line(shown(parent)[:4], chosen, monkeypatch)
+    reply = at_line(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
 
@@ -263,7 +263,7 @@ def test_a_client_that_started_again_lets_it_rest(
     records = bulky(1 + typed)
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
-    reply = at_line(shown(Path(path)), "trim@60k", monkeypatch)
+    reply = at_line(module_messages(Path(path)), "trim@60k", monkeypatch)
     assert ("fewer than 5 turns ago; later turns try again" in reply.get("skip", "")) == rests
     assert reply.get("rests", False) == rests
 
@@ -293,7 +293,7 @@ def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.Monke
         {"handle": "n1", "role": "assistant", "calls": ["k"], "results": []},
         {"handle": "n2", "role": "user", "calls": [], "results": ["k"]},
     ]
-    rows = shown(parent)
+    rows = module_messages(parent)
     plan = automatic([*rows, *turn], "trim", monkeypatch)
     assert plan["messages"][-3:] == [len(rows), len(rows) + 1, [len(rows) + 2]]
     assert "k" not in plan["results"]
@@ -303,7 +303,7 @@ def test_one_turn_that_fills_it_all_is_left_to_the_client(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing before it that could go."""
-    rows = shown(parent)
+    rows = module_messages(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 

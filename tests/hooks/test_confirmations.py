@@ -22,8 +22,8 @@ def place(home: ConfigHome, session: str = SESSION) -> Path:
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
-def asked(seconds: float = 0, child: str = "") -> StoredQuestion:
-    """A question of some seconds ago."""
+def recent_question(seconds: float = 0, child: str = "") -> StoredQuestion:
+    """Return a question that is a few seconds old."""
     return StoredQuestion(SESSION, "--tools Read", time.time() - seconds, child)
 
 
@@ -38,7 +38,7 @@ def plant(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
 
 def sound(**more: object) -> dict[str, Any]:
     """The content of a good question, with fields replaced."""
-    return {"version": 1, **asked()._asdict(), **more}
+    return {"version": 1, **recent_question()._asdict(), **more}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_question_is_open_for_ten_minutes(
     config_home: ConfigHome, age: float, is_open: bool
 ) -> None:
     """Also where the clock was set back: what comes from the future is not a question, but for a few seconds."""
-    confirmations.store_question(asked(age))
+    confirmations.store_question(recent_question(age))
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open is is_open
@@ -57,7 +57,7 @@ def test_a_question_is_open_for_ten_minutes(
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     """It still says what came of it."""
-    confirmations.store_question(asked(child=OTHER))
+    confirmations.store_question(recent_question(child=OTHER))
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert (found.child, found.is_open) == (OTHER, False)
@@ -69,7 +69,7 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
     Others can tell until it ends, or until nobody can be at it any more.
     """
     assert not confirmations.is_question_claimed(SESSION)
-    question = asked(300)
+    question = recent_question(300)
     assert not confirmations.claim_question(question)
     confirmations.store_question(question)
     assert [confirmations.claim_question(question), confirmations.claim_question(question)] == [
@@ -89,7 +89,7 @@ def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
 
 def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None:
     """A caller that read the question earlier does not create a second child; the answer is kept."""
-    question = asked()
+    question = recent_question()
     confirmations.store_question(question._replace(child=OTHER))
     assert not confirmations.claim_question(question)
     assert not confirmations.is_question_claimed(SESSION)
@@ -98,7 +98,7 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
 
 def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
     """Neither another session's question, nor a copy of one under this session's name."""
-    confirmations.store_question(asked())
+    confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER) is None
     place(config_home).rename(place(config_home, OTHER))
     assert confirmations.find_question(OTHER) is None

@@ -32,7 +32,7 @@ from tests.builders import (
     write_session,
 )
 from tests.hooks.conftest import Run
-from tests.hooks.test_compaction import thoughtful
+from tests.hooks.test_compaction import session_with_thinking
 from tests.hooks.test_trim import bulky
 
 
@@ -270,7 +270,7 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
 
 def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) -> None:
     """Only if they differ: the thinking of the last turns is also removed."""
-    path = write_session(config_home.project(), SESSION, thoughtful())
+    path = write_session(config_home.project(), SESSION, session_with_thinking())
     event = {
         "screen": True,
         "session_id": SESSION,

@@ -44,8 +44,8 @@ def start(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
     return event | {"hook_event_name": "SessionStart"}
 
 
-def said(home: ConfigHome, source: str = "startup") -> str:
-    """The line that a start shows."""
+def start_line(home: ConfigHome, source: str = "startup") -> str:
+    """Return the line that a start shows."""
     reply = handle_session_event(start(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
@@ -59,17 +59,17 @@ def stamped(name: str) -> dict[str, Any]:
 def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
     """Once with how to switch it off; where nothing was kept nothing is said."""
     aged(config_home, 1, 25)
-    line = said(config_home, source)
+    line = start_line(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert archived_ids(config_home.where) == [session_id(1)]
     stamp = stamped(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
-    assert said(config_home, source) == ""
+    assert start_line(config_home, source) == ""
     aged(config_home, 2, 25)
     assert (
-        said(config_home, source)
+        start_line(config_home, source)
         == "resume-hooks: archived 1 session that the client will soon delete"
     )
 
@@ -83,10 +83,10 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
             1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"
         )
     )
-    waits, _, kept = said(config_home).partition(" · ")
+    waits, _, kept = start_line(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
     assert kept.startswith("Transcripts are now archived beyond the client's 30 days")
-    assert said(config_home) == ""
+    assert start_line(config_home) == ""
 
 
 def test_without_the_shells_word_nothing_is_searched(config_home: ConfigHome) -> None:
@@ -103,7 +103,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         aged(config_home, number, 25)
-    assert said(config_home).startswith(
+    assert start_line(config_home).startswith(
         "resume-hooks: archived 1 session that the client will soon delete, 2 more to come · "
     )
     assert stamped(f"due-{config_home.project().name}.json")["look"] <= time.time()
@@ -118,19 +118,19 @@ def test_a_headless_run_keeps_and_reports_nothing(
     """Nobody would read it: whoever starts next hears how to switch it off."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     aged(config_home, 1, 25)
-    assert said(config_home) == ""
+    assert start_line(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    assert "vault off" in said(config_home)
+    assert "vault off" in start_line(config_home)
 
 
 def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     """The other one waits for nobody."""
     aged(config_home, 1, 25)
-    said(config_home)
+    start_line(config_home)
     aged(config_home, 2, 25)
     assert hook_state.claim_note(f"due-{config_home.project().name}.json")
-    assert said(config_home) == ""
+    assert start_line(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
 
 
@@ -147,7 +147,7 @@ def test_a_state_folder_that_refuses(config_home: ConfigHome) -> None:
     """The session starts all the same."""
     aged(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
-    assert said(config_home) == ""
+    assert start_line(config_home) == ""
 
 
 def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) -> None:

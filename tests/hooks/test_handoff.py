@@ -51,8 +51,8 @@ def parent(config_home: ConfigHome) -> str:
     return write_session(config_home.project(), SESSION, conversation(2))
 
 
-def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
-    """A handoff of ``parent``."""
+def hand_off(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
+    """Return a handoff of ``parent``."""
     plan = agents.plan_fresh(
         locate.session_file(parent), home.where, kind="handoff", next_step=step
     )
@@ -134,7 +134,7 @@ def test_a_large_one_is_cut_to_fit(
     """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
-    receipt = made(config_home, parent, "a very long step\n" * 1_000)
+    receipt = hand_off(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE
@@ -153,7 +153,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
     config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The handoff stands; only ``/clear`` is none of its ways."""
-    receipt = made(config_home, parent)
+    receipt = hand_off(config_home, parent)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     (config_home.root / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))

@@ -29,8 +29,8 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
 
 
-def searched(home: ConfigHome) -> SearchResult:
-    """What a search comes to that reads nothing more into the index."""
+def search_without_update(home: ConfigHome) -> SearchResult:
+    """Return the result of a search that does not update the index."""
     return search_index(["linter"], Scope(), home.where, max_seconds=-1)
 
 
@@ -46,13 +46,13 @@ def test_a_search_reports_unindexed_files(
     monkeypatch.setattr("resume_hooks.search.index.connect.index_in_background", lambda *_: None)
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")
-    first = searched(config_home)
+    first = search_without_update(config_home)
     assert len(first.hits) < 5
     assert any("Not indexed yet" in note for note in first.notes)
     assert index_status(config_home.where).behind
     begun = int(time.time())
     background.update_index()
-    done = searched(config_home)
+    done = search_without_update(config_home)
     assert (len(done.hits), done.notes) == (5, [])
     assert not index_status(config_home.where).behind
     made = stamp()["made"]

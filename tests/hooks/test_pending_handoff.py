@@ -50,8 +50,8 @@ def waiting(home: ConfigHome) -> list[str]:
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
-def again(handoff: PendingHandoff, number: int) -> PendingHandoff:
-    """Another child of the same client, untouched as well."""
+def second_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
+    """Return another untouched child of the same client."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
     return handoff._replace(
         child_id=session_id(number), child_file=path, child_size=os.path.getsize(path)
@@ -77,7 +77,7 @@ def test_a_client_has_one(config_home: ConfigHome, handoff: PendingHandoff) -> N
     """The last one; other clients keep theirs."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
-    pending_handoff.store_handoff(again(handoff, 4))
+    pending_handoff.store_handoff(second_child(handoff, 4))
     assert len(waiting(config_home)) == 2
     taken = pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT)
     assert taken is not None
@@ -150,7 +150,7 @@ def test_the_newest_of_several_is_reported(
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(
-            again(handoff, number)._replace(pid=number, at=time.time() - age)
+            second_child(handoff, number)._replace(pid=number, at=time.time() - age)
         )
     told = pending_handoff.find_handoff_to_announce(folder(config_home))
     assert told is not None

@@ -58,8 +58,8 @@ def event(prompt: object, **more: object) -> dict[str, Any]:
     }
 
 
-def typed(prompt: str, **more: object) -> str:
-    """The card for a trigger."""
+def trigger_card(prompt: str, **more: object) -> str:
+    """Return the card for a trigger."""
     trigger = recognise_trigger(prompt)
     assert trigger is not None
     return card_of_trigger(trigger, event(prompt, **more))
@@ -253,7 +253,7 @@ def test_a_trigger_can_be_switched_off(
     a_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
-        assert typed(prompt) == ""
+        assert trigger_card(prompt) == ""
     other = Trigger("session" if verb != "session" else "help", "", is_slash=False, is_pasted=False)
     assert card_of_trigger(other, event(""))
 
@@ -276,7 +276,7 @@ def test_a_paste_over_left_over_text(
 def is_pasted_over(config_home: ConfigHome, prompt: str, left: str) -> None:
     """Whether a trigger that was left over is reported, and nothing made."""
     session = a_session(config_home)
-    text = typed(prompt)
+    text = trigger_card(prompt)
     assert "nothing was done" in text
     assert left.partition(" ")[2] in text
     assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
@@ -296,7 +296,7 @@ WITHOUT_TRANSCRIPT = {
 @pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
 def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
     """What can't be done there, what to do first, and the user's words."""
-    text = typed(f">{words}", session_id=OTHER)
+    text = trigger_card(f">{words}", session_id=OTHER)
     assert (
         f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
         in text
@@ -309,7 +309,9 @@ def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> 
 def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
     """The session before is named, where what was meant can be handed off."""
     record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
-    assert f"The session before it: /resume {SESSION}\n" in typed(f">{words}", session_id=OTHER)
+    assert f"The session before it: /resume {SESSION}\n" in trigger_card(
+        f">{words}", session_id=OTHER
+    )
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
 
     monkeypatch.setattr("resume_hooks.hooks.handoff.answer", fail)
-    card = typed(">handoff fix the tests")
+    card = trigger_card(">handoff fix the tests")
     assert card.startswith("resume-hooks: Could not write /a/file: No space left on device.\n")
     assert "Check free space" in card
     assert "Your text: fix the tests" in card

@@ -22,7 +22,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, asked
+from tests.hooks.conftest import Run, trigger_at
 
 ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
 
@@ -55,7 +55,7 @@ def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_ho
 
 def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
     """The text to paste begins with a label, and has no blank line that could end it early."""
-    copied = answer(asked(ASKED, worked(config_home))).to_copy
+    copied = answer(trigger_at(ASKED, worked(config_home))).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied

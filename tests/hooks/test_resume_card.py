@@ -30,7 +30,7 @@ from resume_hooks.transcripts.api_usage import (
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
+from tests.hooks.test_child_cards import LAST_LINE, WAYS, card_in_client
 
 ASKED = Trigger("resume", "", is_slash=False, is_pasted=False)
 MOST_LINES = 10
@@ -78,7 +78,7 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     Every way on where they were asked for.
     """
     full = ContextSize(190_000, 200_000)
-    text = shown(
+    text = card_in_client(
         resume_card(comparison(config_home, context=full), copied, ASKED, with_table=whole)
     )
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
@@ -278,7 +278,7 @@ def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """No word is thrown away."""
-    text = shown(
+    text = card_in_client(
         resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
     )
     assert '\n  >handoff two\nlines "quoted"\n' in text

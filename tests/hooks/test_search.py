@@ -18,7 +18,7 @@ from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.search import answer, search_card
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
-from tests.hooks.conftest import Run, asked
+from tests.hooks.conftest import Run, trigger_at
 from tests.search.asking import search, talk
 
 Card = Callable[..., list[str]]
@@ -207,11 +207,13 @@ def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
         found, ">search"
     ).split("\n")
     assert (
-        answer(asked(Trigger("search", "redis", is_slash=False, is_pasted=False), None)).to_copy
+        answer(
+            trigger_at(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
+        ).to_copy
         == ""
     )
     with pytest.raises(UsageError):
-        answer(asked(Trigger("search", "", is_slash=False, is_pasted=False), None))
+        answer(trigger_at(Trigger("search", "", is_slash=False, is_pasted=False), None))
 
 
 def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:

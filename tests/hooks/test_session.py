@@ -27,7 +27,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 from tests.hooks.conftest import Run
 from tests.needs import REPO, python39
 from tests.test_state_failures import refusing
@@ -65,7 +65,7 @@ def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
                 patch.setattr(sys, "argv", ["session.py"])
                 for name, value in environ.items():
                     patch.setenv(name, value)
-                printed = answered(
+                printed = hook_output(
                     session.main, event if isinstance(event, bytes) else json.dumps(event).encode()
                 )
         assert printed != b"{}"
@@ -456,8 +456,8 @@ SAID = (
 )
 
 
-def counted(tokens: int, *, after: str | None = None, prompt: str = "go on") -> list[Record]:
-    """A turn whose answer counted so many tokens; it follows a record of this id, if any."""
+def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on") -> list[Record]:
+    """Return a turn with this token count, after a record with this id, if any."""
     return [
         user(prompt, uuid="u", parent=after, session_id=OLD),
         assistant("done", uuid="a", parent="u", ts=1, session_id=OLD, tokens=tokens),
@@ -482,7 +482,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
 ) -> None:
     """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
-        rows = [{"continue_metadata": {"continued_at": made}}, *counted(163_400)]
+        rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
         path = Path(write_session(config_home.project(), OLD, rows))
         event = {**beside(path, OLD, "resume"), **COLD, **other}
         assert say(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
@@ -506,7 +506,7 @@ def test_a_cold_cache_of_a_file_that_lacks_its_beginning(
     config_home: ConfigHome, say: Say, prompt: str, said: str
 ) -> None:
     """The client counts that beginning, too, which is not sent: the figure is that of `info`."""
-    rows = counted(263_400, after="gone", prompt=prompt)
+    rows = counted_turn(263_400, after="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD, rows))
     event = {**beside(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
     due = {"systemMessage": said} if said else {}
@@ -515,7 +515,7 @@ def test_a_cold_cache_of_a_file_that_lacks_its_beginning(
 
 def test_the_hook_does_not_repeat_the_modules_line(config_home: ConfigHome, say: Say) -> None:
     """This holds once: at the next resume only the hook is called if the client has no module."""
-    path = Path(write_session(config_home.project(), OLD, counted(163_400)))
+    path = Path(write_session(config_home.project(), OLD, counted_turn(163_400)))
     event = {**beside(path, OLD, "resume"), **COLD}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (

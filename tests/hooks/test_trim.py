@@ -33,7 +33,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, asked, children
+from tests.hooks.conftest import Run, Say, children, trigger_at
 
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
@@ -423,7 +423,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 ) -> None:
     """Nothing was made, so the next yes tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer(asked(trigger, parent))
+    trim.answer(trigger_at(trigger, parent))
 
     def refuse(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
@@ -434,7 +434,7 @@ def test_a_write_that_fails_leaves_the_question_open(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
     assert children(parent) == []
-    assert isinstance(trim.answer(asked(trigger._replace(text="yes"), parent)), OpenedSession)
+    assert isinstance(trim.answer(trigger_at(trigger._replace(text="yes"), parent)), OpenedSession)
 
 
 def test_a_session_that_would_take_too_long(
@@ -442,13 +442,13 @@ def test_a_session_that_would_take_too_long(
 ) -> None:
     """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer(asked(trigger, parent))
+    trim.answer(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
         with pytest.raises(
             request.TimeLimitExceeded, match="longer than a prompt may wait"
         ) as caught:
-            trim.answer(asked(trigger._replace(text="yes"), parent))
+            trim.answer(trigger_at(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []
     found = confirmations.find_question(SESSION)
@@ -475,8 +475,8 @@ YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
     """The question that another prompt took comes back with its child, and that is what is shown."""
-    trim.answer(asked(YES._replace(text=""), parent))
-    trim.answer(asked(YES, parent))
+    trim.answer(trigger_at(YES._replace(text=""), parent))
+    trim.answer(trigger_at(YES, parent))
     (child,) = children(parent)
     question = confirmations.find_question(SESSION)
     assert question is not None
@@ -485,7 +485,7 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     assert confirmations.claim_question(again)
     timer = threading.Timer(0.2, confirmations.store_question, args=(question,))
     timer.start()
-    found = trim.answer(asked(YES, parent))
+    found = trim.answer(trigger_at(YES, parent))
     timer.join()
     assert isinstance(found, OpenedSession)
     assert found.receipt.session_id == child.stem

@@ -53,8 +53,8 @@ def start(home: ConfigHome) -> int:
     return done.archived_count
 
 
-def said(home: ConfigHome) -> str:
-    """What the module is answered at a start."""
+def module_reply(home: ConfigHome) -> str:
+    """Return the reply to the module at a start."""
     event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
     return expiring_sessions.claim_vault_announcement(event, home.where)
 
@@ -91,10 +91,10 @@ def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
 def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
     """What a child was made of is archived after a yes."""
     parent = aged(asking, 1, 1)
-    assert said(asking) == ""
+    assert module_reply(asking) == ""
     assert archive_ancestors(Family(asking.where).lineage(parent.path), asking.where) == []
-    assert "up to 20 GB, will be kept" in said(asking)
-    assert said(asking) == "", "told once"
+    assert "up to 20 GB, will be kept" in module_reply(asking)
+    assert module_reply(asking) == "", "told once"
     assert (archive_pending(asking.where, never), archived_ids(asking.where)) == (1, [])
     assert not archive_parents(asking.where, 0, never)
     decide(asking, "on")
@@ -119,7 +119,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
     assert start(asking) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert said(asking) == ""
+    assert module_reply(asking) == ""
     assert start(asking) == 1
     assert "vault off" in permission.describe_first_archive(asking.where)
 
@@ -137,10 +137,10 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
 @pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
 def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> None:
     """Not who was told of copies, or has chosen, or has no client that can tell: their sessions are copied as ever."""
-    assert said(asking) == "", "nothing has to be copied"
+    assert module_reply(asking) == "", "nothing has to be copied"
     aged(asking, 1, SOON)
     start(asking)
-    line = said(asking)
+    line = module_reply(asking)
     assert "Copies wait for your answer; without one they are made from " in line
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
@@ -153,7 +153,7 @@ def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> 
         decide(asking, "7G")
     else:
         os.unlink(os.path.join(asking.where.state, permission.CAN_ASK_NOTE))
-    assert said(asking) == ""
+    assert module_reply(asking) == ""
     assert start(asking) == 1
 
 
@@ -162,7 +162,7 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0
-    assert said(asking) == ""
+    assert module_reply(asking) == ""
     assert not os.path.exists(held_links.links_folder(asking.where))
 
 

@@ -119,15 +119,15 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     return project
 
 
-def made(project: Path) -> dict[str, Any]:
-    """The report, in its documented form."""
+def validated_report(project: Path) -> dict[str, Any]:
+    """Return the report, checked against its schema."""
     found = bug_report.make_bug_report(check_installation(str(project)), str(project), Where())
     return BugReport.model_validate(found).model_dump()
 
 
 def test_nothing_planted_is_in_it(laden: Path) -> None:
     """No title, prompt, path, project, user name, value of the environment or of a setting."""
-    text = json.dumps(made(laden)).lower()
+    text = json.dumps(validated_report(laden)).lower()
     for what, words in PLANTED.items():
         assert words.lower() not in text, what
     assert "planted" not in text
@@ -137,7 +137,7 @@ def test_nothing_planted_is_in_it(laden: Path) -> None:
 
 def test_the_report_has_the_necessary_facts(laden: Path) -> None:
     """Versions, findings by code, changed settings by key, and the places of bugs."""
-    found = made(laden)
+    found = validated_report(laden)
     codes = {row["code"]: row for row in found["findings"]}
     assert (
         codes["hooks-off"]["detail"] == "disableAllHooks is true in <project>/.claude/settings.json"

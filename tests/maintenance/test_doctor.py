@@ -39,8 +39,8 @@ def cwd(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def found(cwd: Path, name: str) -> Finding:
-    """One finding by its name."""
+def finding_named(cwd: Path, name: str) -> Finding:
+    """Return one finding by its name."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == name)
 
 
@@ -68,9 +68,9 @@ def write_json(path: Path, value: object) -> None:
 )
 def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
     """A supported client is fine; none, an old one, or one that says nothing, is a problem."""
-    assert "not on PATH" in found(cwd, "client").detail
+    assert "not on PATH" in finding_named(cwd, "client").detail
     fake_client(cwd, said)
-    assert found(cwd, "client").level == level
+    assert finding_named(cwd, "client").level == level
 
 
 @pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
@@ -82,21 +82,21 @@ def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> No
         "project": cwd / ".claude" / "settings.json",
         "local": cwd / ".claude" / "settings.local.json",
     }[level]
-    assert found(cwd, "hooks").level == "ok"
+    assert finding_named(cwd, "hooks").level == "ok"
     write_json(path, {key: True})
-    assert found(cwd, "hooks").level == "problem"
-    assert str(path) in found(cwd, "hooks").detail
+    assert finding_named(cwd, "hooks").level == "problem"
+    assert str(path) in finding_named(cwd, "hooks").detail
 
 
 def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
     """Not installed, switched off by a stronger level, enabled: three answers."""
-    assert "not installed" in found(cwd, "plugin").detail
+    assert "not installed" in finding_named(cwd, "plugin").detail
     write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
-    assert found(cwd, "plugin").level == "ok"
+    assert finding_named(cwd, "plugin").level == "ok"
     write_json(
         cwd / ".claude" / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": False}}
     )
-    assert "switched off" in found(cwd, "plugin").detail
+    assert "switched off" in finding_named(cwd, "plugin").detail
 
 
 def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path)
     write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
     folder = config / "resume-hooks" / "plugin"
     write_json(folder / ".claude-plugin" / "plugin.json", {"version": "0.0.1"})
-    assert found(cwd, "plugin").level == "ok"
+    assert finding_named(cwd, "plugin").level == "ok"
     known = {"resume-hooks": {"source": {"path": str(folder)}}}
     write_json(config / "plugins" / "known_marketplaces.json", known)
-    finding = found(cwd, "plugin")
+    finding = finding_named(cwd, "plugin")
     assert (finding.level, finding.remedy) == ("note", "Run: resume-hooks install")
     assert "0.0.1" in finding.detail
 
@@ -119,7 +119,7 @@ def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: st
     """What the installer remembers is reported, a failure with its cause."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": state, "started": 1, "error": "no network"})
-    finding = found(cwd, "engine")
+    finding = finding_named(cwd, "engine")
     assert finding.level == level
     assert ("no network" in finding.detail) == (state == "failed")
 
@@ -128,32 +128,32 @@ def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
     """Who has the plugin from a package sees that there is no second venv."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
-    assert "the packages of /tools/python" in found(cwd, "engine").detail
+    assert "the packages of /tools/python" in finding_named(cwd, "engine").detail
 
 
 def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) -> None:
     """A hook in the settings, or one of an installed plugin, that belongs to aichat is a problem."""
-    assert found(cwd, "other tools").level == "ok"
+    assert finding_named(cwd, "other tools").level == "ok"
     hook = {
         "UserPromptSubmit": [
             {"hooks": [{"type": "command", "command": "python3 aichat_resume_hook.py"}]}
         ]
     }
     write_json(config / "settings.json", {"hooks": hook})
-    assert str(config / "settings.json") in found(cwd, "other tools").detail
+    assert str(config / "settings.json") in finding_named(cwd, "other tools").detail
     write_json(config / "settings.json", {})
     root = cwd.parent / "other"
     write_json(root / "hooks" / "hooks.json", {"hooks": hook})
     installed = {"plugins": {"aichat@cctools": [{"installPath": str(root)}]}}
     write_json(config / "plugins" / "installed_plugins.json", installed)
-    assert "aichat@cctools" in found(cwd, "other tools").detail
+    assert "aichat@cctools" in finding_named(cwd, "other tools").detail
 
 
 def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) -> None:
     """Neither bad JSON nor values of wrong types stop doctor."""
     for damage in ("{not json", '{"hooks":' * 100_000):
         (config / "settings.json").write_text(damage)
-        assert found(cwd, "hooks").level == "ok"
+        assert finding_named(cwd, "hooks").level == "ok"
     write_json(
         config / "plugins" / "installed_plugins.json",
         {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}},
@@ -162,35 +162,35 @@ def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) 
         cwd / ".claude" / "settings.json",
         {"hooks": {"UserPromptSubmit": [1, {"hooks": 2}]}, "enabledPlugins": []},
     )
-    assert found(cwd, "other tools").level == "ok"
+    assert finding_named(cwd, "other tools").level == "ok"
 
 
 def test_the_state_folder_s_permissions(cwd: Path, config: Path) -> None:
     """Open to others, or not a folder: a problem; private or not there yet: fine."""
     state = config / "resume-hooks"
-    assert found(cwd, "state").level == "ok"
+    assert finding_named(cwd, "state").level == "ok"
     state.mkdir(mode=0o700)
-    assert found(cwd, "state").level == "ok"
+    assert finding_named(cwd, "state").level == "ok"
     state.chmod(0o755)
-    assert "other users can read" in found(cwd, "state").detail
+    assert "other users can read" in finding_named(cwd, "state").detail
     state.rmdir()
     state.symlink_to(cwd)
-    assert "not a folder" in found(cwd, "state").detail
+    assert "not a folder" in finding_named(cwd, "state").detail
 
 
 def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest folder that is there has to take it: a file, or one that is closed to us, is a problem."""
     (cwd / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
-    finding = found(cwd, "state")
+    finding = finding_named(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be created: {cwd / 'file'} is not a folder")
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
-    assert found(cwd, "state").level == "ok"
+    assert finding_named(cwd, "state").level == "ok"
     monkeypatch.setattr(
         "os.access", lambda path, _mode: path != str(cwd)
     )  # root may write anywhere
-    finding = found(cwd, "state")
+    finding = finding_named(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be created: {cwd} can't be written")
     assert "RESUME_HOOKS_HOME" in finding.remedy
@@ -200,7 +200,7 @@ def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -
     """Named with the free space and what can't be written, even if the state folder is not there yet."""
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):
-        finding = found(cwd, "state")
+        finding = finding_named(cwd, "state")
         assert (finding.level, finding.code) == ("problem", "state-full")
         assert "resume-hooks has 12.0 KB free: sessions, marks, settings" in finding.detail
         assert "Make room" in finding.remedy
@@ -209,9 +209,9 @@ def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bad value is named with its source."""
-    assert found(cwd, "settings").level == "ok"
+    assert finding_named(cwd, "settings").level == "ok"
     monkeypatch.setenv("RESUME_HOOKS_CONTEXT_WINDOW", "plenty")
-    finding = found(cwd, "settings")
+    finding = finding_named(cwd, "settings")
     assert finding.level == "problem"
     assert "environment" in finding.detail
 
@@ -222,29 +222,29 @@ def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("DISPLAY", ":0")
-    assert "xclip" in found(cwd, "clipboard").detail
+    assert "xclip" in finding_named(cwd, "clipboard").detail
 
 
 def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
     """Sessions of this folder and of all folders."""
-    assert found(cwd, "transcripts").level == "note"
+    assert finding_named(cwd, "transcripts").level == "note"
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
         b'{"type":"summary","summary":"x"}\n'
     )
-    assert found(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
+    assert finding_named(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
     assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
 
 
 def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
     """A transcript that a client may hang over: a slim copy is offered where a line is large."""
-    assert found(cwd, "giants").level == "ok"
+    assert finding_named(cwd, "giants").level == "ok"
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
         file.truncate(3 * MIN_GIANT_FILE_BYTES)
-    giant = found(cwd, "giants")
+    giant = finding_named(cwd, "giants")
     assert (giant.level, giant.code) == ("note", "giants-found")
     assert f"{path} has 300.0 MB, one line of it 300.0 MB; " in giant.detail
     assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
@@ -264,7 +264,7 @@ def test_a_giant_of_which_little_is_live(
     ]
     after = [boundary(uuid="b", before="u499"), summary("what was done", uuid="s", parent="b")]
     path.write_bytes(session_bytes([*before, *after]))
-    assert f"resume-hooks fork {SESSION[:8]}" in found(cwd, "giants").remedy
+    assert f"resume-hooks fork {SESSION[:8]}" in finding_named(cwd, "giants").remedy
 
 
 def test_the_index(cwd: Path, config: Path) -> None:
@@ -272,7 +272,7 @@ def test_the_index(cwd: Path, config: Path) -> None:
 
     A newer version's is a problem.
     """
-    assert found(cwd, "index").level == "note"
+    assert finding_named(cwd, "index").level == "note"
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
@@ -280,21 +280,24 @@ def test_the_index(cwd: Path, config: Path) -> None:
     )
     with opened_index(Where()):
         pass
-    assert found(cwd, "index").level == "ok"
+    assert finding_named(cwd, "index").level == "ok"
     path = config / "resume-hooks" / "index.db"
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE about SET version=version+1")
-    assert (found(cwd, "index").level, bool(found(cwd, "index").remedy)) == ("problem", True)
+    assert (finding_named(cwd, "index").level, bool(finding_named(cwd, "index").remedy)) == (
+        "problem",
+        True,
+    )
     path.write_bytes(b"nonsense" * 1_000)
-    assert found(cwd, "index").level == "note"
+    assert finding_named(cwd, "index").level == "note"
 
 
 def test_noted_bugs_are_reported(cwd: Path) -> None:
     """How many, when the last one was, and what to send along."""
-    assert found(cwd, "log").code == "log-ok"
+    assert finding_named(cwd, "log").code == "log-ok"
     for _ in range(2):
         bug_log.log_bug("search", "1", KeyError("secret"))
-    finding = found(cwd, "log")
+    finding = finding_named(cwd, "log")
     assert (finding.level, finding.code) == ("note", "log-bugs")
     assert finding.detail.startswith("2 bugs recorded in ")
     assert "doctor --bundle" in finding.remedy
@@ -303,7 +306,7 @@ def test_noted_bugs_are_reported(cwd: Path) -> None:
 
 def test_a_policy_and_its_effects(cwd: Path, config: Path) -> None:
     """The policy's file, and the features that do not work under it."""
-    assert found(cwd, "policy").level == "ok"
+    assert finding_named(cwd, "policy").level == "ok"
     write_json(config / "remote-settings.json", {"permissions": {}})
-    assert found(cwd, "policy").level == "note"
-    assert "no /trim here" in found(cwd, "policy").detail
+    assert finding_named(cwd, "policy").level == "note"
+    assert "no /trim here" in finding_named(cwd, "policy").detail

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from resume_hooks.reading.summary_check import ANY_WORD, find_claims, split_text
 
 
-def shown(sentence: str) -> list[str]:
-    """What a sentence claims, each thing once."""
+def claims_of(sentence: str) -> list[str]:
+    """Return the claims of a sentence, each once."""
     return list(dict.fromkeys(claim.shown for claim in find_claims(sentence)))
 
 
-def holds(sentence: str, text: str) -> bool:
-    """Whether a text has all that a sentence claims, which is something."""
+def has_all_claims(sentence: str, text: str) -> bool:
+    """Check whether a text has all claims of a sentence, and at least one."""
     low = text.lower().encode()
     claims = find_claims(sentence)
     assert claims
@@ -46,7 +46,7 @@ def holds(sentence: str, text: str) -> bool:
 )
 def test_claims_to_check(sentence: str, claims: list[str]) -> None:
     """Names, files, commands, numbers, quotes and addresses, but not prose, small or round numbers, or lines."""
-    assert shown(sentence) == claims
+    assert claims_of(sentence) == claims
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_claims_to_check(sentence: str, claims: list[str]) -> None:
 )
 def test_forms_that_are_the_same(sentence: str, text: str) -> None:
     """Case, folders before a path, calls, separators, line breaks change nothing."""
-    assert holds(sentence, text)
+    assert has_all_claims(sentence, text)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_forms_that_are_the_same(sentence: str, text: str) -> None:
 )
 def test_different_claims(sentence: str, text: str) -> None:
     """Another file, another number or line number, other words, another command."""
-    assert not holds(sentence, text)
+    assert not has_all_claims(sentence, text)
 
 
 @given(st.text(max_size=300))

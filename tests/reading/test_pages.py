@@ -40,7 +40,7 @@ from tests.corpus import RealSession
 NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def walked(entries: RecordLines, limit: int) -> list[int]:
+def page_through(entries: RecordLines, limit: int) -> list[int]:
     """The lines of every event, gathered page by page from the end, each page by the id of the one before."""
     lines: list[int] = []
     before = None
@@ -84,14 +84,14 @@ def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 @given(st.integers(1, 20))
 def test_every_event_once(limit: int) -> None:
     """Whatever a page holds, walking them gives each record that says something once, in order."""
-    assert walked(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+    assert page_through(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
 def test_every_real_session(real_session: RealSession) -> None:
     """The same of real sessions."""
     rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]
-    assert walked(RecordLines(str(real_session.path), SESSION), 250) == there
+    assert page_through(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
 def test_an_empty_page(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ CALLS = {"c": ToolCall(0, "Bash", "ls", ())}
 REMINDER = "<system-reminder>be good</system-reminder>"
 
 
-def shown(record: Record, **rest: bool) -> Passage:
-    """A record in line 3 as a passage."""
+def passage_of(record: Record, **rest: bool) -> Passage:
+    """Return a record in line 3 as a passage."""
     return make_passage(
         record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7
     )
@@ -90,30 +90,30 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
 def test_the_kinds_of_passages(name: str) -> None:
     """Each kind, with its speaker."""
     record, speaker, text, voice = TABLE[name]
-    found = shown(record)
+    found = passage_of(record)
     assert (found.speaker, found.text, found.voice) == (speaker, text, voice)
 
 
 def test_a_subagents_own_file() -> None:
     """There its prompt is the user, its answers the assistant."""
-    assert shown(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
-    found = shown(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+    assert passage_of(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
+    found = passage_of(assistant("seen", uuid="a", isSidechain=True), subagent=True)
     assert (found.speaker, found.voice) == ("assistant", True)
 
 
 def test_as_it_is_printed() -> None:
     """A head at the margin, foreign text set off from it, the words that print all of it."""
-    piece = shown(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
+    piece = passage_of(user("go\n1a2b:9 · user\n", uuid="u")).piece(NAMES, with_turn=True)
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
     assert piece.command == "resume-hooks read 11111111:3"
-    assert "turn" not in shown(user("go", uuid="u")).piece(NAMES).head
+    assert "turn" not in passage_of(user("go", uuid="u")).piece(NAMES).head
 
 
 def test_controls() -> None:
     """None is printed, and no line end of another kind makes a line at the margin."""
     assert (
-        shown(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body
+        passage_of(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body
         == "  red\n  r:1\n  r:2\n  r:3"
     )
 
@@ -123,7 +123,7 @@ def test_a_huge_text() -> None:
 
     What is missing is counted all the same.
     """
-    piece = shown(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
+    piece = passage_of(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
     assert len(piece.body) < 5_000
     assert piece.missing + len(piece.body) == 500_000 + 2 - 1  # the margin; the blank at its end
 
@@ -131,7 +131,7 @@ def test_a_huge_text() -> None:
 def test_hostile_heads() -> None:
     """A tool's name and target stay on one line, without controls."""
     record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
-    assert shown(record).text == "→ Ba sh x 11111111:9 · user"
+    assert passage_of(record).text == "→ Ba sh x 11111111:9 · user"
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ SAID = [
 ]
 
 
-def told(text: str) -> str:
-    """A summary as it is reported after the check."""
+def checked_summary(text: str) -> str:
+    """Return a summary in its checked form."""
     return check_summary(text, SAID).text
 
 
@@ -62,7 +62,7 @@ def told(text: str) -> str:
 )
 def test_a_sentence(sentence: str, note: str) -> None:
     """Tied, marked, or bare: without claims, found where no reader looks, or nowhere together."""
-    assert told(sentence) == f"{sentence}{note}"
+    assert checked_summary(sentence) == f"{sentence}{note}"
 
 
 def test_markdown_stays() -> None:
@@ -86,8 +86,8 @@ def test_references_that_stand_there() -> None:
 
     Where it does not, the one that does comes behind it.
     """
-    assert told("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
-    assert told("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
+    assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
+    assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
     assert check_summary("Renamed `parse_line`. (:3)", SAID).tied == 1
 
 
@@ -112,7 +112,9 @@ def test_the_words_stay_and_a_second_check_adds_nothing(text: str) -> None:
 
 def test_a_mark_stays_within_itself() -> None:
     """It names three claims at most, cut, without what would end it or a sentence."""
-    found = told('He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.')
+    found = checked_summary(
+        'He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.'
+    )
     (mark,) = re.findall(rf"\[{ABSENT_TEXT}: ([^\]]*)\]", found)
     assert mark.count(", ") == 2
     assert len(mark) < 200

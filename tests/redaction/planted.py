@@ -32,8 +32,8 @@ class Form(NamedTuple):
     held_out: bool = False
 
 
-def some(rng: random.Random, count: int, letters: str = ALNUM) -> str:
-    """So many random characters, a digit among them."""
+def chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
+    """Return this many random characters with at least one digit."""
     made = "".join(rng.choice(letters) for _ in range(count - 1))
     place = rng.randrange(len(made) + 1)
     return made[:place] + rng.choice(string.digits) + made[place:]
@@ -57,7 +57,7 @@ def web_token(rng: random.Random) -> str:
     """A signed JSON web token."""
     head, body = (
         {"alg": "HS256", "typ": "JWT"},
-        {"sub": some(rng, 12), "iat": rng.randrange(10**9)},
+        {"sub": chars(rng, 12), "iat": rng.randrange(10**9)},
     )
     parts = [
         base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
@@ -68,12 +68,12 @@ def web_token(rng: random.Random) -> str:
 
 def password(rng: random.Random, count: int = 12) -> str:
     """A password of letters, digits and a sign."""
-    return some(rng, count - 1) + rng.choice("!%^*_-+")
+    return chars(rng, count - 1) + rng.choice("!%^*_-+")
 
 
 def basic(rng: random.Random) -> str:
     """Credentials as basic authentication has them."""
-    return base64.b64encode(f"svc-deploy:{some(rng, 14)}".encode()).decode()
+    return base64.b64encode(f"svc-deploy:{chars(rng, 14)}".encode()).decode()
 
 
 def in_base64(secret: str | bytes) -> str:
@@ -88,54 +88,54 @@ def body(rng: random.Random) -> str:
 
 def uuid(rng: random.Random) -> str:
     """A random id, as some tokens are."""
-    return "-".join(some(rng, count, HEX) for count in (8, 4, 4, 4, 12))
+    return "-".join(chars(rng, count, HEX) for count in (8, 4, 4, 4, 12))
 
 
 FORMS = [
-    Form("github", lambda r: "ghp_" + some(r, 36)),
-    Form("github-assigned", lambda r: "ghp_" + some(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
-    Form("gitlab", lambda r: "glpat-" + some(r, 20), "glab auth login --token {}"),
-    Form("npm", lambda r: "npm_" + some(r, 36), "//registry.npmjs.org/:_authToken={}"),
+    Form("github", lambda r: "ghp_" + chars(r, 36)),
+    Form("github-assigned", lambda r: "ghp_" + chars(r, 36), "export GITHUB_TOKEN={} && gh pr list"),
+    Form("gitlab", lambda r: "glpat-" + chars(r, 20), "glab auth login --token {}"),
+    Form("npm", lambda r: "npm_" + chars(r, 36), "//registry.npmjs.org/:_authToken={}"),
     Form("pypi", lambda r: "pypi-AgEIcHlwaS5vcmc" + encoded(r, 90), "password = {}"),
-    Form("slack", lambda r: f"xoxb-{some(r, 12, string.digits)}-{some(r, 12, string.digits)}-{some(r, 24)}"),
-    Form("aws-id", lambda r: "AKIA" + some(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), "aws_access_key_id = {}"),
-    Form("aws-secret", lambda r: some(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
-    Form("anthropic", lambda r: "sk-ant-api03-" + some(r, 93, ALNUM + "-_") + "AA", "ANTHROPIC_API_KEY={}"),
-    Form("openai", lambda r: "sk-proj-" + some(r, 48, ALNUM + "-_"), 'client = OpenAI(api_key="{}")'),
-    Form("stripe", lambda r: "sk_live_" + some(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
+    Form("slack", lambda r: f"xoxb-{chars(r, 12, string.digits)}-{chars(r, 12, string.digits)}-{chars(r, 24)}"),
+    Form("aws-id", lambda r: "AKIA" + chars(r, 16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"), "aws_access_key_id = {}"),
+    Form("aws-secret", lambda r: chars(r, 40, ALNUM + "/+"), "AWS_SECRET_ACCESS_KEY={}"),
+    Form("anthropic", lambda r: "sk-ant-api03-" + chars(r, 93, ALNUM + "-_") + "AA", "ANTHROPIC_API_KEY={}"),
+    Form("openai", lambda r: "sk-proj-" + chars(r, 48, ALNUM + "-_"), 'client = OpenAI(api_key="{}")'),
+    Form("stripe", lambda r: "sk_live_" + chars(r, 24), "curl https://api.stripe.com/v1/charges -u {}:"),
     Form("jwt", web_token, "Authorization: Bearer {}"),
     Form("rsa", private_key),
     Form("password-env", password, "DB_HOST=db.internal\nDB_PASSWORD={}\nDB_PORT=5432"),
     Form("password-json", password, '{{"user": "svc", "password": "{}", "port": 5432}}'),
-    Form("postgres", lambda r: some(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
-    Form("bearer", lambda r: some(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
+    Form("postgres", lambda r: chars(r, 14), "postgresql://svc:{}@db.internal:5432/main"),
+    Form("bearer", lambda r: chars(r, 40), "curl -H 'Authorization: Bearer {}' https://api.internal/v2"),
     Form("basic", basic, "Authorization: Basic {}"),
-    Form("google", lambda r: "AIza" + some(r, 35, ALNUM + "-_"), "const key = '{}';"),
+    Form("google", lambda r: "AIza" + chars(r, 35, ALNUM + "-_"), "const key = '{}';"),
     Form("azure-storage", lambda r: base64.b64encode(r.randbytes(64)).decode(), "AccountName=x;AccountKey={};Suffix=y"),
-    Form("huggingface", lambda r: "hf_" + some(r, 34), "HF_TOKEN={}", held_out=True),
+    Form("huggingface", lambda r: "hf_" + chars(r, 34), "HF_TOKEN={}", held_out=True),
     Form("sendgrid", lambda r: f"SG.{encoded(r, 16)}.{encoded(r, 32)}", "apikey: {}", held_out=True),
-    Form("slack-hook", lambda r: f"T{some(r, 10, UPPER)}/B{some(r, 10, UPPER)}/{some(r, 24)}",
+    Form("slack-hook", lambda r: f"T{chars(r, 10, UPPER)}/B{chars(r, 10, UPPER)}/{chars(r, 24)}",
          "https://hooks.slack.com/services/{}", held_out=True),
-    Form("digitalocean", lambda r: "dop_v1_" + some(r, 64, HEX), "doctl auth init -t {}", held_out=True),
-    Form("databricks", lambda r: "dapi" + some(r, 32, HEX), "token: {}", held_out=True),
-    Form("github-fine", lambda r: f"github_pat_{some(r, 22)}_{some(r, 59)}", "git clone https://{}@github.com/o/r",
+    Form("digitalocean", lambda r: "dop_v1_" + chars(r, 64, HEX), "doctl auth init -t {}", held_out=True),
+    Form("databricks", lambda r: "dapi" + chars(r, 32, HEX), "token: {}", held_out=True),
+    Form("github-fine", lambda r: f"github_pat_{chars(r, 22)}_{chars(r, 59)}", "git clone https://{}@github.com/o/r",
          held_out=True),
-    Form("telegram", lambda r: f"{some(r, 10, '123456789')}:AA{some(r, 33)}",
+    Form("telegram", lambda r: f"{chars(r, 10, '123456789')}:AA{chars(r, 33)}",
          "https://api.telegram.org/bot{}/getMe"),
-    Form("vault", lambda r: "hvs." + some(r, 95), "VAULT_TOKEN={}", held_out=True),
-    Form("generic-key", lambda r: some(r, 32), 'headers = {{"X-Api-Key": "{}"}}', held_out=True),
-    Form("client-secret", lambda r: some(r, 40), 'client_secret: "{}"', held_out=True),
-    Form("mysql", lambda r: some(r, 12), "mysql --user=root --password={} shop", held_out=True),
-    Form("redis", lambda r: some(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", held_out=True),
+    Form("vault", lambda r: "hvs." + chars(r, 95), "VAULT_TOKEN={}", held_out=True),
+    Form("generic-key", lambda r: chars(r, 32), 'headers = {{"X-Api-Key": "{}"}}', held_out=True),
+    Form("client-secret", lambda r: chars(r, 40), 'client_secret: "{}"', held_out=True),
+    Form("mysql", lambda r: chars(r, 12), "mysql --user=root --password={} shop", held_out=True),
+    Form("redis", lambda r: chars(r, 24), "REDIS_URL=redis://:{}@cache:6379/0", held_out=True),
     Form("said", password, "The password is {} and the user is svc.", held_out=True),
-    Form("yaml-secret", lambda r: some(r, 20), "  smtp:\n    user: svc\n    password: {}\n", held_out=True),
+    Form("yaml-secret", lambda r: chars(r, 20), "  smtp:\n    user: svc\n    password: {}\n", held_out=True),
     Form("ec-key", lambda r: private_key(r, "EC "), held_out=True),
     Form("openssh-key", lambda r: private_key(r, "OPENSSH "), held_out=True),
     Form("key-in-base64", lambda r: base64.b64encode(private_key(r).encode()).decode(), "tls.key: {}", held_out=True),
-    Form("token-in-base64", lambda r: base64.b64encode(f"ghp_{some(r, 36)}".encode()).decode(), "token: {}",
+    Form("token-in-base64", lambda r: base64.b64encode(f"ghp_{chars(r, 36)}".encode()).decode(), "token: {}",
          held_out=True),
-    Form("django", lambda r: some(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
-    Form("cookie", lambda r: some(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
+    Form("django", lambda r: chars(r, 50, ALNUM + "-_"), 'SECRET_KEY = "{}"', held_out=True),
+    Form("cookie", lambda r: chars(r, 32, HEX), "Cookie: _gitlab_session={}", held_out=True),
     Form("netrc", password, "machine api.internal login deploy password {}"),
     Form("netrc-lines", password, "machine api.internal\n  login deploy\n  password {}\n"),
     Form("mysql-p", password, "mysql -h db -u root -p{} shop < dump.sql"),
@@ -157,34 +157,34 @@ FORMS = [
     Form("net-use-user", password, r"net use \\server\share /user:deploy {}"),
     Form("secure-string", password, "$p = ConvertTo-SecureString '{}' -AsPlainText -Force"),
     Form("secure-string-named", password, 'ConvertTo-SecureString -String "{}" -AsPlainText -Force'),
-    Form("npm-auth", lambda r: in_base64(f"ci:{some(r, 10)}"), "//registry.internal/:_auth={}"),
-    Form("npm-auth-set", lambda r: in_base64(f"ci:{some(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
-    Form("npm-password", lambda r: in_base64(some(r, 14)), "//registry.internal/:_password={}"),
+    Form("npm-auth", lambda r: in_base64(f"ci:{chars(r, 10)}"), "//registry.internal/:_auth={}"),
+    Form("npm-auth-set", lambda r: in_base64(f"ci:{chars(r, 20)}"), '_auth = "{}"\nalways-auth=true'),
+    Form("npm-password", lambda r: in_base64(chars(r, 14)), "//registry.internal/:_password={}"),
     Form("npm-uuid", uuid, "//registry.npmjs.org/:_authToken={}"),
     Form("putty", body, "Public-Lines: 1\nAAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 12\n{}\nPrivate-MAC: " + "0a" * 20),
-    Form("bcrypt", lambda r: "$2b$12$" + some(r, 53, HASHED), "hash: {}"),
-    Form("crypt-512", lambda r: f"$6${some(r, 16, HASHED)}${some(r, 86, HASHED)}", "root:{}:19000:0:99999:7:::"),
-    Form("crypt-256", lambda r: f"$5$rounds=5000${some(r, 16, HASHED)}${some(r, 43, HASHED)}", "root:{}:19000:0:::"),
-    Form("yescrypt", lambda r: f"$y$j9T${some(r, 22, HASHED)}${some(r, 43, HASHED)}", "root:{}:19000:0:::"),
-    Form("htpasswd", lambda r: f"$apr1${some(r, 8, HASHED)}${some(r, 22, HASHED)}", "deploy:{}"),
-    Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${some(r, 22)}${some(r, 43)}"),
-    Form("django-hash", lambda r: f"pbkdf2_sha256$260000${some(r, 22)}${in_base64(r.randbytes(32))}"),
+    Form("bcrypt", lambda r: "$2b$12$" + chars(r, 53, HASHED), "hash: {}"),
+    Form("crypt-512", lambda r: f"$6${chars(r, 16, HASHED)}${chars(r, 86, HASHED)}", "root:{}:19000:0:99999:7:::"),
+    Form("crypt-256", lambda r: f"$5$rounds=5000${chars(r, 16, HASHED)}${chars(r, 43, HASHED)}", "root:{}:19000:0:::"),
+    Form("yescrypt", lambda r: f"$y$j9T${chars(r, 22, HASHED)}${chars(r, 43, HASHED)}", "root:{}:19000:0:::"),
+    Form("htpasswd", lambda r: f"$apr1${chars(r, 8, HASHED)}${chars(r, 22, HASHED)}", "deploy:{}"),
+    Form("argon2", lambda r: f"$argon2id$v=19$m=65536,t=3,p=4${chars(r, 22)}${chars(r, 43)}"),
+    Form("django-hash", lambda r: f"pbkdf2_sha256$260000${chars(r, 22)}${in_base64(r.randbytes(32))}"),
     Form("maven", password, "<server><id>x</id><username>svc</username><password>{}</password></server>"),
     Form("xml-lines", password, "<db.password>\n  {}\n</db.password>"),
-    Form("cookie-php", lambda r: some(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
-    Form("set-cookie", lambda r: some(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
-    Form("curl-cookie", lambda r: some(r, 32), "curl --cookie 'session={}' https://x.internal"),
-    Form("discord", lambda r: f"{in_base64('1' + some(r, 17, string.digits))}.{some(r, 6)}.{some(r, 38)}"),
-    Form("discord-old", lambda r: f"{in_base64('9' + some(r, 17, string.digits))}.{some(r, 6)}.{some(r, 27)}"),
-    Form("teams", lambda r: f"{some(r, 32, HEX)}/{uuid(r)}",
+    Form("cookie-php", lambda r: chars(r, 26), "Cookie: lang=en; PHPSESSID={}; theme=dark"),
+    Form("set-cookie", lambda r: chars(r, 40), "Set-Cookie: connect.sid={}; Path=/; HttpOnly"),
+    Form("curl-cookie", lambda r: chars(r, 32), "curl --cookie 'session={}' https://x.internal"),
+    Form("discord", lambda r: f"{in_base64('1' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 38)}"),
+    Form("discord-old", lambda r: f"{in_base64('9' + chars(r, 17, string.digits))}.{chars(r, 6)}.{chars(r, 27)}"),
+    Form("teams", lambda r: f"{chars(r, 32, HEX)}/{uuid(r)}",
          f"https://x.webhook.office.com/webhookb2/{ANY_ID}@{ANY_ID}/IncomingWebhook/{{}}"),
     Form("teams-workflow", lambda r: encoded(r, 32),
          "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
-    Form("okta", lambda r: "00" + some(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
+    Form("okta", lambda r: "00" + chars(r, 40, ALNUM + "-_"), "curl -H 'Authorization: SSWS {}' https://x.okta.com/api"),
     Form("curl-user", password, "curl -s -u deploy:{} https://api.internal/v1"),
     Form("key-tail", body, "{}\n-----END RSA PRIVATE KEY-----"),
     Form("key-head", lambda r: "MIIEpAIBAAKCAQEA" + body(r)),
-    Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + some(r, 900, ALNUM + "+/"), "KEY={}"),
+    Form("key-one-line", lambda r: "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" + chars(r, 900, ALNUM + "+/"), "KEY={}"),
     Form("openssh-head", lambda r: "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUA" + body(r)),
 ]  # fmt: skip
 
@@ -221,12 +221,12 @@ def numbered(text: str) -> str:
     return "\n".join(f"{number:6}→{line}" for number, line in enumerate(text.split("\n"), 1))
 
 
-def quoted(text: str) -> str:
-    """In a shell's quotes."""
+def shell_quoted(text: str) -> str:
+    """Return a text in a shell's quotes."""
     return "ssh host 'cat > .env <<EOF\n" + text + "\nEOF'"
 
 
-WAYS: list[Callable[[str], str]] = [plain, in_json, twice, by_code, numbered, quoted]
+WAYS: list[Callable[[str], str]] = [plain, in_json, twice, by_code, numbered, shell_quoted]
 
 
 PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
@@ -262,10 +262,10 @@ def assigned_forms() -> list[Form]:
 
 
 def _after(prefix: str, count: int, letters: str, rng: random.Random) -> str:
-    return prefix + some(rng, count, letters)
+    return prefix + chars(rng, count, letters)
 
 
-def planted(
+def plant_secrets(
     lines: list[bytes],
     seed: int = 7,
     places: int = 5 * len(FORMS),

@@ -27,11 +27,11 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.redaction.planted import some
+from tests.redaction.planted import chars
 
 RNG = random.Random(8)
-GITHUB = "ghp_" + some(RNG, 36)
-PASSWORD = some(RNG, 14)
+GITHUB = "ghp_" + chars(RNG, 36)
+PASSWORD = chars(RNG, 14)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_key_of_many_lines_goes_before_it_is_cut(config_home: ConfigHome) -> N
 
     Nor does half a token.
     """
-    body = [some(RNG, 64) for _ in range(8)]
+    body = [chars(RNG, 64) for _ in range(8)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     records = [
         user(f"Always deploy with this key:\n{key}", uuid="a", parent=None, ts=1),

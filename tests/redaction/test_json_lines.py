@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.passwords import NONE, meaning_of_name
 from tests.needs import corpus_sessions
-from tests.redaction.planted import FORMS, planted, private_key, some
+from tests.redaction.planted import FORMS, chars, plant_secrets, private_key
 
 RNG = random.Random(5)
-GITHUB = "ghp_" + some(RNG, 36)
+GITHUB = "ghp_" + chars(RNG, 36)
 GONE = "[secret removed: github-pat]"
 
 
@@ -116,7 +116,7 @@ def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> N
 )
 def test_a_field_of_an_input_is_reported_by_its_name(key: str) -> None:
     """The name and the value of a JSON object are in two strings."""
-    value = some(RNG, 24)
+    value = chars(RNG, 24)
     record = {
         "type": "assistant",
         "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},
@@ -142,7 +142,7 @@ def test_a_key_over_several_lines_of_a_text() -> None:
 def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
     """Every form, place and way: the record is the same but for its text, and a second look finds nothing."""
     lines = [line(user("hello"))]
-    for one in planted(lines, seed=seed, places=2 * len(FORMS)):
+    for one in plant_secrets(lines, seed=seed, places=2 * len(FORMS)):
         if one.place == "tool-results file":
             continue
         clean, found = redact_line(one.raw)

@@ -19,10 +19,10 @@ from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import count_placeholders, find_secrets, redact
 from resume_hooks.redaction.unescape import positions_of_invisible_characters
 from tests.redaction.placed_forms import PLACED_FORMS
-from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
+from tests.redaction.planted import FORMS, WAYS, Form, chars, private_key
 
 RNG = random.Random(3)
-GITHUB = "ghp_" + some(RNG, 36)
+GITHUB = "ghp_" + chars(RNG, 36)
 FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
@@ -247,7 +247,7 @@ def test_a_token_goes_with_its_tail(token: str) -> None:
 )
 def test_more_ways_to_set_one(words: str) -> None:
     """Settings of programs, images and tools, as text and inside a line of a transcript."""
-    secret = some(random.Random(7), 32)
+    secret = chars(random.Random(7), 32)
     text = words.format(secret)
     assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
     for content in (text, {"command": text}, json.dumps({"a": text})):

@@ -82,8 +82,8 @@ def of_parent(path: str) -> list[str]:
     return [mark["messageUuid"] for mark in marks if mark]
 
 
-def ours(path: Path, cut: str | None = None) -> list[str]:
-    """What is loaded of a fork of ours; nothing where we refuse to make one."""
+def loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
+    """Return the loaded content of our fork, or nothing if we refuse to make one."""
     at = CutAtRecord(cut) if cut else None
     try:
         decided = fork.plan_fork(locate.session_file(str(path)), Where(), cut=at)
@@ -92,8 +92,8 @@ def ours(path: Path, cut: str | None = None) -> list[str]:
     return of_parent(write_child(decided, Where()).file)
 
 
-def theirs(path: Path, cut: str | None = None) -> list[str]:
-    """What is loaded of a fork of the SDK's; nothing where it refuses."""
+def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
+    """Return the loaded content of the SDK's fork, or nothing if it refuses."""
     try:
         made = fork_session(path.stem, up_to_message_id=cut)
     except ValueError:
@@ -105,7 +105,7 @@ def theirs(path: Path, cut: str | None = None) -> list[str]:
 def test_rule(config_home: ConfigHome, case: Case) -> None:
     """Every rule of the live chain, in a fork of each: alike, but where a difference is named."""
     path = Path(write_session(config_home.project(), SESSION, case.records))
-    assert (ours(path) != theirs(path)) == (case.name in IN_CASES)
+    assert (loaded_from_our_fork(path) != loaded_from_sdk_fork(path)) == (case.name in IN_CASES)
 
 
 def test_every_difference_is_of_a_case() -> None:
@@ -145,7 +145,7 @@ def test_every_real_session(config_home: ConfigHome) -> None:
     for source in corpus_sessions():
         path = project / f"{source.stem if is_session_id(source.stem) else SESSION}.jsonl"
         shutil.copyfile(source, path)
-        own, told = ours(path), theirs(path)
+        own, told = loaded_from_our_fork(path), loaded_from_sdk_fork(path)
         found[reason(path, scan_transcript(str(path)), own, told) if own != told else "alike"] += 1
         for file in project.glob("*.jsonl"):
             file.unlink()
@@ -169,8 +169,8 @@ def test_cuts(config_home: ConfigHome, number: int) -> None:
     """``up_to_message_id`` and ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
     assert (
-        ours(path, uid(number))
-        == theirs(path, uid(number))
+        loaded_from_our_fork(path, uid(number))
+        == loaded_from_sdk_fork(path, uid(number))
         == [uid(n) for n in range(1, number + 1)]
     )
 

@@ -82,12 +82,12 @@ def project(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     return config_home.project()
 
 
-def theirs(session: str, limit: int | None = None, offset: int = 0) -> list[str]:
-    """The messages of a session by the SDK, as uuids."""
+def sdk_messages(session: str, limit: int | None = None, offset: int = 0) -> list[str]:
+    """Return the uuids of a session's messages according to the SDK."""
     return [message.uuid for message in get_session_messages(session, limit=limit, offset=offset)]
 
 
-def ours(transcript: Transcript) -> list[str]:
+def our_messages(transcript: Transcript) -> list[str]:
     """The messages of the live chain that the SDK would show: no remarks of the client's own, nobody else's."""
     spoken = ((node, transcript.read_record(node)) for node in transcript.chain if node.is_message)
     hidden = ("isMeta", "isSidechain", "teamName")
@@ -99,9 +99,9 @@ def test_rule(project: Path, case: Case) -> None:
     """The SDK takes the same conversation of each small transcript, or differs in a way that is written down."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
-    own = ours(scan_transcript(str(path)))
+    own = our_messages(scan_transcript(str(path)))
     _, told = DIFFERENCES.get(case.name, ("", " ".join(own)))
-    assert " ".join(theirs(SESSION)) == told
+    assert " ".join(sdk_messages(SESSION)) == told
     assert (case.name in DIFFERENCES) is (told != " ".join(own))
 
 
@@ -140,7 +140,7 @@ def test_every_real_session(project: Path) -> None:
         copy = project / f"{session}.jsonl"
         shutil.copyfile(file, copy)
         transcript = scan_transcript(str(copy))
-        own, told = ours(transcript), theirs(session)
+        own, told = our_messages(transcript), sdk_messages(session)
         if own != told:
             reason = _reason(transcript, own, told)
             assert reason, (
@@ -151,7 +151,7 @@ def test_every_real_session(project: Path) -> None:
             ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ()
         ):
             assert (
-                theirs(session, limit, offset)
+                sdk_messages(session, limit, offset)
                 == own[offset : None if limit is None else offset + limit]
             )
         copy.unlink()
@@ -169,8 +169,8 @@ def events(path: Path, limit: int) -> list[str]:
     return uuids
 
 
-def said(path: Path) -> list[str]:
-    """The records of a file that say something, by uuid, in its order."""
+def spoken_records(path: Path) -> list[str]:
+    """Return the records of a file with words, by uuid, in its order."""
     with path.open("rb") as stream:
         rows: list[Record] = [
             record
@@ -191,11 +191,11 @@ def test_pages(project: Path, file: Path) -> None:
     """Pages are of the file, not of the live chain: every message of the SDK's that says something is on one, once."""
     copy = project / file.name
     shutil.copyfile(file, copy)
-    there = said(copy)
+    there = spoken_records(copy)
     on_pages = events(copy, 61)
     assert on_pages == there
     counts = Counter(on_pages)
-    assert {counts[uuid] for uuid in theirs(file.stem) if uuid in set(there)} <= {1}
+    assert {counts[uuid] for uuid in sdk_messages(file.stem) if uuid in set(there)} <= {1}
 
 
 def _sessions_with_agents() -> list[Path]:
@@ -228,7 +228,7 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
     assert len(files) > 20
     for path in files:
         copy = shutil.copyfile(path, project / f"{SESSION}.jsonl")
-        assert ours(scan_transcript(str(copy))) == theirs(SESSION) == []
+        assert our_messages(scan_transcript(str(copy))) == sdk_messages(SESSION) == []
 
 
 def test_subagents_next_to_the_session(project: Path) -> None:
@@ -266,16 +266,16 @@ def test_damage(project: Path, damage: Callable[[bytes], bytes]) -> None:
     """A damaged file is read alike."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(damage(session_bytes(conversation(2))))
-    assert theirs(SESSION) == ours(scan_transcript(str(path)))
-    assert len(theirs(SESSION)) >= 3
+    assert sdk_messages(SESSION) == our_messages(scan_transcript(str(path)))
+    assert len(sdk_messages(SESSION)) >= 3
 
 
 def test_a_byte_order_mark(project: Path) -> None:
     """The SDK loses the record behind it, the client does not."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(BOM + session_bytes(conversation(2)))
-    assert theirs(SESSION) == ["r1", "r2", "r3"]
-    assert ours(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
+    assert sdk_messages(SESSION) == ["r1", "r2", "r3"]
+    assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
 def test_bytes_that_are_not_utf_8(project: Path) -> None:
@@ -283,5 +283,5 @@ def test_bytes_that_are_not_utf_8(project: Path) -> None:
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
     with pytest.raises(UnicodeDecodeError):
-        theirs(SESSION)
-    assert ours(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
+        sdk_messages(SESSION)
+    assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]

@@ -52,8 +52,8 @@ def copies(config_home: ConfigHome) -> Home:
     return config_home, paths
 
 
-def listed(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
-    """What the SDK lists, without what is documented to differ."""
+def sdk_list(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
+    """Return the SDK's list, without documented differences."""
     rows = [
         {key: value for key, value in vars(row).items() if key not in drop}
         for row in list_sessions()
@@ -67,18 +67,18 @@ def with_ours(
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
         rename.write_label(change(locate.session_file(path), f"name {number}"))
-    return listed(("last_modified", "file_size"))
+    return sdk_list(("last_modified", "file_size"))
 
 
 def with_the_sdk(sessions: list[str], change: Callable[[str, str], None]) -> list[dict[str, Any]]:
     """Change every session with the SDK's function; what it then lists, sizes apart."""
     for number, path in enumerate(sessions):
         change(Path(path).stem, f"name {number}")
-    return listed(("last_modified", "file_size"))
+    return sdk_list(("last_modified", "file_size"))
 
 
-def restored(sessions: list[str], contents: list[bytes]) -> None:
-    """Put every session back as it was."""
+def restore_sessions(sessions: list[str], contents: list[bytes]) -> None:
+    """Restore every session to its original state."""
     for path, content in zip(sessions, contents, strict=True):
         Path(path).write_bytes(content)
 
@@ -100,7 +100,7 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
     }[verb]
     after_ours = with_ours(paths, ours)
     glances = [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
-    restored(paths, contents)
+    restore_sessions(paths, contents)
     after_theirs = with_the_sdk(paths, theirs)
     assert after_ours == after_theirs
     assert glances == [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
@@ -113,15 +113,15 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     Only ours can be withdrawn, byte for byte.
     """
     home, paths = copies
-    before = listed(())
+    before = sdk_list(())
     contents = {path: Path(path).read_bytes() for path in paths}
     for path in paths[::2]:
         delete.move_to_trash(delete.plan_delete(locate.session_file(path), home.where), home.where)
-    after_ours = listed(())
+    after_ours = sdk_list(())
     for entry in trash.list_deleted(home.where):
         restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
-    assert listed() == [
+    assert sdk_list() == [
         {key: value for key, value in row.items() if key != "last_modified"}
         for row in sorted(before, key=lambda row: str(row["session_id"]))
     ]
@@ -130,7 +130,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
         assert content
     for path in paths[::2]:
         delete_session(Path(path).stem)
-    assert listed() == [
+    assert sdk_list() == [
         {key: value for key, value in row.items() if key != "last_modified"} for row in after_ours
     ]
 

@@ -52,7 +52,7 @@ HIT = Hit(
 )
 
 
-def found(
+def result_with_hits(
     *hits: Hit,
     total: int = 0,
     query: str = "linter",
@@ -61,7 +61,7 @@ def found(
     how: str = "",
     more: bool = False,
 ) -> SearchResult:
-    """An answer with these hits."""
+    """Return a result with these hits."""
     queries = tuple(parse_query([words]) for words in (query, *also))
     return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
 
@@ -78,7 +78,7 @@ def test_a_hit() -> None:
         tool="Bash",
         role="result",
     )
-    assert result_text(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
+    assert result_text(result_with_hits(hit, HIT, total=12, how="without tests", helpers=2)) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
         "\n"
         f"Tune it · {SESSION}\n"
@@ -103,14 +103,16 @@ def test_missing_words_of_a_long_question() -> None:
         tuple(f"w{number}" for number in range(count))
         for count in (MAX_NAMED_WORDS - 1, MAX_NAMED_WORDS)
     )
-    assert " · lacks w0, w1, w2, w3\n" in result_text(found(HIT._replace(missing=few)))
-    assert "lacks" not in result_text(found(HIT._replace(missing=many)))
+    assert " · lacks w0, w1, w2, w3\n" in result_text(result_with_hits(HIT._replace(missing=few)))
+    assert "lacks" not in result_text(result_with_hits(HIT._replace(missing=many)))
 
 
 def test_several_wordings() -> None:
     """Are numbered in the first line, and hits name those that found them."""
     both = HIT._replace(found_by=(1, 3))
-    text = result_text(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
+    text = result_text(
+        result_with_hits(both, query="tune linter", also=["why no\ntypes", "w " * 90])
+    )
     assert text.startswith(
         f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · "
     )
@@ -123,23 +125,23 @@ def test_nothing_close() -> None:
     Not where a hit is fair, nor where no words were given.
     """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
-    assert result_text(found(weak)).startswith(
+    assert result_text(result_with_hits(weak)).startswith(
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · 1 turn · "
     )
-    answer = found(weak)._replace(suggestions=("parser", "lexer"))
+    answer = result_with_hits(weak)._replace(suggestions=("parser", "lexer"))
     begins = (
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE}, perhaps with 'parser' or 'lexer' · linter · "
     )
     assert result_text(answer).startswith(begins)
-    assert "nothing close" not in result_text(found(weak, fair))
-    assert "nothing close" not in result_text(found(weak, query=""))
+    assert "nothing close" not in result_text(result_with_hits(weak, fair))
+    assert "nothing close" not in result_text(result_with_hits(weak, query=""))
     unread = answer._replace(unread=1)
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
 def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
-    text = result_text(found(how="no match for linter", helpers=1))
+    text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
         f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · no match for linter · {EVIDENCE}",
         "",
@@ -151,13 +153,13 @@ def test_nothing_found() -> None:
 
 def test_nothing_found_without_words() -> None:
     """Who gave no words is not told to change them."""
-    text = result_text(found(query=""))
+    text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
 def test_the_limit_that_is_offered_can_be_requested() -> None:
     """No thousands separator, and no more than the option takes."""
-    assert "49,999 more turns: --limit 1000 " in result_text(found(HIT, total=50_000))
+    assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
 def test_styles_are_not_counted() -> None:
@@ -165,9 +167,9 @@ def test_styles_are_not_counted() -> None:
 
     The budget is that of the text.
     """
-    plain = result_text(found(HIT))
+    plain = result_text(result_with_hits(HIT))
     styled = result_text(
-        found(HIT),
+        result_with_hits(HIT),
         len(plain),
         mark_style=lambda word: f"<{word}>",
         title_style=lambda line: f"[{line}]",
@@ -203,7 +205,7 @@ def test_the_budget_is_kept(
     hits: list[Hit], budget: int, words: str, more: int, helpers: int
 ) -> None:
     """Whatever was found and however little room there is; what fits whole is shown whole."""
-    answer = found(
+    answer = result_with_hits(
         *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
     )
     text = result_text(answer, budget)
@@ -218,7 +220,7 @@ def test_the_budget_is_kept(
 def test_omitted_hits_are_mentioned(budget: int) -> None:
     """The best hit is shown, shortened if necessary, with the command for the rest."""
     hit = HIT._replace(snippet="the linter " * 20)
-    text = result_text(found(*[hit] * 9), budget)
+    text = result_text(result_with_hits(*[hit] * 9), budget)
     assert "11111111:4" in text
     assert "the linter" in text
     shown = text.count("read: ") or 1
@@ -307,4 +309,4 @@ def test_a_text_without_sentences_is_cut(config_home: ConfigHome) -> None:
 
 def test_incomplete_counts_are_marked() -> None:
     """A total that could be larger is shown as a minimum."""
-    assert "at least 200 turns" in result_text(found(HIT, total=200, more=True))
+    assert "at least 200 turns" in result_text(result_with_hits(HIT, total=200, more=True))

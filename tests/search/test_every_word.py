@@ -67,8 +67,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     return Said(where, [found for found in words if found])
 
 
-def told(words: list[str]) -> list[str]:
-    """Those of some words that a question is about, and that an index takes."""
+def indexed_words(words: list[str]) -> list[str]:
+    """Return the words that a question contains and an index accepts."""
     plain = (word for text in words for word in re.findall(r"\w+", text))
     return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of_word(word)]
 
@@ -77,7 +77,7 @@ def told(words: list[str]) -> list[str]:
 @given(data=st.data())
 def test_a_word_among_others(said: Said, data: st.DataObject) -> None:
     """Alone, in a sentence, or next to words that are nowhere: there is a hit."""
-    words = told(data.draw(st.sampled_from(said.texts)))
+    words = indexed_words(data.draw(st.sampled_from(said.texts)))
     if not words:
         return
     word = data.draw(st.sampled_from(words))

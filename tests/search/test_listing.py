@@ -59,7 +59,7 @@ MARK: Record = {
 }
 
 
-def put(
+def write_aged_session(
     home: ConfigHome,
     number: int,
     records: Sequence[Record | bytes] | None = None,
@@ -67,7 +67,7 @@ def put(
     cwd: str = CWD,
     age: float = 0,
 ) -> str:
-    """A session of two turns, or of these records, last written ``age`` days and an hour ago."""
+    """Write a session with two turns or these records, last written ``age`` days and an hour ago."""
     name = session_id(number)
     content = conversation(2, session_id=name) if records is None else records
     located = [
@@ -90,7 +90,7 @@ def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
 def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
     """By the last write; what nobody asks for is not read."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
-        path = put(config_home, number, age=age)
+        path = write_aged_session(config_home, number, age=age)
     assert numbers(config_home) == [2, 3, 1]
     os.unlink(path)
     found = list_project(CWD, config_home.where)
@@ -106,7 +106,7 @@ def test_the_facts_of_a_row(config_home: ConfigHome) -> None:
         {"type": "tag", "tag": "draft"},
         {"type": "agent-name", "agentName": "reviewer"},
     ]
-    path = put(config_home, 1, [*conversation(2), *more], age=4)
+    path = write_aged_session(config_home, 1, [*conversation(2), *more], age=4)
     (row,) = rows(config_home)
     assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == (
         "Mine",
@@ -138,18 +138,26 @@ def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
     A child that waits is not.
     """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
-    put(config_home, 1)
-    put(config_home, 2, [])
-    put(config_home, 3, [custom_title("nothing said"), {"type": "mode", "mode": "plan"}])
-    put(config_home, 4, [{**record, "isSidechain": True} for record in conversation(2)])
-    put(config_home, 5, once)
-    put(config_home, 6, [{**record, "entrypoint": "sdk-py"} for record in conversation(2)])
-    put(
+    write_aged_session(config_home, 1)
+    write_aged_session(config_home, 2, [])
+    write_aged_session(
+        config_home, 3, [custom_title("nothing said"), {"type": "mode", "mode": "plan"}]
+    )
+    write_aged_session(
+        config_home, 4, [{**record, "isSidechain": True} for record in conversation(2)]
+    )
+    write_aged_session(config_home, 5, once)
+    write_aged_session(
+        config_home, 6, [{**record, "entrypoint": "sdk-py"} for record in conversation(2)]
+    )
+    write_aged_session(
         config_home,
         7,
         [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")],
     )
-    put(config_home, 8, [user("<local-command-stdout>x</local-command-stdout>", uuid="u")])
+    write_aged_session(
+        config_home, 8, [user("<local-command-stdout>x</local-command-stdout>", uuid="u")]
+    )
     write_session(config_home.project(), "agent-abc", conversation(2))
     write_session(config_home.project(), f"{session_id(9)}.orphaned-1", conversation(2))
     (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(
@@ -161,12 +169,12 @@ def test_sessions_that_a_list_omits(config_home: ConfigHome) -> None:
 
 def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
     """As long as nobody continued in it, and what it gave way to is there."""
-    put(config_home, 1)
+    write_aged_session(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
-    put(config_home, 2, child)
+    write_aged_session(config_home, 2, child)
     record_superseded(session_id(2), session_id(1), instant(0), config_home.where)
     assert numbers(config_home) == [1]
-    put(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
+    write_aged_session(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
     assert sorted(numbers(config_home)) == [1, 2]
 
 
@@ -175,10 +183,12 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
 
     A child that waits tells what it came to.
     """
-    put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
+    write_aged_session(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
-    put(config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)])
-    put(config_home, 3)
+    write_aged_session(
+        config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)]
+    )
+    write_aged_session(config_home, 3)
     record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.where)
     found = {row.session_id: row for row in rows(config_home)}
     told = {number: found[session_id(number)] for number in (1, 2, 3)}
@@ -192,7 +202,9 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
         boundary(uuid="b", before="s", ts=9e5),
         summary("so far", uuid="t", parent="b", ts=9e5),
     ]
-    put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later])
+    write_aged_session(
+        config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later]
+    )
     (compacted,) = [row for row in rows(config_home) if row.session_id == session_id(1)]
     assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
@@ -203,7 +215,7 @@ def test_a_long_file_is_mentioned_by_its_ends(config_home: ConfigHome) -> None:
     The index tells the rest, if it knows the file as it is.
     """
     middle = conversation(5, prefix="m", start=10)
-    put(
+    write_aged_session(
         config_home,
         1,
         [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)],
@@ -234,10 +246,10 @@ def test_a_trim_in_place_reports_the_remaining_size_of_a_long_file(
         assistant("answer", uuid="a", parent="p", ts=120),
         system("informational", uuid="i", parent="a", ts=121, content=remark),
     ]
-    put(config_home, 1, [*head, *trimmed])
+    write_aged_session(config_home, 1, [*head, *trimmed])
     (row,) = rows(config_home)
     assert (row.tokens, row.context.is_estimate) == (55_101, True)
-    put(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
+    write_aged_session(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
     (row,) = rows(config_home)
     assert (row.tokens, row.context.is_estimate) == (1_100, False)
 
@@ -246,7 +258,7 @@ def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome
     """What a child says of itself is newer."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
-    put(
+    write_aged_session(
         config_home,
         1,
         [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)],
@@ -257,7 +269,7 @@ def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome
 
 def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
     """A session of 200 GB, of which the disk contains the ends alone, is listed as any other."""
-    path = put(config_home, 1, conversation(1))
+    path = write_aged_session(config_home, 1, conversation(1))
     with open(path, "r+b") as stream:
         stream.seek(200 * 1000**3)
         stream.write(
@@ -296,7 +308,7 @@ def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: 
 
     After a compaction it is an estimate; what a sub-agent used does not count.
     """
-    put(config_home, 1, [*conversation(2), *more])
+    write_aged_session(config_home, 1, [*conversation(2), *more])
     (row,) = rows(config_home)
     assert row.tokens == tokens
     assert row.context.is_estimate is (tokens in {None, 1_088, 3_300})
@@ -314,7 +326,7 @@ def test_when_it_expires(
     config_home: ConfigHome, days: int | None, age: float, left: int | None
 ) -> None:
     """By the last write and the client's own setting."""
-    put(config_home, 1, age=age)
+    write_aged_session(config_home, 1, age=age)
     if days is not None:
         settings = json.dumps({"cleanupPeriodDays": days})
         (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
@@ -323,9 +335,9 @@ def test_when_it_expires(
 
 def test_live_ones(config_home: ConfigHome) -> None:
     """Those that a running client names; what was written just now where none names any."""
-    put(config_home, 1)
-    put(config_home, 2, age=1)
-    put(config_home, 3, age=-1)
+    write_aged_session(config_home, 1)
+    write_aged_session(config_home, 2, age=1)
+    write_aged_session(config_home, 3, age=-1)
     assert [row.open for row in rows(config_home)] == [True, False, False]
     list_client(config_home.config, session_id(2))
     assert [(row.session_id, row.open) for row in rows(config_home)] == [
@@ -342,7 +354,7 @@ def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate(("main", "linked", "main/deep", "main-two", "other"), 1):
-        put(config_home, number, cwd=str(tmp_path / folder), age=number)
+        write_aged_session(config_home, number, cwd=str(tmp_path / folder), age=number)
     for cwd in (main, linked, main / "deep"):
         assert numbers(config_home, str(cwd)) == [1, 2, 3]
     assert numbers(config_home, str(tmp_path / "main-two")) == [4]
@@ -351,15 +363,15 @@ def test_worktrees_and_folders_below(config_home: ConfigHome, git: Any, tmp_path
 
 def test_colliding_keys(config_home: ConfigHome) -> None:
     """The folder named inside decides whose a session is."""
-    put(config_home, 1, cwd="/w/a_b")
-    put(config_home, 2, cwd="/w/a-b")
+    write_aged_session(config_home, 1, cwd="/w/a_b")
+    write_aged_session(config_home, 2, cwd="/w/a-b")
     assert (numbers(config_home, "/w/a_b"), numbers(config_home, "/w/a-b")) == ([1], [2])
 
 
 def test_copies_count_once(config_home: ConfigHome) -> None:
     """The newest of one id."""
-    put(config_home, 1, cwd="/copy", age=1)
-    newest = put(config_home, 1)
+    write_aged_session(config_home, 1, cwd="/copy", age=1)
+    newest = write_aged_session(config_home, 1)
     assert [row.path for row in rows(config_home, all_projects=True)] == [newest]
 
 
@@ -378,8 +390,8 @@ def test_pages(
 ) -> None:
     """Offsets count what is shown, not the files that were omitted."""
     for number in range(1, 5):
-        put(config_home, number, age=number)
-    put(config_home, 9, [custom_title("nothing said")], age=2.5)
+        write_aged_session(config_home, number, age=number)
+    write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
     look = SessionLister(CWD, config_home.where)
     part = listing_page(
         look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=offset
@@ -392,8 +404,8 @@ def test_a_session_that_vanishes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is omitted, at whatever point it goes."""
-    path = put(config_home, 1)
-    put(config_home, 2, age=1)
+    path = write_aged_session(config_home, 1)
+    write_aged_session(config_home, 2, age=1)
 
     def gone(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
         found = sessions_of_directory(CWD, config_home.where)
@@ -406,8 +418,8 @@ def test_a_session_that_vanishes_meanwhile(
 
 def test_short_ids(config_home: ConfigHome) -> None:
     """Eight characters where no other session anywhere begins so, of any project or none to be listed."""
-    put(config_home, 1)
-    put(config_home, 2)
+    write_aged_session(config_home, 1)
+    write_aged_session(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])
     found = rows(config_home)
     short = dict(

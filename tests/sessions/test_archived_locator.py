@@ -32,7 +32,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 from tests.sessions.test_lineage import watched
 
 PULL = {
@@ -43,8 +43,8 @@ PULL = {
 }
 
 
-def named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
-    """The session that words name."""
+def session_named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
+    """Return the session that the words name."""
     return locate.resolve_locator(words, cwd, home.where)
 
 
@@ -68,8 +68,8 @@ def test_every_form_of_a_locator(config_home: ConfigHome, words: str) -> None:
     """Id, prefix, title, part, tag, pull request; what it leads to can be read."""
     path = a_session(config_home)
     raw = Path(path).read_bytes()
-    away(path, config_home.environ)
-    found = named(config_home, words)
+    archive_and_remove(path, config_home.environ)
+    found = session_named(config_home, words)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
     assert names_of_transcript(found, config_home.where) == (SESSION, SESSION[:8])
@@ -80,23 +80,23 @@ def test_paths(config_home: ConfigHome) -> None:
     session = laid_out(config_home)
     agent = config_home.project() / SESSION / "subagents" / "deep" / "agent-a1.jsonl"
     raw = agent.read_bytes()
-    away(session.path, config_home.environ)
-    found = named(config_home, session.path)
-    assert named(config_home, found.path).path == found.path
-    assert Path(named(config_home, str(agent)).path).read_bytes() == raw
+    archive_and_remove(session.path, config_home.environ)
+    found = session_named(config_home, session.path)
+    assert session_named(config_home, found.path).path == found.path
+    assert Path(session_named(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     assert locate.resolve_locator(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(
         unpacked_folder(config_home.where), ignore_errors=True
     )  # what was unpacked may go at any time
-    assert named(config_home, found.path).session_id == SESSION
+    assert session_named(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
-        named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
+        session_named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
 
 
 def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None:
     """Not the notes of the vault, nor what a link in it leads to."""
-    kept = away(laid_out(config_home).path, config_home.environ)
+    kept = archive_and_remove(laid_out(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
         locate.resolve_locator(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
@@ -108,7 +108,7 @@ def test_a_models_shell_opens_transcripts_alone(config_home: ConfigHome) -> None
 
 def test_sub_agents(config_home: ConfigHome) -> None:
     """Those in the session's folder and those next to it, by their names; references lead back."""
-    away(laid_out(config_home).path, config_home.environ)
+    archive_and_remove(laid_out(config_home).path, config_home.environ)
     for name in ("agent-a1", f"agent-{SESSION[:4]}"):
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
@@ -125,34 +125,34 @@ def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
     """For any form, even if the archived title is no longer the session's title."""
     path = a_session(config_home)
     raw = Path(path).read_bytes()
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     Path(path).write_bytes(raw.replace(b"Fix the parser", b"Fix the lexer."))
-    assert named(config_home, SESSION).path == path
-    assert named(config_home, "Fix the lexer.").path == path
+    assert session_named(config_home, SESSION).path == path
+    assert session_named(config_home, "Fix the lexer.").path == path
     with pytest.raises(SessionNotFound):
-        named(config_home, "Fix the parser")
+        session_named(config_home, "Fix the parser")
     Path(path).write_bytes(b"")  # clients leave stubs: no session
-    assert named(config_home, "Fix the parser").path != path
+    assert session_named(config_home, "Fix the parser").path != path
 
 
 def test_a_session_in_the_projects_is_first(config_home: ConfigHome) -> None:
     """A title, a part of one or a prefix that fits one there is never ambiguous for what the vault has."""
-    away(a_session(config_home), config_home.environ)
+    archive_and_remove(a_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
     path = write_session(
         config_home.project(), other, [*conversation(1), custom_title("Fix the parser too", other)]
     )
     for words in ("parser", SESSION[:6], "Fix the parser"):
-        assert named(config_home, words).path == path
-    assert named(config_home, SESSION).session_id == SESSION
+        assert session_named(config_home, words).path == path
+    assert session_named(config_home, SESSION).session_id == SESSION
 
 
 def test_several_that_fit(config_home: ConfigHome) -> None:
     """Those of this project come first; else they are listed, each by its id."""
-    away(a_session(config_home, session_id(1)), config_home.environ)
-    away(a_session(config_home, session_id(2), cwd="/other"), config_home.environ)
+    archive_and_remove(a_session(config_home, session_id(1)), config_home.environ)
+    archive_and_remove(a_session(config_home, session_id(2), cwd="/other"), config_home.environ)
     with pytest.raises(AmbiguousLocator) as caught:
-        named(config_home, "Fix the parser")
+        session_named(config_home, "Fix the parser")
     assert {row["session_id"] for row in caught.value.candidates} == {session_id(1), session_id(2)}
     assert {row["title"] for row in caught.value.candidates} == {"Fix the parser"}
 
@@ -160,12 +160,12 @@ def test_several_that_fit(config_home: ConfigHome) -> None:
 def test_one_of_this_project_comes_before_all_others(config_home: ConfigHome) -> None:
     """By a title, not by the beginning of an id, which is to be unique."""
     other = f"{SESSION[:-1]}2"
-    away(a_session(config_home, SESSION), config_home.environ)
-    away(a_session(config_home, other, cwd="/other"), config_home.environ)
-    assert named(config_home, "parser", CWD).session_id == SESSION
-    assert named(config_home, "#72", "/other").session_id == other
+    archive_and_remove(a_session(config_home, SESSION), config_home.environ)
+    archive_and_remove(a_session(config_home, other, cwd="/other"), config_home.environ)
+    assert session_named(config_home, "parser", CWD).session_id == SESSION
+    assert session_named(config_home, "#72", "/other").session_id == other
     with pytest.raises(AmbiguousLocator):
-        named(config_home, SESSION[:8], CWD)
+        session_named(config_home, SESSION[:8], CWD)
 
 
 def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> None:
@@ -174,7 +174,7 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
     What says nothing names nothing.
     """
     path = a_session(config_home)
-    kept = away(path, config_home.environ)
+    kept = archive_and_remove(path, config_home.environ)
     for words in (
         SESSION[:6],
         path,
@@ -202,7 +202,7 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
 
 def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
     """Nor is anything resumed that the client has not got."""
-    away(a_session(config_home), config_home.environ)
+    archive_and_remove(a_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):
         with pytest.raises(SessionNotFound):
             locate.resolve_locator(words, CWD, config_home.where)
@@ -211,16 +211,16 @@ def test_the_latest_is_never_a_vaulted_one(config_home: ConfigHome) -> None:
 def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
     """And of an id one note alone."""
     for number in range(1, 6):
-        away(a_session(config_home, session_id(number)), config_home.environ)
+        archive_and_remove(a_session(config_home, session_id(number)), config_home.environ)
     path = write_session(
         config_home.project(), SESSION, [user("hello", uuid="u"), custom_title("Here")]
     )
     with watched() as opened:
-        assert named(config_home, "Here").path == path
-        assert named(config_home, SESSION[:5]).path == path
+        assert session_named(config_home, "Here").path == path
+        assert session_named(config_home, SESSION[:5]).path == path
     assert not [each for each in opened if each.endswith(MANIFEST)]
     with watched() as opened:
-        named(config_home, session_id(3))
+        session_named(config_home, session_id(3))
     assert {each for each in opened if each.endswith(MANIFEST)} == {notes_of(config_home, 3)}
 
 
@@ -231,17 +231,17 @@ def notes_of(home: ConfigHome, number: int) -> str:
 
 def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
     """With what is wrong, not as a session that was never there."""
-    kept = away(a_session(config_home), config_home.environ)
+    kept = archive_and_remove(a_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)
     pack.write_bytes(pack.read_bytes()[:200])
     with pytest.raises(WriteFailed, match="could not be unpacked"):
-        named(config_home, SESSION)
+        session_named(config_home, SESSION)
 
 
 def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
     """What has another form is not a note; what it says leads to no other file."""
-    kept = away(a_session(config_home), config_home.environ)
+    kept = archive_and_remove(a_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())
     for change in (
@@ -252,7 +252,7 @@ def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
     ):
         Path(path).write_text(json.dumps({**row, **change}))
         if "about" in change:
-            assert named(config_home, SESSION).session_id == SESSION
+            assert session_named(config_home, SESSION).session_id == SESSION
         else:
             with pytest.raises(SessionNotFound):
-                named(config_home, SESSION)
+                session_named(config_home, SESSION)

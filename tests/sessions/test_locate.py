@@ -36,8 +36,8 @@ CHILD = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("
 CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
 
 
-def resolved(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
-    """The id of the session that a locator names."""
+def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
+    """Return the id of the session that a locator names."""
     return resolve_locator(locator, cwd, home.where).session_id
 
 
@@ -54,7 +54,7 @@ def test_full_id(config_home: ConfigHome) -> None:
         found = resolve_locator(locator, CWD, config_home.where)
         assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
     with pytest.raises(SessionNotFound, match=TWO):
-        resolved(config_home, TWO)
+        resolved_id(config_home, TWO)
 
 
 def test_prefix(config_home: ConfigHome) -> None:
@@ -62,13 +62,13 @@ def test_prefix(config_home: ConfigHome) -> None:
     talk(config_home, ONE)
     talk(config_home, ONE, cwd="/copy", age=50)
     talk(config_home, TWO, age=100)
-    assert resolved(config_home, "aaaa1") == ONE
-    assert resolved(config_home, "AAAA2222-0") == TWO
+    assert resolved_id(config_home, "aaaa1") == ONE
+    assert resolved_id(config_home, "AAAA2222-0") == TWO
     assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
     with pytest.raises(SessionNotFound):
-        resolved(config_home, "aaa")
+        resolved_id(config_home, "aaa")
     with pytest.raises(SessionNotFound):
-        resolved(config_home, "bbbb")
+        resolved_id(config_home, "bbbb")
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_title(config_home: ConfigHome, title: str) -> None:
     talk(config_home, ONE)
     talk(config_home, THREE, custom_title(title + " and more"))
     talk(config_home, TWO, custom_title(title))
-    assert resolved(config_home, title) == TWO
+    assert resolved_id(config_home, title) == TWO
     escaped = json.dumps({"type": "custom-title", "customTitle": title}).encode()
     write_session(config_home.project(), TWO, [*conversation(1), escaped])
-    assert resolved(config_home, title) == TWO
+    assert resolved_id(config_home, title) == TWO
 
 
 def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
@@ -97,9 +97,9 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     )
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
     for row in locate.candidate_rows(locate.all_sessions(config_home.where), config_home.where):
-        assert resolved(config_home, str(row["title"])) == row["session_id"]
-    assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
-    assert resolved(config_home, "/go on now") == TWO
+        assert resolved_id(config_home, str(row["title"])) == row["session_id"]
+    assert resolved_id(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
+    assert resolved_id(config_home, "/go on now") == TWO
 
 
 def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
@@ -112,8 +112,8 @@ def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
     write_session(
         config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)]
     )
-    assert resolved(config_home, "X \u00b7 trim") == ONE
-    assert resolved(config_home, "X \u00b7 trim \u00b7 clear") == TWO
+    assert resolved_id(config_home, "X \u00b7 trim") == ONE
+    assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == TWO
 
 
 def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHome) -> None:
@@ -125,10 +125,10 @@ def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHo
             config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)]
         )
     with pytest.raises(AmbiguousLocator) as caught:
-        resolved(config_home, "Mine \u00b7 clear")
+        resolved_id(config_home, "Mine \u00b7 clear")
     assert {row["session_id"] for row in caught.value.candidates} == {TWO, session_id(3)}
     assert str(caught.value).startswith("'Mine \u00b7 clear' fits 2 sessions")
-    assert resolved(config_home, "Mine") == ONE
+    assert resolved_id(config_home, "Mine") == ONE
 
 
 def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,13 +136,13 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
     path = talk(config_home, ONE)
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
-    assert resolved(config_home, path) == ONE
+    assert resolved_id(config_home, path) == ONE
     assert resolve_locator(backup, CWD, config_home.where) == resolve_locator(
         "./backup.jsonl", str(folder), config_home.where
     )
-    assert resolved(config_home, backup) == TWO
+    assert resolved_id(config_home, backup) == TWO
     (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
-    assert resolved(config_home, "~/x.jsonl") == TWO
+    assert resolved_id(config_home, "~/x.jsonl") == TWO
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_id_inside_a_file(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
 ) -> None:
     """The id inside counts only where it has the shape of one; else the file's own name stands."""
-    assert resolved(config_home, write_session(tmp_path, "odd", content)) == expected
+    assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected
 
 
 def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
         NotATranscript,
         match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code",
     ):
-        resolved(config_home, rollout)
+        resolved_id(config_home, rollout)
     others = {
         "empty": b"",
         "text": b"hello\nworld\n",
@@ -178,14 +178,14 @@ def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
         with pytest.raises(NotATranscript, match="has no record"):
-            resolved(config_home, str(path))
+            resolved_id(config_home, str(path))
 
 
 @pytest.mark.parametrize("locator", ["", "  ", "\n"])
 def test_an_empty_locator(config_home: ConfigHome, locator: str) -> None:
     """Nothing typed where something was expected is a usage error."""
     with pytest.raises(UsageError):
-        resolved(config_home, locator)
+        resolved_id(config_home, locator)
 
 
 def test_latest_is_the_newest_here(config_home: ConfigHome) -> None:
@@ -193,9 +193,9 @@ def test_latest_is_the_newest_here(config_home: ConfigHome) -> None:
     talk(config_home, ONE, age=100)
     talk(config_home, TWO, age=50)
     talk(config_home, THREE, cwd="/elsewhere")
-    assert resolved(config_home, None) == TWO
+    assert resolved_id(config_home, None) == TWO
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
-        resolved(config_home, None, "/nowhere")
+        resolved_id(config_home, None, "/nowhere")
 
 
 def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
@@ -219,14 +219,14 @@ def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -
         write_session(config_home.root, THREE, conversation(1))
     )
     (project / f"{session_id(18)}.jsonl").mkdir()
-    assert resolved(config_home, None) == ONE
+    assert resolved_id(config_home, None) == ONE
 
 
 def test_latest_takes_a_child_once_somebody_continued(config_home: ConfigHome) -> None:
     """A handed-off session is the latest from its first prompt on."""
     talk(config_home, ONE, age=100)
     write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
-    assert resolved(config_home, None) == TWO
+    assert resolved_id(config_home, None) == TWO
 
 
 def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
@@ -236,11 +236,11 @@ def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
     """
     talk(config_home, ONE, cwd="/w/a_b", age=100)
     talk(config_home, TWO, cwd="/w/a-b")
-    assert resolved(config_home, None, "/w/a_b") == ONE
-    assert resolved(config_home, None, "/w/a-b") == TWO
+    assert resolved_id(config_home, None, "/w/a_b") == ONE
+    assert resolved_id(config_home, None, "/w/a-b") == TWO
     moved = [{**record, "cwd": "/somewhere/else"} for record in conversation(1)]
     write_session(config_home.project("/w/a-b"), THREE, moved, mtime=time.time() + 60)
-    assert resolved(config_home, None, "/w/a_b") == THREE
+    assert resolved_id(config_home, None, "/w/a_b") == THREE
 
 
 def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
@@ -249,7 +249,7 @@ def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None
     The session still belongs to the folder that it was started in.
     """
     talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
-    assert resolved(config_home, None) == ONE
+    assert resolved_id(config_home, None) == ONE
 
 
 def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) -> None:
@@ -284,7 +284,7 @@ def test_a_missing_folder_is_not_reported(config_home: ConfigHome) -> None:
     assert locate.unlistable_folders(config_home.where) == []
     assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
-        resolved(config_home, TWO)
+        resolved_id(config_home, TWO)
     assert caught.value.remedy == "Was it deleted after 30 days?"
 
 

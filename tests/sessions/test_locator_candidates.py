@@ -43,8 +43,8 @@ WAYS: list[Callable[[Record], bytes]] = [
 """How clients and tools write a record: compact or not, escaped or not, in any order."""
 
 
-def one(folder: Path, records: list[Any]) -> SessionFile:
-    """A session of these records."""
+def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
+    """Write a session with these records."""
     return session_file(write_session(folder, session_id(1), records))
 
 
@@ -70,7 +70,7 @@ def test_no_title_is_lost(
     records = [*around, *([] if kind == "prompt" else [user("else", uuid="u")])]
     own = way(named)
     content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
-    session = one(tmp_path_factory.mktemp("sift"), content)
+    session = write_candidate(tmp_path_factory.mktemp("sift"), content)
     for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
             assert filter_by_naming_lines(pattern_of_words(typed), [session], {}) == [session]
@@ -87,7 +87,7 @@ def test_no_title_is_lost(
 )
 def test_a_title_that_was_withdrawn(tmp_path: Path, records: list[Record]) -> None:
     """The first prompt names the session again."""
-    session = one(tmp_path, records)
+    session = write_candidate(tmp_path, records)
     assert find_sessions_titled("prompt 0", [session]) == [session]
     assert find_sessions_titled("Gone", [session]) == []
 
@@ -95,7 +95,7 @@ def test_a_title_that_was_withdrawn(tmp_path: Path, records: list[Record]) -> No
 def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
     """Words in a conversation do not name a session with a title. Escaped quotes are not a title."""
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
-    session = one(tmp_path, [talk, custom_title("Other")])
+    session = write_candidate(tmp_path, [talk, custom_title("Other")])
     assert filter_by_naming_lines(pattern_of_words("parser"), [session], {}) == []
     assert filter_by_naming_lines(pattern_of_words("other"), [session], {}) == [session]
 
@@ -103,7 +103,7 @@ def test_a_mentioned_title_is_not_a_match(tmp_path: Path) -> None:
 def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
     """They are searched where clients keep them."""
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
-    session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
+    session = write_candidate(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (
         pattern_of_words("draft"),
         re.compile(rb'"prnumber":\s?72\b'),

@@ -54,8 +54,8 @@ def link(number: object, url: object = PULL) -> Record:
     }
 
 
-def named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
-    """The number of the session that words name."""
+def number_named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
+    """Return the number of the session that the words name."""
     return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
@@ -68,17 +68,17 @@ class Talk(NamedTuple):
     fields: dict[str, Any]
 
 
-def one(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
-    """A session of a case."""
+def candidate(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
+    """Write a session of a case."""
     return Talk(number, more, cwd, fields)
 
 
 ELSEWHERE = "/elsewhere"
 OTHER_PULL = "https://github.com/a/b/pull/72"
 PARSERS = [
-    one(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
-    one(2, custom_title("Fix the parser again")),
-    one(1, custom_title("Parser")),
+    candidate(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
+    candidate(2, custom_title("Fix the parser again")),
+    candidate(1, custom_title("Parser")),
 ]
 NOT_FOUND = (SessionNotFound, "")
 NOT_YET_BROUGHT_IN = (UsageError, "An address must be imported first")
@@ -86,7 +86,13 @@ CASES: dict[
     str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]
 ] = {
     "latest counts back among what it may be: no helpers, nothing of another folder": (
-        [one(1), one(2), one(3), one(0, entrypoint="sdk-cli"), one(9, cwd=ELSEWHERE)],
+        [
+            candidate(1),
+            candidate(2),
+            candidate(3),
+            candidate(0, entrypoint="sdk-cli"),
+            candidate(9, cwd=ELSEWHERE),
+        ],
         {
             "latest": 1,
             "LATEST": 1,
@@ -98,18 +104,22 @@ CASES: dict[
         },
     ),
     "counting back too far says how many there are": (
-        [one(1)],
+        [candidate(1)],
         {
             "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back from"),
             ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
         },
     ),
     "latest is always the word, whatever a session is called": (
-        [one(1), one(2, custom_title("latest")), one(3, custom_title("latest~2"))],
+        [
+            candidate(1),
+            candidate(2, custom_title("latest")),
+            candidate(3, custom_title("latest~2")),
+        ],
         {"latest": 1, "title:latest": 2, "title:latest~2": 3},
     ),
     "a tag, whatever its capitals; the last one counts; this project before all others": (
-        [one(1, tag("old"), tag("Review")), one(2, tag("review"), cwd=ELSEWHERE)],
+        [candidate(1, tag("old"), tag("Review")), candidate(2, tag("review"), cwd=ELSEWHERE)],
         {
             "review": 1,
             "tag:REVIEW": 1,
@@ -119,17 +129,17 @@ CASES: dict[
         },
     ),
     "a tag comes before a part of a title": (
-        [one(1, custom_title("The parser at work")), one(2, tag("parser"))],
+        [candidate(1, custom_title("The parser at work")), candidate(2, tag("parser"))],
         {"parser": 2},
     ),
     "a title comes before a tag": (
-        [one(2, tag("parser")), one(3, custom_title("parser"))],
+        [candidate(2, tag("parser")), candidate(3, custom_title("parser"))],
         {"parser": 3, "tag:parser": 2},
     ),
     "any part of a title, whatever its capitals": (
         [
-            one(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
-            one(2, custom_title("Something else")),
+            candidate(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
+            candidate(2, custom_title("Something else")),
         ],
         dict.fromkeys(
             ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1
@@ -140,30 +150,33 @@ CASES: dict[
     "a whole title but for its capitals first": (PARSERS, {"parser": 1}),
     "a part names only what a listing shows; exact titles still do": (
         [
-            one(1, custom_title("Fix the parser")),
-            one(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
-            one(3, custom_title("Parser side"), isSidechain=True),
+            candidate(1, custom_title("Fix the parser")),
+            candidate(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
+            candidate(3, custom_title("Parser side"), isSidechain=True),
         ],
         {"parser": 1, "Parser helper": 2},
     ),
     "words that are too short or empty name nothing": (
-        [one(1, custom_title("Fix a title: tag:x # ~1"))],
+        [candidate(1, custom_title("Fix a title: tag:x # ~1"))],
         dict.fromkeys(
             ["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND
         ),
     ),
     "an exact title of this project first": (
-        [one(1, custom_title("same"), cwd=ELSEWHERE), one(2, custom_title("same"))],
+        [
+            candidate(1, custom_title("same"), cwd=ELSEWHERE),
+            candidate(2, custom_title("same")),
+        ],
         {"same": 2, ("same", ELSEWHERE): 1},
     ),
     "one letter may be a word": (
-        [one(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
+        [candidate(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
         {"\u89e3\u6790": 1},
     ),
     "a pull request by its number or its address, whatever part of its pages that leads to": (
         [
-            one(1, link(7), link(720, "https://github.com/a/b/pull/720")),
-            one(2, link(71, "https://github.com/a/b/pull/71"), link(72)),
+            candidate(1, link(7), link(720, "https://github.com/a/b/pull/720")),
+            candidate(2, link(71, "https://github.com/a/b/pull/71"), link(72)),
         ],
         dict.fromkeys(
             [f"{PULL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
@@ -172,14 +185,17 @@ CASES: dict[
         ),
     ),
     "a number is this project's first, an address always says which": (
-        [one(1, link(72), cwd="/one"), one(2, link(72, OTHER_PULL), cwd="/two")],
+        [candidate(1, link(72), cwd="/one"), candidate(2, link(72, OTHER_PULL), cwd="/two")],
         {("#72", "/one"): 1, ("#72", "/two"): 2, (PULL, "/two"): 1, (OTHER_PULL, "/one"): 2}
         | {"#72": (AmbiguousLocator, "")},
     ),
-    "a bare number comes last": ([one(1, link(72)), one(2, tag("72"))], {"72": 2, "#72": 1}),
+    "a bare number comes last": (
+        [candidate(1, link(72)), candidate(2, tag("72"))],
+        {"72": 2, "#72": 1},
+    ),
     "what is no number links nothing": (
         [
-            one(place, link(number, 7))
+            candidate(place, link(number, 7))
             for place, number in enumerate(["72", None, True, 72.0, [72]], 1)
         ],
         {"#72": NOT_FOUND},
@@ -193,11 +209,11 @@ CASES: dict[
         },
     ),
     "an exact title may be an address": (
-        [one(1, custom_title("https://example.org/issue?id=1"))],
+        [candidate(1, custom_title("https://example.org/issue?id=1"))],
         {"https://example.org/issue?id=1": 1},
     ),
     "what is no file may be a part of a title or a tag": (
-        [one(1, custom_title("Fix src/parser.py"), tag("team/red"))],
+        [candidate(1, custom_title("Fix src/parser.py"), tag("team/red"))],
         {
             "src/parser": 1,
             "team/red": 1,
@@ -205,7 +221,10 @@ CASES: dict[
         },
     ),
     "of folders with one key the one named inside decides": (
-        [one(1, custom_title("same"), cwd="/w/a_b"), one(2, custom_title("same"), cwd="/w/a-b")],
+        [
+            candidate(1, custom_title("same"), cwd="/w/a_b"),
+            candidate(2, custom_title("same"), cwd="/w/a-b"),
+        ],
         {("same", "/w/a_b"): 1, ("same", "/w/a-b"): 2},
     ),
 }
@@ -220,16 +239,16 @@ def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
     for typed, meant in expected.items():
         words, cwd = (typed, CWD) if isinstance(typed, str) else typed
         if isinstance(meant, int):
-            assert named(config_home, words, cwd) == meant, words
+            assert number_named(config_home, words, cwd) == meant, words
         else:
             with pytest.raises(meant[0], match=meant[1] or None):
-                named(config_home, words, cwd)
+                number_named(config_home, words, cwd)
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
     """The error does not repeat the query, which may contain a key."""
     with pytest.raises(UsageError) as caught:
-        named(config_home, "https://example.org/a.jsonl?key=secret")
+        number_named(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
     assert "secret" not in caught.value.message
 
@@ -243,25 +262,25 @@ def test_latest_inside_the_client(config_home: ConfigHome) -> None:
         talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
     assert [
-        named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
+        number_named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
     ] == [2, 1, 3]
 
 
 def test_an_ambiguous_locator(config_home: ConfigHome) -> None:
     """The error lists the newest first, and only those of this project."""
-    same = [one(number, custom_title("same")) for number in (7, 6)]
-    for each in [*PARSERS, one(5, tag("wip")), one(4, tag("wip")), *same]:
+    same = [candidate(number, custom_title("same")) for number in (7, 6)]
+    for each in [*PARSERS, candidate(5, tag("wip")), candidate(4, tag("wip")), *same]:
         talk(config_home, each.number, *each.more, cwd=each.cwd)
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
-            named(config_home, words)
+            number_named(config_home, words)
         assert [row["session_id"] for row in caught.value.candidates] == [
             session_id(number) for number in found
         ]
         assert (caught.value.locator, caught.value.exit_code) == (words, 2)
         assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
     with pytest.raises(AmbiguousLocator, match="'0000' fits 7 sessions"):
-        named(config_home, "0000")
+        number_named(config_home, "0000")
 
 
 def test_many_candidates(config_home: ConfigHome) -> None:
@@ -269,7 +288,7 @@ def test_many_candidates(config_home: ConfigHome) -> None:
     for number in range(1, MAX_CANDIDATES + 6):
         talk(config_home, number, custom_title(f"Same words {number}"))
     with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
-        named(config_home, "same words")
+        number_named(config_home, "same words")
     assert len(caught.value.candidates) == MAX_CANDIDATES
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
@@ -278,7 +297,7 @@ def test_a_model_s_shell(config_home: ConfigHome) -> None:
     """There the same forms name the same sessions."""
     talk(config_home, 1, custom_title("Fix the parser"), tag("wip"), link(72))
     for words in ("latest", "parser", "wip", "#72"):
-        assert named(config_home, words, CLAUDECODE="1") == 1
+        assert number_named(config_home, words, CLAUDECODE="1") == 1
 
 
 def test_resolvers_of_ones_own(config_home: ConfigHome) -> None:

@@ -50,8 +50,8 @@ def ended() -> int:
     return process.pid
 
 
-def listed(home: ConfigHome, pid: int, **entry: Any) -> None:
-    """A client's entry; in the form of 2.1.329 unless told otherwise."""
+def client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
+    """Return a client's entry, by default in the form of 2.1.329."""
     folder = home.config / "sessions"
     folder.mkdir(exist_ok=True)
     fields = {"pid": pid, "sessionId": SESSION, "cwd": CWD, "updatedAt": 1, **entry}
@@ -86,9 +86,9 @@ def test_a_child_of_ours_that_nobody_continued_in(
         write_child(fork.plan_fork(session, config_home.where), config_home.where).file
     )
     assert describe_open_session(child, config_home.where) == ""
-    listed(config_home, os.getpid(), sessionId=child.session_id)
+    client_entry(config_home, os.getpid(), sessionId=child.session_id)
     assert "has it open" in describe_open_session(child, config_home.where)
-    listed(config_home, os.getpid(), sessionId=OTHER)
+    client_entry(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
         stream.write(
             session_bytes(
@@ -127,7 +127,7 @@ def test_the_entries_of_running_clients(
     """The entry of a client that may be running decides. Keys and other files in the folder are skipped."""
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
-    listed(config_home, ended if "ended" in fields else os.getpid(), **entry)
+    client_entry(config_home, ended if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
     why = describe_open_session(session, config_home.where)
@@ -195,10 +195,10 @@ def test_a_child_is_left_to_the_client_that_made_it(config_home: ConfigHome, end
     def left(maker: int | None) -> bool:
         return Clients(config_home.where).may_open_child(here, SESSION, maker)
 
-    listed(config_home, here, sessionId=OTHER)
-    listed(config_home, other, sessionId=OTHER)
+    client_entry(config_home, here, sessionId=OTHER)
+    client_entry(config_home, other, sessionId=OTHER)
     assert [left(maker) for maker in (here, other, ended, None)] == [True, False, True, True]
-    listed(config_home, here)
+    client_entry(config_home, here)
     assert left(here)
-    listed(config_home, other)
+    client_entry(config_home, other)
     assert not any(left(maker) for maker in (here, other, ended, None))

@@ -20,12 +20,12 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     On two, neither a link nor a rename leads over.
     """
     if request.param == "other":
-        across(monkeypatch)
+        forbid_moves(monkeypatch)
     return str(request.param)
 
 
-def across(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no rename and no link lead from one folder to another."""
+def forbid_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every rename and link between two folders fail."""
 
     def only_within(call: str) -> None:
         real: Callable[..., None] = getattr(os, call)
@@ -103,7 +103,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a copy goes again."""
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
     source, target = places(tmp_path)
     source.write_bytes(b"mine")
 
@@ -119,7 +119,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
 
 def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are compared before it has its name."""
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
     source, target = places(tmp_path)
     source.write_bytes(b"mine")
     real = moving._copy_file
@@ -136,7 +136,7 @@ def test_a_copy_that_differs_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would ever write to it."""
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
     source, target = places(tmp_path)
     os.mkfifo(source)
     with pytest.raises(OSError, match="Not a regular file"):
@@ -162,8 +162,8 @@ def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
     assert not has_same_bytes(str(one), str(two))
 
 
-def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
-    """Do something just after the ``at``-th digest, when a comparison is over."""
+def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
+    """Run a function just after the ``at``-th digest, when a comparison is complete."""
     real, calls = moving.hash_file, 0
 
     def then(path: str) -> str:

@@ -16,12 +16,12 @@ SECRET = "sk-ant-planted-in-a-message"
 WRITERS, ENTRIES = 10, 60
 
 
-def failed(depth: int = 0) -> BaseException:
+def raise_deep_error(depth: int = 0) -> BaseException:
     """An error that was raised, so deep in calls, with something secret in its message and its locals."""
     secret = SECRET
     try:
         if depth:
-            raise failed(depth - 1)
+            raise raise_deep_error(depth - 1)
         raise KeyError(secret)  # noqa: TRY301 - raised here on purpose
     except KeyError as error:
         return error
@@ -43,12 +43,12 @@ def endless() -> BaseException:
 def write_many(environ: dict[str, str], number: int) -> None:
     """Note as many bugs as one of several processes does."""
     for _ in range(ENTRIES):
-        bug_log.log_bug(f"writer-{number}", "1.0", failed(), Where(environ))
+        bug_log.log_bug(f"writer-{number}", "1.0", raise_deep_error(), Where(environ))
 
 
 def test_an_entry_shows_places_and_nothing_that_was_said(config_home: ConfigHome) -> None:
     """Instant, version, who, kind of error, where: no message, no value, no folder of the user's."""
-    path = bug_log.log_bug("search", "1.2.3", failed(3), config_home.where)
+    path = bug_log.log_bug("search", "1.2.3", raise_deep_error(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)
     text = Path(path).read_text()
     first, *places = text.strip().split("\n")
@@ -65,7 +65,7 @@ def test_it_is_private_whatever_the_umask(config_home: ConfigHome) -> None:
     """0600 in a folder of 0700."""
     before = os.umask(0)
     try:
-        path = bug_log.log_bug("search", "1", failed(), config_home.where)
+        path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
     finally:
         os.umask(before)
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -78,7 +78,7 @@ def test_a_full_log_becomes_the_one_older_generation(
     """Two files at most, whatever is noted, each hardly above the cap."""
     monkeypatch.setattr(bug_log, "MAX_LOG_BYTES", 2_000)
     for _ in range(200):
-        path = bug_log.log_bug("search", "1", failed(), config_home.where)
+        path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
     files = sorted(os.listdir(os.path.dirname(path)))
     assert files == ["errors.log", "errors.log.1"]
     assert all(os.path.getsize(os.path.join(os.path.dirname(path), name)) < 2_200 for name in files)
@@ -95,7 +95,7 @@ def test_ten_writers_lose_and_mix_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every entry of every process is there, whole, once, while the log turns over under them."""
-    path = bug_log.log_bug("search", "1", failed(), config_home.where)
+    path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
     monkeypatch.setattr(
         bug_log, "MAX_LOG_BYTES", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3
     )
@@ -133,6 +133,6 @@ def test_a_log_of_another_kind_is_left_alone(
     else:
         path.parent.rmdir()
         path.parent.write_text("a file where the folder should be")
-    assert bug_log.log_bug("search", "1", failed(), config_home.where) == ""
+    assert bug_log.log_bug("search", "1", raise_deep_error(), config_home.where) == ""
     assert target.read_text() == "as it was"
     assert bug_log.read_log_entries(config_home.where) == []

@@ -26,8 +26,8 @@ def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture_output.C
     )
 
 
-def gone(pid: int) -> bool:
-    """Whether a process ends within seconds; one that nobody waits for is reaped by init."""
+def ends_soon(pid: int) -> bool:
+    """Check whether a process ends within seconds. Init reaps a process without a waiting parent."""
     for _ in range(200):
         if (
             not is_process_running(pid)
@@ -59,7 +59,7 @@ def test_too_long(tmp_path: Path) -> None:
     )
     assert ran.timed_out
     assert ran.status == -signal.SIGKILL
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_closed_pipes_do_not_end_the_limit() -> None:
@@ -88,7 +88,7 @@ def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
     """It has the pipes open after its parent has answered. It is neither awaited nor left running."""
     ran = run(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
     assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_a_program_that_cannot_be_started() -> None:
@@ -131,4 +131,4 @@ def test_whoever_ends_us_ends_it(tmp_path: Path, number: signal.Signals) -> None
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
     assert out == b"interrupted True\n"
-    assert gone(int(pid.read_text()))
+    assert ends_soon(int(pid.read_text()))

@@ -37,8 +37,8 @@ from tests.builders import (
 START = round(EPOCH.timestamp() * 1000)
 
 
-def counted(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
-    """A usage object; ``split`` is what was written by lifetime."""
+def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
+    """Return a usage object; ``split`` are the written tokens by lifetime."""
     parts = {f"ephemeral_{key}_input_tokens": value for key, value in split.items()}
     return {
         "input_tokens": plain,
@@ -49,24 +49,24 @@ def counted(read: int, written: int, plain: int = 3, output: int = 10, **split: 
     }
 
 
-def seen(home: ConfigHome, records: list[Record]) -> RecentRequests:
-    """The traffic of a session of these records."""
+def traffic_of_records(home: ConfigHome, records: list[Record]) -> RecentRequests:
+    """Return the traffic of a session with these records."""
     return read_recent_requests(write_session(home.project(), SESSION, records))
 
 
-def begun(home: ConfigHome, rows: list[Record]) -> FirstRequest:
-    """What a new session begins with, as one of these records tells."""
+def session_base(home: ConfigHome, rows: list[Record]) -> FirstRequest:
+    """Return the first tokens of a new session, according to one of these records."""
     return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
-def asked(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
-    """An answer that was counted."""
+def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
+    """Return an answer with a token count."""
     return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
 
 
 def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
     """Nothing was counted: the usual lifetime, a cold cache, a turn of one request."""
-    found = seen(config_home, [user("hello", uuid="u")])
+    found = traffic_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
     assert found.seconds_since(START) is None
     assert not found.is_warm(START)
@@ -75,18 +75,26 @@ def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     ("usage", "more", "lifetime"),
     [
-        (counted(100, 50), {}, DEFAULT_CACHE_SECONDS),
-        (counted(100, 50, **{"5m": 50, "1h": 0}), {}, DEFAULT_CACHE_SECONDS),
-        (counted(100, 50, **{"5m": 0, "1h": 50}), {}, LONG_CACHE_SECONDS),
-        (counted(100, 50, **{"5m": 20, "1h": 30}), {}, DEFAULT_CACHE_SECONDS),
-        (counted(100, 0, **{"5m": 0, "1h": 0}), {"promptCacheRequested": "1h"}, LONG_CACHE_SECONDS),
-        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": "5m"}, DEFAULT_CACHE_SECONDS),
-        (counted(100, 50, **{"1h": 50}), {"promptCacheRequested": ["5m"]}, LONG_CACHE_SECONDS),
-        (counted(0, 0), {}, 0),
-        (counted(0, 0), {"promptCacheRequested": "5m"}, 0),
-        ({**counted(100, 50), "cache_creation": "odd"}, {}, DEFAULT_CACHE_SECONDS),
+        (usage_object(100, 50), {}, DEFAULT_CACHE_SECONDS),
+        (usage_object(100, 50, **{"5m": 50, "1h": 0}), {}, DEFAULT_CACHE_SECONDS),
+        (usage_object(100, 50, **{"5m": 0, "1h": 50}), {}, LONG_CACHE_SECONDS),
+        (usage_object(100, 50, **{"5m": 20, "1h": 30}), {}, DEFAULT_CACHE_SECONDS),
         (
-            {**counted(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}},
+            usage_object(100, 0, **{"5m": 0, "1h": 0}),
+            {"promptCacheRequested": "1h"},
+            LONG_CACHE_SECONDS,
+        ),
+        (
+            usage_object(100, 50, **{"1h": 50}),
+            {"promptCacheRequested": "5m"},
+            DEFAULT_CACHE_SECONDS,
+        ),
+        (usage_object(100, 50, **{"1h": 50}), {"promptCacheRequested": ["5m"]}, LONG_CACHE_SECONDS),
+        (usage_object(0, 0), {}, 0),
+        (usage_object(0, 0), {"promptCacheRequested": "5m"}, 0),
+        ({**usage_object(100, 50), "cache_creation": "odd"}, {}, DEFAULT_CACHE_SECONDS),
+        (
+            {**usage_object(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}},
             {},
             DEFAULT_CACHE_SECONDS,
         ),
@@ -97,7 +105,9 @@ def test_how_long_its_cache_lives(
 ) -> None:
     """What the client asked for, else the part of it that goes first; 0 where nothing was cached at all."""
     assert (
-        seen(config_home, [user("q", uuid="u"), asked("a", "u", 1, usage, **more)]).lifetime
+        traffic_of_records(
+            config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
+        ).lifetime
         == lifetime
     )
 
@@ -109,16 +119,18 @@ def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
     """
     rows = [
         user("q", uuid="u"),
-        asked("a", "u", 1, counted(0, 50, **{"1h": 50})),
-        asked("b", "a", 2, counted(50, 0, **{"1h": 0, "5m": 0}), model="another"),
+        counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
+        counted_answer("b", "a", 2, usage_object(50, 0, **{"1h": 0, "5m": 0}), model="another"),
     ]
-    assert seen(config_home, rows).lifetime == LONG_CACHE_SECONDS
-    assert seen(config_home, rows).model == "another"
+    assert traffic_of_records(config_home, rows).lifetime == LONG_CACHE_SECONDS
+    assert traffic_of_records(config_home, rows).model == "another"
 
 
 def test_its_age_decides_whether_it_is_warm(config_home: ConfigHome) -> None:
     """From the last request on; a clock that was set back makes nothing older than new."""
-    found = seen(config_home, [user("q", uuid="u"), asked("a", "u", 60, counted(900, 100))])
+    found = traffic_of_records(
+        config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
+    )
     assert (found.last_ms, found.cached) == (START + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START + seconds * 1_000) is warm
@@ -130,7 +142,7 @@ def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
     rows = [user(f"prompt {number}", uuid=f"p{number}", ts=100 * number)]
     for at in range(requests):
         context = before + round(grows * (at + 1) / requests)
-        usage = counted(context - 20, 7)
+        usage = usage_object(context - 20, 7)
         name = f"{number}-{at}"
         shared: dict[str, Any] = {
             "message_id": f"m{name}",
@@ -157,7 +169,7 @@ def test_a_typical_turn(config_home: ConfigHome) -> None:
     ):
         rows += turn(number, requests, grows, before)
         before += grows
-    found = seen(config_home, rows)
+    found = traffic_of_records(config_home, rows)
     assert (found.requests, found.growth) == (3, 1_200)
 
 
@@ -183,27 +195,30 @@ def test_the_whole_is_read_where_its_end_shows_nothing(
     """A long output at the end hides the last request from a short reach."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
-    assert seen(config_home, rows).last_ms == START + 3_000
+    assert traffic_of_records(config_home, rows).last_ms == START + 3_000
 
 
 def test_branches_of_sub_agents_and_synthetic_answers_do_not_count(config_home: ConfigHome) -> None:
     """Neither is a request of this conversation."""
     rows = [
         *conversation(1),
-        asked("s", "r1", 50, counted(9_000, 9_000), isSidechain=True),
-        asked("t", "r1", 60, counted(9_000, 9_000), model="<synthetic>"),
+        counted_answer("s", "r1", 50, usage_object(9_000, 9_000), isSidechain=True),
+        counted_answer("t", "r1", 60, usage_object(9_000, 9_000), model="<synthetic>"),
     ]
-    found = seen(config_home, rows)
+    found = traffic_of_records(config_home, rows)
     assert (found.last_ms, found.cached) == (START + 1_000, 1_087)
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
     """Content that was cached before it is not sent again, and the smaller context is not growth."""
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
-    found = seen(config_home, rows)
+    found = traffic_of_records(config_home, rows)
     assert (found.cached, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
-    after = [user("q", uuid="q", parent="s", ts=11), asked("z", "q", 12, counted(500, 100))]
-    assert seen(config_home, [*rows, *after]).growth == 200
+    after = [
+        user("q", uuid="q", parent="s", ts=11),
+        counted_answer("z", "q", 12, usage_object(500, 100)),
+    ]
+    assert traffic_of_records(config_home, [*rows, *after]).growth == 200
 
 
 @pytest.mark.parametrize(
@@ -213,7 +228,7 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
     """A file may hold anything where a count belongs."""
     row = assistant("a", uuid="a", parent="u")
     row["message"]["usage"] = usage
-    assert seen(config_home, [user("q", uuid="u"), row]) == RecentRequests(
+    assert traffic_of_records(config_home, [user("q", uuid="u"), row]) == RecentRequests(
         None, DEFAULT_CACHE_SECONDS, 0, 1, 0
     )
 
@@ -226,17 +241,17 @@ def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> No
     rows = [
         user("x" * 4_000, uuid="u"),
         attachment("y" * 8_000, uuid="t", parent="u"),
-        asked("a", "t", 1, counted(16_000, 14_000, plain=5)),
-        asked("b", "a", 2, counted(30_000, 14_000)),
+        counted_answer("a", "t", 1, usage_object(16_000, 14_000, plain=5)),
+        counted_answer("b", "a", 2, usage_object(30_000, 14_000)),
     ]
-    assert begun(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
+    assert session_base(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
 
 
 def test_a_first_request_that_nothing_was_cached_for(config_home: ConfigHome) -> None:
     """The usual share, at most all of it."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
-        rows = [user("", uuid="u"), asked("a", "u", 1, counted(0, written, plain=0))]
-        assert begun(config_home, rows) == FirstRequest(written, shared)
+        rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
+        assert session_base(config_home, rows) == FirstRequest(written, shared)
 
 
 def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
@@ -245,9 +260,9 @@ def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
         user("go on", uuid="v", parent="a"),
-        asked("b", "v", 1, counted(0, 40_000, plain=0)),
+        counted_answer("b", "v", 1, usage_object(0, 40_000, plain=0)),
     ]
-    assert begun(config_home, rows).tokens == 40_000 - 10_002
+    assert session_base(config_home, rows).tokens == 40_000 - 10_002
 
 
 def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
@@ -256,14 +271,16 @@ def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
     """A first prompt that fills the head, or a session that was never answered."""
     for rows in (
         [user("q", uuid="u")],
-        [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))],
+        [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
     ):
-        assert begun(config_home, rows) == FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)
+        assert session_base(config_home, rows) == FirstRequest(
+            USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
+        )
 
 
 def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
     """Through as many generations as it takes; where one is gone the usual figures stand in."""
-    root = [user("q", uuid="u"), asked("a", "u", 1, counted(0, 40_000))]
+    root = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(0, 40_000))]
     first = read_session_base(
         HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
     )
@@ -279,8 +296,8 @@ def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: 
 
 def test_a_number_without_end_is_not_a_count(config_home: ConfigHome) -> None:
     """Hostile counts stay within what a context may be."""
-    rows = [user("q", uuid="u"), asked("a", "u", 1, counted(10**18, 10**18))]
-    assert seen(config_home, rows).cached <= 2 * records.MAX_CONTEXT_TOKENS
+    rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
+    assert traffic_of_records(config_home, rows).cached <= 2 * records.MAX_CONTEXT_TOKENS
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 
@@ -289,4 +306,6 @@ def test_a_file_that_begins_within_a_session(config_home: ConfigHome) -> None:
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):
-        assert begun(config_home, rows) == FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)
+        assert session_base(config_home, rows) == FirstRequest(
+            USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
+        )

@@ -28,8 +28,8 @@ LISTED = re.compile(r"\| (\S+\.jsonl) \|.* ok n=(\d+) use=(\d+) \|$")
 SAME_INSTANT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
 
 
-def told(transcript: Transcript) -> str:
-    """What the live chain tells, in the words of chain_cases.py."""
+def chain_outline(transcript: Transcript) -> str:
+    """Return the live chain in the words of chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
         for block in records.list_blocks(transcript.read_record(node)) if node.is_message else ():
@@ -49,7 +49,7 @@ def chain_ids(path: str) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_rule(case: Case, tmp_path: Path) -> None:
     """The chain of each small transcript is what client 2.1.329 sent of it."""
-    assert told(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
+    assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
         case.chain or case.told
     )
 

@@ -20,7 +20,7 @@ INSERTED = ("<system-reminder>", "No response requested", "Continue from where")
 pytestmark = pytest.mark.e2e
 
 
-def told(messages: list[dict[str, Any]]) -> Iterator[str]:
+def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
     """What a request tells, in the words of chain_cases.py, up to the new prompt.
 
     The client's own words omitted.
@@ -49,4 +49,4 @@ def test_rule(case: Case, tmp_path: Path) -> None:
         result = run_print(client, home, api, PROMPT, resume=SESSION)
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
-    assert " ".join(filter(None, told(requests[0]["messages"]))) == case.told
+    assert " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.told

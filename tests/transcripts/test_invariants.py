@@ -21,8 +21,8 @@ GOOD: list[Any] = [
 ]
 
 
-def broken(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
-    """The names of the checks that a file of these bytes does not pass."""
+def failed_checks(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
+    """Return the names of the checks that fail for a file with these bytes."""
     path = folder / "x.tmp"
     path.write_bytes(data)
     path.chmod(mode)
@@ -31,7 +31,7 @@ def broken(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
 
 def test_a_sound_session_passes(tmp_path: Path) -> None:
     """Metadata, a prompt, an answered tool call, an answer."""
-    assert broken(session_bytes(GOOD), tmp_path) == set()
+    assert failed_checks(session_bytes(GOOD), tmp_path) == set()
 
 
 TREE = "one root, every parent precedes its child"
@@ -80,18 +80,18 @@ CASES: dict[str, tuple[list[Any], str]] = {
 def test_each_broken_invariant_is_named(tmp_path: Path, case: str) -> None:
     """A file that breaks one invariant fails that check."""
     records, name = CASES[case]
-    assert name in broken(session_bytes(records), tmp_path)
+    assert name in failed_checks(session_bytes(records), tmp_path)
 
 
 def test_a_torn_file_fails(tmp_path: Path) -> None:
     """A last line without its ending may be half a line."""
-    assert "every line is a whole JSON object" in broken(session_bytes(GOOD)[:-1], tmp_path)
+    assert "every line is a whole JSON object" in failed_checks(session_bytes(GOOD)[:-1], tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
 def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
     """Transcripts are private."""
-    assert broken(session_bytes(GOOD), tmp_path, mode) == {"the file is private"}
+    assert failed_checks(session_bytes(GOOD), tmp_path, mode) == {"the file is private"}
 
 
 def test_require_names_every_failure(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def order(story: str) -> str:
     return " ".join(str(node.number) for node in linearize_chain(chain(story)).nodes)
 
 
-def dropped(row: LinearChain) -> str:
-    """What is dropped, as ``place:call``."""
+def dropped_calls_of(row: LinearChain) -> str:
+    """Return the dropped calls as ``place:call``."""
     return " ".join(
         f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped_calls.items())
     )
@@ -108,7 +108,7 @@ def test_records_that_no_api_accepts(name: str) -> None:
     """Calls and results without a counterpart are dropped. At the end they wait for an answer."""
     story, gone, waiting = PAIRS[name]
     row = linearize_chain(chain(story))
-    assert (dropped(row), row.open_calls) == (gone, waiting)
+    assert (dropped_calls_of(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
 
 

@@ -25,8 +25,8 @@ OLD = {"parentUuid": "p0", "sessionId": "s0"}
 NEW = {"parentUuid": "p1", "sessionId": "s1"}
 
 
-def changed(body: bytes) -> bytes:
-    """The line under a new parent and session."""
+def relinked_line(body: bytes) -> bytes:
+    """Return the line with a new parent and session."""
     return set_fields(body, OLD, NEW)
 
 
@@ -74,7 +74,7 @@ SAME_BYTES = {
 def test_the_rest_stays_byte_for_byte(name: str) -> None:
     """Only the two values differ, whatever else the line holds."""
     before, after = SAME_BYTES[name]
-    assert changed(before) == after
+    assert relinked_line(before) == after
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_hostile_line_is_not_parsed_without_end() -> None:
     """Thousands of occurrences deeper inside: after a few tries the line is encoded again."""
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
-    record = parse_record(changed(body))
+    record = parse_record(relinked_line(body))
     assert record is not None
     assert (record["sessionId"], record["data"][0]) == ("s1", {"sessionId": "s0"})
 

@@ -64,8 +64,8 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
-def both(path: str) -> ContextSize:
-    """The context in use, after both ways of finding it agreed."""
+def agreed_context(path: str) -> ContextSize:
+    """Return the context in use, after both methods agreed."""
     recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
     return recent
@@ -129,7 +129,7 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_misleading_ends_of_files(records: list[Record], expected: int, tmp_path: Path) -> None:
     """Branches, hints, gaps and distant compactions give the same count as the whole file."""
-    found = both(write_session(tmp_path, SESSION, records))
+    found = agreed_context(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
 
 
@@ -142,7 +142,7 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
         ("2026-02-01T00:00:01Z", USUAL_BASE_TOKENS + 1),
     ):
         rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
-        assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
+        assert agreed_context(write_session(tmp_path, SESSION, rows)).tokens == expected
 
 
 @pytest.mark.parametrize(
@@ -170,15 +170,18 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
         summary("sum", uuid="s", parent="b", ts=2),
         system("informational", uuid="i", parent="s", ts=3, content=remark),
     ]
-    assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
+    assert agreed_context(write_session(tmp_path, SESSION, rows)).tokens == expected
     later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
-    assert both(write_session(tmp_path, SESSION, [*rows, *later])).tokens == USUAL_BASE_TOKENS + 1
+    assert (
+        agreed_context(write_session(tmp_path, SESSION, [*rows, *later])).tokens
+        == USUAL_BASE_TOKENS + 1
+    )
     answered = [
         *rows,
         user("x", uuid="u", parent="i", ts=4),
         assistant("y", uuid="a", parent="u", ts=5, tokens=500),
     ]
-    assert both(write_session(tmp_path, SESSION, answered)).tokens == 500
+    assert agreed_context(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
 def test_an_answer_that_begins_again_after_kept_messages(tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_an_answer_that_begins_again_after_kept_messages(tmp_path: Path) -> None
     talk.append(assistant("y", uuid="one", parent="r29", ts=31, tokens=0, message_id="m"))
     talk += [last_prompt("one"), user("x", uuid="left", parent="one", ts=32)]
     talk.append(assistant("y", uuid="two", parent=None, ts=33, tokens=0, message_id="m"))
-    both(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
+    agreed_context(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
 
 
 def counted_part(context: ContextSize) -> ContextSize:
@@ -263,7 +266,7 @@ def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
     """Above 5 MiB a link to a record before the compaction is broken, in both ways of reading."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
-    assert both(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
+    assert agreed_context(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

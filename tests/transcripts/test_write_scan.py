@@ -17,47 +17,59 @@ SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 BLANK = {"type": "text", "text": " \n"}
 
 
-def said(kind: str, content: Any) -> Record:
-    """A message with exactly this content."""
+def message_with_content(kind: str, content: Any) -> Record:
+    """Return a message with exactly this content."""
     row = user("", uuid="x") if kind == "user" else assistant([], uuid="x")
     return {**row, "message": {**row["message"], "content": content}}
 
 
 SOUND: dict[str, Record] = {
-    "a prompt": said("user", "hi"),
-    "blocks": said("user", [TEXT, result("t")]),
-    "a result without content": said("user", [result("t", "")]),
-    "an answer": said("assistant", [TEXT, call("t")]),
-    "thinking of which the signature alone is kept": said("assistant", [SIGNED]),
-    "encrypted thinking": said("assistant", [{"type": "redacted_thinking", "data": "x"}]),
-    "an answer without blocks, which every client passes over": said("assistant", []),
-    "a block of a kind that nobody knows": said("assistant", [{"type": "new"}]),
+    "a prompt": message_with_content("user", "hi"),
+    "blocks": message_with_content("user", [TEXT, result("t")]),
+    "a result without content": message_with_content("user", [result("t", "")]),
+    "an answer": message_with_content("assistant", [TEXT, call("t")]),
+    "thinking of which the signature alone is kept": message_with_content("assistant", [SIGNED]),
+    "encrypted thinking": message_with_content(
+        "assistant", [{"type": "redacted_thinking", "data": "x"}]
+    ),
+    "an answer without blocks, which every client passes over": message_with_content(
+        "assistant", []
+    ),
+    "a block of a kind that nobody knows": message_with_content("assistant", [{"type": "new"}]),
 }
 
 MENDED: dict[str, tuple[Record, Any]] = {
     "an answer of old clients, a plain string": (
-        said("assistant", "hi"),
+        message_with_content("assistant", "hi"),
         [{"type": "text", "text": "hi"}],
     ),
-    "a blank answer": (said("assistant", "  "), None),
-    "a blank prompt": (said("user", "\n"), None),
-    "no blocks": (said("user", []), None),
-    "blank text beside a call": (said("assistant", [BLANK, call("t")]), [call("t")]),
-    "blank text alone": (said("assistant", [BLANK]), None),
-    "text that is none": (said("assistant", [{"type": "text", "text": 5}, TEXT]), [TEXT]),
+    "a blank answer": (message_with_content("assistant", "  "), None),
+    "a blank prompt": (message_with_content("user", "\n"), None),
+    "no blocks": (message_with_content("user", []), None),
+    "blank text beside a call": (
+        message_with_content("assistant", [BLANK, call("t")]),
+        [call("t")],
+    ),
+    "blank text alone": (message_with_content("assistant", [BLANK]), None),
+    "text that is none": (
+        message_with_content("assistant", [{"type": "text", "text": 5}, TEXT]),
+        [TEXT],
+    ),
     "thinking without a signature": (
-        said("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]),
+        message_with_content("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]),
         [TEXT],
     ),
     "thinking that is no text": (
-        said("assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT]),
+        message_with_content(
+            "assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT]
+        ),
         [TEXT],
     ),
     "encryption of nothing": (
-        said("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]),
+        message_with_content("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]),
         [TEXT],
     ),
-    "what is no block": (said("user", [None, 5, "x", TEXT]), [TEXT]),
+    "what is no block": (message_with_content("user", [None, 5, "x", TEXT]), [TEXT]),
 }
 
 
@@ -114,7 +126,9 @@ def test_only_messages_are_mended(tmp_path: Path) -> None:
         {"type": "mode"},
         assistant([BLANK], uuid="a"),
     ]
-    assert surveyed(tmp_path, [*rows, said("assistant", "old")]).records_to_mend == {3, 4}
+    assert surveyed(
+        tmp_path, [*rows, message_with_content("assistant", "old")]
+    ).records_to_mend == {3, 4}
 
 
 def test_snapshots_name_their_message(tmp_path: Path) -> None:

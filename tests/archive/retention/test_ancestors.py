@@ -27,7 +27,7 @@ from tests.archive.retention.aged import aged, at_once, never, with_backups, wit
 from tests.builders import ConfigHome, conversation, session_bytes, session_id, user, write_session
 
 
-def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
+def handoff_child(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
     return write_child(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
 
@@ -45,10 +45,10 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     root = aged(config_home, 1, 25)
     output = with_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    first = rolled(config_home, root)
+    first = handoff_child(config_home, root)
     assert archived_ids(config_home.where) == []
     del config_home.environ["RESUME_HOOKS_VAULT"]
-    second = rolled(config_home, went_on(first.file))
+    second = handoff_child(config_home, went_on(first.file))
     assert second.warnings == ()
     assert archived_ids(config_home.where) == sorted([root.session_id, first.session_id])
     kept = find_archived(root.session_id, config_home.where)
@@ -64,11 +64,11 @@ def test_a_parent_that_is_kept_costs_no_more(
 ) -> None:
     """Until it grows: then what its next child came from is archived, too."""
     root = aged(config_home, 1, 0)
-    rolled(config_home, root)
+    handoff_child(config_home, root)
     with monkeypatch.context() as patch:
         patch.setattr(archive_sessions, "archive_session", None)
-        assert rolled(config_home, root).warnings == ()
-    rolled(config_home, went_on(root.path))
+        assert handoff_child(config_home, root).warnings == ()
+    handoff_child(config_home, went_on(root.path))
     kept = find_archived(root.session_id, config_home.where)
     assert kept
     assert kept.size == os.path.getsize(root.path)
@@ -80,7 +80,7 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     state = config_home.config / "resume-hooks"
     state.mkdir(mode=0o700)
     (state / "vault").write_text("in the way")
-    receipt = rolled(config_home, root)
+    receipt = handoff_child(config_home, root)
     assert receipt.written
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
@@ -98,7 +98,7 @@ def test_large_sessions_are_archived_later(config_home: ConfigHome) -> None:
     """A verb does not wait for a large session; the next start's second hook archives it."""
     root = aged(config_home, 1, 0)
     with_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
-    assert rolled(config_home, root).warnings == ()
+    assert handoff_child(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
     assert archive_pending(config_home.where, at_once) == 1
     assert archive_pending(config_home.where, never) == 0
@@ -112,7 +112,7 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     """
     monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", -1.0)
     root = aged(config_home, 1, 0)
-    assert rolled(config_home, root).warnings == ()
+    assert handoff_child(config_home, root).warnings == ()
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [],
         [root.session_id],
@@ -168,6 +168,6 @@ def test_another_error_of_the_vault_is_reported(
 
     monkeypatch.setattr(archive_sessions, "archive_session", refuse)
     root = aged(config_home, 1, 0)
-    assert rolled(config_home, root).warnings == (
+    assert handoff_child(config_home, root).warnings == (
         f"The ancestor {root.session_id} is not in the vault yet: No room.",
     )

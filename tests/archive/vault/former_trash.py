@@ -14,7 +14,7 @@ AT = "2026-11-27T09:30:00.000Z"
 INSTANT = AT.replace(":", "-")
 
 
-def moved(
+def move_as_former(
     home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()
 ) -> Path:
     """Move a session, and what is under its id, as that engine did.

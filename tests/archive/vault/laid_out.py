@@ -34,12 +34,12 @@ def laid_out(
         (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
         (folder / f"agent-{number[:4]}.meta.json", b"{}"),
     )
-    put(files)
+    write_files(files)
     return locate.session_file(path)
 
 
-def put(files: Iterable[tuple[Path, bytes]]) -> None:
-    """Write files into their places, as old as their session."""
+def write_files(files: Iterable[tuple[Path, bytes]]) -> None:
+    """Write files at their paths, with their session's time."""
     for place, content in files:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)

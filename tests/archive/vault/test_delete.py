@@ -45,7 +45,7 @@ from tests.builders import (
 )
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
-from tests.storage.test_hard_links import across, digested
+from tests.storage.test_hard_links import forbid_moves, run_after_digest
 
 OTHER = session_id(2)
 
@@ -62,14 +62,14 @@ def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSessi
     return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
 
 
-def found(locator: str, where: Where) -> ArchivedSession:
-    """What the trash holds."""
+def trash_entries(locator: str, where: Where) -> ArchivedSession:
+    """Return the entries of the trash."""
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
     """Find, plan and write."""
-    decided = restoring.plan_restore(found(locator, home.where), home.where)
+    decided = restoring.plan_restore(trash_entries(locator, home.where), home.where)
     restoring.restore_session(decided, home.where)
     return decided
 
@@ -82,7 +82,7 @@ def file_systems(
 
     def set_up() -> None:
         if request.param == "other":
-            across(monkeypatch)
+            forbid_moves(monkeypatch)
         elif request.param == "no links":
             monkeypatch.setattr(os, "link", refused)
 
@@ -415,24 +415,25 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
         (OTHER, "One"),
     ):
         delete(laid_out(config_home, number, title), config_home)
-    assert found("00000002", config_home.where).session_id == OTHER
+    assert trash_entries("00000002", config_home.where).session_id == OTHER
     for locator in ("Two", "two", "title:Two"):
-        assert found(locator, config_home.where).title == "Two"
+        assert trash_entries(locator, config_home.where).title == "Two"
     assert (
-        found(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id == OTHER
+        trash_entries(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id
+        == OTHER
     )
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
-            found(locator, config_home.where)
+            trash_entries(locator, config_home.where)
         assert len(told.value.candidates) == 2
     for locator in ("111", "tw", "x" * 300):
         with pytest.raises(SessionNotFound):
-            found(locator, config_home.where)
+            trash_entries(locator, config_home.where)
     with pytest.raises(UsageError):
-        found(" ", config_home.where)
+        trash_entries(" ", config_home.where)
     again = delete(laid_out(config_home, OTHER, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        found(OTHER, config_home.where)
+        trash_entries(OTHER, config_home.where)
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
@@ -442,12 +443,12 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
         f"{OTHER}@{again.deleted_at}",
         f"Later@{again.deletion_folder_name}",
     ):
-        assert found(named, config_home.where) == again
-    assert found(second, config_home.where).title == "One"
+        assert trash_entries(named, config_home.where) == again
+    assert trash_entries(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
-        found(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
+        trash_entries(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
     restoring.restore_session(restoring.plan_restore(again, config_home.where), config_home.where)
-    assert found(OTHER, config_home.where).title == "One"
+    assert trash_entries(OTHER, config_home.where).title == "One"
 
 
 def test_emptying_completes_a_deletion(config_home: ConfigHome) -> None:
@@ -545,7 +546,7 @@ def test_both_sessions_of_a_crash_and_a_restart_are_restored(
     """Killed while it was unlinked, begun again by a client, that deleted, too: the first comes back whole."""
     laid_out(config_home)
     before = everything(config_home)
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
 
     def dies_unlinked(folder: str) -> None:
         if not os.path.exists(path):
@@ -570,7 +571,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
 ) -> None:
     """Killed between two file systems before anything was unlinked: what contains all of the copy is the session."""
     session = laid_out(config_home)
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(deletion, "remove_links", lambda *_: os._exit(9))
         assert outcome(lambda: delete(session, config_home)) == 9
@@ -588,10 +589,10 @@ def test_a_writer_that_continues_leaves_the_session_where_it_was(
 ) -> None:
     """Refused, with what was added, and no trace in the trash."""
     session = laid_out(config_home)
-    across(monkeypatch)
+    forbid_moves(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
-        digested(monkeypatch, 2, lambda: held.write(b"{}\n"))
+        run_after_digest(monkeypatch, 2, lambda: held.write(b"{}\n"))
         with pytest.raises(WriteFailed, match="Changed while"):
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
@@ -855,7 +856,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     """Listed, given back byte for byte, and taken over when it is packed."""
     laid_out(config_home)
     before = everything(config_home), modes(config_home)
-    folder = former_trash.moved(config_home, SESSION)
+    folder = former_trash.move_as_former(config_home, SESSION)
     (entry,) = trash.list_deleted(config_home.where)
     assert (entry.locator, entry.title, len(entry.parts)) == (
         f"{SESSION}@{folder.name}",
@@ -868,7 +869,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
         assert sorted(os.listdir(folder)) == [MANIFEST, "pack-1.xz"]
     assert restore(config_home).warnings == ()
     assert (everything(config_home), modes(config_home)) == before
-    former_trash.moved(config_home, SESSION)
+    former_trash.move_as_former(config_home, SESSION)
     assert [
         each.session_id
         for each in deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
@@ -880,7 +881,7 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     """Killed on the way to another file system: what it hid next to its place comes back, too."""
     laid_out(config_home)
     before = everything(config_home)
-    former_trash.moved(
+    former_trash.move_as_former(
         config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks")
     )
     (entry,) = trash.list_deleted(config_home.where)
@@ -894,7 +895,9 @@ def test_a_session_that_grew_after_a_copy_of_0_2_0_is_kept(config_home: ConfigHo
     laid_out(config_home)
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()
-    folder = former_trash.moved(config_home, SESSION, complete=False, hidden=(transcript.name,))
+    folder = former_trash.move_as_former(
+        config_home, SESSION, complete=False, hidden=(transcript.name,)
+    )
     (folder / transcript.name).write_bytes(copied)
     (hidden,) = transcript.parent.glob(".*.moving")
     hidden.write_bytes(copied + b'{"late":1}\n')
@@ -908,7 +911,7 @@ def test_a_file_that_no_manifest_can_name_stays_unchanged(config_home: ConfigHom
     laid_out(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = everything(config_home)
-    folder = former_trash.moved(config_home, SESSION)
+    folder = former_trash.move_as_former(config_home, SESSION)
     other = delete(laid_out(config_home, OTHER), config_home)
     trash.pack_deleted(config_home.where, lambda: False)
     assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))

@@ -36,8 +36,8 @@ from tests.builders import (
 )
 
 
-def gone(home: ConfigHome) -> dict[str, bytes]:
-    """What the client had, which it has no more."""
+def lost_files(home: ConfigHome) -> dict[str, bytes]:
+    """Return the client's files that no longer exist."""
     before = client_files(home)
     for place in before:
         (home.config / place).unlink()
@@ -50,7 +50,7 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(
 ) -> None:
     """As a power cut leaves it, with the right size: readers see its time, ``restore`` every byte."""
     kept = archive_session(laid_out(config_home), config_home.where)
-    before = gone(config_home)
+    before = lost_files(config_home)
     path = Path(unpacked_transcript(kept, config_home.where))
     status = path.stat()
     path.write_bytes(bytes(status.st_size))

@@ -30,7 +30,7 @@ from tests.builders import ConfigHome, conversation, session_id, write_session
 DAY = 24 * 60 * 60
 
 
-def kept(
+def packed_session(
     home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False
 ) -> str:
     """A packed session of so many days ago, gone from the client unless it is to be ``present``.
@@ -54,8 +54,8 @@ def kept(
     return own
 
 
-def left(home: ConfigHome) -> set[str]:
-    """The ids of what is kept."""
+def archived_ids_left(home: ConfigHome) -> set[str]:
+    """Return the ids of the archived sessions."""
     return {each.session_id for each in list_archived(home.where)}
 
 
@@ -76,12 +76,12 @@ def test_no_variable_removes_anything(
 ) -> None:
     """A repository's settings can set one for a start; it may keep more, never less."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
-    one = kept(config_home, 1, 4000)
+    one = packed_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
         policy.claim_announcement(hostile)
-    assert left(config_home) == {one}
+    assert archived_ids_left(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "off"})) == []
@@ -96,7 +96,7 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     Then a tenth, and the next one a day later.
     """
     for number in range(1, 21):
-        kept(config_home, number, 100 - number)
+        packed_session(config_home, number, 100 - number)
     stored_settings.store_setting("vault", "1", config_home.where)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
@@ -113,24 +113,24 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
         assert policy.apply_policy(config_home.where) == []
         now += DAY
     assert counts == [2, 1, 1, 1]
-    assert session_id(1) not in left(config_home)
+    assert session_id(1) not in archived_ids_left(config_home)
     stored_settings.store_setting("vault", "40G", config_home.where)
     assert policy.apply_policy(config_home.where) == []
-    assert len(left(config_home)) == 15
+    assert len(archived_ids_left(config_home)) == 15
 
 
 def test_nothing_goes_automatically(config_home: ConfigHome) -> None:
     """The defaults keep for ever, up to 20 GB."""
-    one = kept(config_home, 1, 4000)
+    one = packed_session(config_home, 1, 4000)
     assert policy.apply_policy(config_home.where) == []
-    assert left(config_home) == {one}
+    assert archived_ids_left(config_home) == {one}
     assert settings.vault_limit(config_home.where) == 20 * 1024**3
 
 
 @pytest.mark.usefixtures("at_once")
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is not a limit."""
-    one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
+    one, two, three = (packed_session(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
     assert policy.find_due_sessions(config_home.where) == []
@@ -142,7 +142,7 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
     assert "the setting vault" in gone.sentence
-    assert left(config_home) == {two, three}
+    assert archived_ids_left(config_home) == {two, three}
 
 
 @pytest.mark.usefixtures("at_once")
@@ -151,10 +151,10 @@ def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHo
 
     Once nothing is there that came from it, it goes.
     """
-    one = kept(config_home, 1, 100)
-    two = kept(config_home, 2, 90, parent=1)
-    three = kept(config_home, 3, 80, parent=2, present=True)
-    other = kept(config_home, 4, 10)
+    one = packed_session(config_home, 1, 100)
+    two = packed_session(config_home, 2, 90, parent=1)
+    three = packed_session(config_home, 3, 80, parent=2, present=True)
+    other = packed_session(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
     assert {each.session_id for each, *_ in policy.find_due_sessions(config_home.where)} == {
         three,
@@ -167,7 +167,7 @@ def test_an_ancestor_of_a_present_session_is_never_removed(config_home: ConfigHo
         three,
         other,
     }
-    assert left(config_home) == set()
+    assert archived_ids_left(config_home) == set()
 
 
 def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
 
     And only what was due the day before.
     """
-    old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
+    old, young = packed_session(config_home, 1, 100), packed_session(config_home, 2, 10)
     monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.read_removed_sessions(config_home.where) == []
@@ -192,14 +192,14 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     (told,) = policy.read_removed_sessions(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
-    assert left(config_home) == {young}
+    assert archived_ids_left(config_home) == {young}
 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
-    one = kept(config_home, 1, 100)
-    two = kept(config_home, 2, 90, parent=1, present=True)
+    one = packed_session(config_home, 1, 100)
+    two = packed_session(config_home, 2, 90, parent=1, present=True)
     stored_settings.store_setting("vault", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
     delete.move_to_trash(
@@ -207,7 +207,7 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     )
     assert not os.path.exists(path)
     assert {each.session_id for each in policy.apply_policy(config_home.where)} == {two}
-    assert left(config_home) == {one}
+    assert archived_ids_left(config_home) == {one}
 
 
 def test_sessions_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_an_employers_retention(
 ) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
-    old = kept(config_home, 1, 25)
-    young = kept(config_home, 2, 5, parent=1, present=True)
+    old = packed_session(config_home, 1, 25)
+    young = packed_session(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
@@ -253,7 +253,7 @@ def test_an_employers_retention(
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
     (gone,) = policy.apply_policy(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)
-    assert left(config_home) == {young}
+    assert archived_ids_left(config_home) == {young}
 
 
 def test_said_once(config_home: ConfigHome) -> None:
@@ -282,7 +282,7 @@ def test_a_copy_that_cannot_be_removed_is_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run tries again, and the other copies are removed."""
-    one = kept(config_home, 1, 100)
+    one = packed_session(config_home, 1, 100)
     stored_settings.store_setting("vault", "1", config_home.where)
 
     def refused(*_: object) -> None:

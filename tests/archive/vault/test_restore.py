@@ -41,8 +41,8 @@ def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
     )
 
 
-def kept(home: ConfigHome) -> ArchivedSession:
-    """The session, kept."""
+def archived_session(home: ConfigHome) -> ArchivedSession:
+    """Return the archived session."""
     return archive_session(laid_out(home), home.where)
 
 
@@ -83,7 +83,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
 
 def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
     """What is there begins with what was kept; only what it lacks comes back."""
-    kept(config_home)
+    archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'{"type":"x"}\n')
@@ -97,7 +97,7 @@ def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
 
 def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
     """The other one stays; the kept one comes with its own under one new id, the same each time."""
-    found = kept(config_home)
+    found = archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
     path.write_bytes(long[:300])
@@ -144,7 +144,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
 
 def test_an_earlier_state(config_home: ConfigHome) -> None:
     """By its id and instant; it comes back next to what took its place."""
-    kept(config_home)
+    archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
     path.write_bytes(long[:300])
@@ -160,7 +160,7 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
 
 def test_a_different_existing_file_is_not_overwritten(config_home: ConfigHome) -> None:
     """A tool output that differs is kept and reported; links on the path are refused."""
-    kept(config_home)
+    archived_session(config_home)
     before = swept(config_home)
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
     output.write_bytes(b"another")
@@ -183,7 +183,7 @@ def test_a_different_existing_file_is_not_overwritten(config_home: ConfigHome) -
 
 def test_a_stub_of_the_clients_is_replaced(config_home: ConfigHome) -> None:
     """An empty file under the name is nothing."""
-    kept(config_home)
+    archived_session(config_home)
     before = swept(config_home)
     (config_home.project() / f"{SESSION}.jsonl").touch()
     restore(config_home)
@@ -192,7 +192,7 @@ def test_a_stub_of_the_clients_is_replaced(config_home: ConfigHome) -> None:
 
 def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """No session is seen before all that belongs to it is there; run again, it is."""
-    kept(config_home)
+    archived_session(config_home)
     before = swept(config_home)
     calls = 0
     real = atomic.link_exclusively
@@ -214,7 +214,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 
 def test_naming_one(config_home: ConfigHome) -> None:
     """By the beginning of its id, its title, its path; two that fit are reported."""
-    found = kept(config_home)
+    found = archived_session(config_home)
     other = archive_session(
         laid_out(config_home, session_id(0x11111112), "Other"), config_home.where
     )

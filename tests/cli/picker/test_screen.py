@@ -31,10 +31,10 @@ def three(_everywhere: bool) -> Iterator[ListEntry]:
 
 
 @contextmanager
-def typed(
+def chooser_with_keys(
     sessions: Sessions, contents: Any = None, **options: Any
 ) -> Iterator[tuple[Chooser, PipeInput]]:
-    """A chooser, and the keys that it is given."""
+    """Return a chooser that gets these keys."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, KeyAction] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
@@ -45,8 +45,8 @@ def typed(
         )
 
 
-def taken(chooser: Chooser) -> str | None:
-    """The title of the session that is chosen."""
+def chosen_title(chooser: Chooser) -> str | None:
+    """Return the title of the chosen session."""
     chosen = chooser.run()
     return chosen.title if chosen else None
 
@@ -79,9 +79,9 @@ def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
 )
 def test_keys(keys: str, title: str | None) -> None:
     """What is taken; keys behind the last one change nothing."""
-    with typed(three) as (chooser, pipe):
+    with chooser_with_keys(three) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
-        assert taken(chooser) == title
+        assert chosen_title(chooser) == title
 
 
 NO_KEYS = (
@@ -95,7 +95,7 @@ NO_KEYS = (
 @pytest.mark.parametrize("sequence", NO_KEYS)
 def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
     """It neither closes the screen nor types a letter, whole or in two pieces."""
-    with typed(three) as (chooser, pipe):
+    with chooser_with_keys(three) as (chooser, pipe):
 
         def send() -> None:
             cut = len(sequence) if pieces == 1 else 2
@@ -103,7 +103,7 @@ def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
                 pipe.send_text(piece)
 
         when(lambda: chooser.choices.count == 3, send)
-        assert taken(chooser) == "Title 3"
+        assert chosen_title(chooser) == "Title 3"
 
 
 @pytest.mark.parametrize("sequence", NO_KEYS)
@@ -118,16 +118,16 @@ def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
 
 def test_a_paste_is_text() -> None:
     """Whatever it holds; what comes behind it is keys again."""
-    with typed(three) as (chooser, pipe):
+    with chooser_with_keys(three) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
-        assert taken(chooser) == "Title 2"
+        assert chosen_title(chooser) == "Title 2"
 
 
 def test_the_list_is_described() -> None:
     """The project, the number of listed sessions and the total; the command is copied on request."""
     told: list[str] = []
-    with typed(three, typed_text="2") as (chooser, pipe):
+    with chooser_with_keys(three, typed_text="2") as (chooser, pipe):
 
         def look() -> None:
             told.append(chooser.describe_list())
@@ -151,7 +151,7 @@ def test_leaving_waits_for_no_listing() -> None:
         never.wait(60)
         yield ListEntry(row())
 
-    with typed(stuck) as (chooser, pipe):
+    with chooser_with_keys(stuck) as (chooser, pipe):
         pipe.send_text("\x1b")
         since = time.monotonic()
         assert chooser.run() is None
@@ -166,7 +166,7 @@ def test_a_bug_of_the_listing_is_a_bug() -> None:
         yield ListEntry(row())
         raise ZeroDivisionError
 
-    with typed(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
+    with chooser_with_keys(broken) as (chooser, _pipe), pytest.raises(ZeroDivisionError):
         chooser.run()
 
 
@@ -179,7 +179,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
             go.wait(20)
         yield ListEntry(row(2 if everywhere else 1))
 
-    with typed(listing) as (chooser, pipe):
+    with chooser_with_keys(listing) as (chooser, pipe):
         pipe.send_text("\x01")
 
         def release() -> None:
@@ -188,7 +188,7 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
             pipe.send_text("\r")
 
         when(lambda: chooser.in_all_projects and chooser.choices.count == 1, release)
-        assert (taken(chooser), chooser.choices.count) == ("Title 2", 1)
+        assert (chosen_title(chooser), chooser.choices.count) == ("Title 2", 1)
 
 
 class Saying(ContentSearch):
@@ -205,8 +205,8 @@ class Saying(ContentSearch):
             self._on_answer(SearchAnswer(asked, self._say(asked.text), 7))
 
 
-def says(*numbers: int) -> list[TurnHit]:
-    """A turn for each session."""
+def turn_of_each_session(*numbers: int) -> list[TurnHit]:
+    """Return a turn for each session."""
     return [
         TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
         for number in numbers
@@ -224,13 +224,16 @@ def test_matching_turns_can_be_chosen() -> None:
         heads.append(chooser.describe_list())
         pipe.send_text("\r")
 
-    with typed(
-        three, contents=lambda told: Saying(told, lambda text: says(2) if text == "pool" else [])
+    with chooser_with_keys(
+        three,
+        contents=lambda told: Saying(
+            told, lambda text: turn_of_each_session(2) if text == "pool" else []
+        ),
     ) as found:
         chooser, pipe = found
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(ready, take)
-        assert taken(chooser) == "Title 2"
+        assert chosen_title(chooser) == "Title 2"
     assert heads == ["Resume a session · /home/me/proj · 1 of 3 · 7 files not indexed yet"]
 
 
@@ -241,7 +244,7 @@ def test_answers_to_earlier_words_are_ignored() -> None:
     def slow(text: str) -> list[TurnHit]:
         if text == "pool":
             go.wait(20)
-        return says(1 if text == "pool" else 2) if text else []
+        return turn_of_each_session(1 if text == "pool" else 2) if text else []
 
     def type_on() -> None:
         told.append(chooser.describe_empty_list())
@@ -249,7 +252,7 @@ def test_answers_to_earlier_words_are_ignored() -> None:
         when(lambda: chooser._input_buffer.text == "pools", go.set)
         when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
 
-    with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
+    with chooser_with_keys(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(
             lambda: (
@@ -259,7 +262,7 @@ def test_answers_to_earlier_words_are_ignored() -> None:
             ),
             type_on,
         )
-        assert taken(chooser) == "Title 2"
+        assert chosen_title(chooser) == "Title 2"
     assert told == ["  Searching the turns ..."]
 
 
@@ -276,7 +279,7 @@ def test_a_search_bug_does_not_prevent_a_choice() -> None:
         messages.extend([chooser.message, chooser.describe_empty_list()])
         pipe.send_text("\x15title 3\r")
 
-    with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
+    with chooser_with_keys(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
         when(
             lambda: (
@@ -286,7 +289,7 @@ def test_a_search_bug_does_not_prevent_a_choice() -> None:
             ),
             take,
         )
-        assert taken(chooser) == "Title 3"
+        assert chosen_title(chooser) == "Title 3"
     assert messages == [
         "The turns can't be searched: ZeroDivisionError",
         "  No session contains these words.",
@@ -301,7 +304,7 @@ def test_leaving_waits_for_no_search() -> None:
         never.wait(60)
         return []
 
-    with typed(three, contents=lambda told: Saying(told, stuck)) as (chooser, pipe):
+    with chooser_with_keys(three, contents=lambda told: Saying(told, stuck)) as (chooser, pipe):
         when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
              lambda: pipe.send_text("\x1b"))  # fmt: skip
         since = time.monotonic()

@@ -34,8 +34,8 @@ def media(
     return {"type": kind, "source": {"type": form, "media_type": media_type, "data": text}}
 
 
-def taken(block: object, role: str = "user") -> Record:
-    """What becomes of one block."""
+def filter_one_block(block: object, role: str = "user") -> Record:
+    """Return the filtered block."""
     content = filter_content([block], role)
     assert isinstance(content, list)
     (found,) = content
@@ -69,11 +69,13 @@ def left_out(what: str) -> Record:
 )
 def test_fields_that_are_kept(role: str, block: Record) -> None:
     """They are unchanged and in their order; other fields of the block are removed."""
-    assert orjson.dumps(taken(block, role)) == orjson.dumps(block)
+    assert orjson.dumps(filter_one_block(block, role)) == orjson.dumps(block)
     turned = dict(reversed(block.items()))
-    assert orjson.dumps(taken(turned, role)) == orjson.dumps(turned)
+    assert orjson.dumps(filter_one_block(turned, role)) == orjson.dumps(turned)
     assert (
-        taken({**block, "cache_control": {"type": "ephemeral"}, "citations": [1], "evil": 1}, role)
+        filter_one_block(
+            {**block, "cache_control": {"type": "ephemeral"}, "citations": [1], "evil": 1}, role
+        )
         == block
     )
 
@@ -95,16 +97,20 @@ def test_fields_that_are_kept(role: str, block: Record) -> None:
 )
 def test_kinds_that_are_left_out(role: str, kind: str) -> None:
     """Those that no API knows, that belong to the other role, or to something that ran elsewhere."""
-    assert taken({"type": kind, "id": "x", "input": {}}, role) == left_out(
+    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == left_out(
         f"A block of the kind {kind}"
     )
 
 
 def test_no_kind() -> None:
     """A block without one is reported; what is not a block at all goes, as from any copy."""
-    assert taken({"type": 5}) == taken({}) == left_out("A block of the kind that has no name")
+    assert (
+        filter_one_block({"type": 5})
+        == filter_one_block({})
+        == left_out("A block of the kind that has no name")
+    )
     assert filter_content(["x", 5, None, SAID], "user") == [SAID]
-    assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
+    assert filter_one_block({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
         assert filter_content(content, "assistant") == [left_out("Content in an unknown format")]
 
@@ -114,11 +120,15 @@ def test_ids(unfit: str) -> None:
     """One that the API refuses gives way to another one, the same on both sides."""
     fit = make_valid_id(unfit)
     assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
-    assert taken(call(unfit), "assistant")["id"] == taken(result(unfit))["tool_use_id"] == fit
+    assert (
+        filter_one_block(call(unfit), "assistant")["id"]
+        == filter_one_block(result(unfit))["tool_use_id"]
+        == fit
+    )
     assert make_valid_id(fit) == fit
     assert (
-        taken({"type": "tool_use", "id": 5}, "assistant")["id"]
-        == taken({"type": "tool_result"})["tool_use_id"]
+        filter_one_block({"type": "tool_use", "id": 5}, "assistant")["id"]
+        == filter_one_block({"type": "tool_result"})["tool_use_id"]
     )
 
 
@@ -134,7 +144,7 @@ def test_ids(unfit: str) -> None:
 )
 def test_names_of_tools(name: object, fit: str) -> None:
     """Stay, as far as the API takes them."""
-    assert taken({**call("c"), "name": name}, "assistant")["name"] == fit
+    assert filter_one_block({**call("c"), "name": name}, "assistant")["name"] == fit
 
 
 @pytest.mark.parametrize(
@@ -143,8 +153,10 @@ def test_names_of_tools(name: object, fit: str) -> None:
 )
 def test_inputs(given: object, fit: Record) -> None:
     """Are objects; what is none stands in one, so that nothing that was said is lost."""
-    assert taken({**call("c"), "input": given}, "assistant")["input"] == fit
-    assert taken({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
+    assert filter_one_block({**call("c"), "input": given}, "assistant")["input"] == fit
+    assert (
+        filter_one_block({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
+    )
 
 
 def test_callers() -> None:
@@ -154,19 +166,19 @@ def test_callers() -> None:
         {"type": "direct", "x": 1},
         "direct",
     ):
-        assert "caller" not in taken({**call("c"), "caller": caller}, "assistant")
+        assert "caller" not in filter_one_block({**call("c"), "caller": caller}, "assistant")
 
 
 def test_results() -> None:
     """Text or blocks; blank text, and an error that is more than text, are refused by the API."""
-    assert taken(result("c", []))["content"] == []
-    assert taken({**result("c"), "content": None})["content"] == ""
+    assert filter_one_block(result("c", []))["content"] == []
+    assert filter_one_block({**result("c"), "content": None})["content"] == ""
     assert (
-        taken({**result("c"), "content": 5})["content"]
+        filter_one_block({**result("c"), "content": 5})["content"]
         == "[Content in an unknown format was left out]"
     )
-    assert "is_error" not in taken({**result("c"), "is_error": "yes"})
-    assert "is_error" not in taken(result("c", [SAID, media(PNG)], is_error=True))
+    assert "is_error" not in filter_one_block({**result("c"), "is_error": "yes"})
+    assert "is_error" not in filter_one_block(result("c", [SAID, media(PNG)], is_error=True))
     blocks = [
         {"type": "text", "text": " "},
         {**SAID, "cache_control": 1},
@@ -174,7 +186,7 @@ def test_results() -> None:
         result("d"),
         7,
     ]
-    assert taken(result("c", blocks))["content"] == [  # type: ignore[arg-type]
+    assert filter_one_block(result("c", blocks))["content"] == [  # type: ignore[arg-type]
         SAID,
         left_out("A block of the kind tool_reference"),
         left_out("A block of the kind tool_result"),
@@ -201,19 +213,19 @@ def test_results() -> None:
 )
 def test_images_that_are_none(block: Record) -> None:
     """Of another kind than they say, torn, empty, too large: the API would refuse the whole conversation."""
-    assert taken(block) == left_out("An image in a form that can't be sent")
+    assert filter_one_block(block) == left_out("An image in a form that can't be sent")
 
 
 def test_media_of_elsewhere() -> None:
     """An address is not asked for by the API, a file of another account is not there: the note says what it was."""
     url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
-    assert taken(url) == left_out("An image from http://169.254.169.254/")
+    assert filter_one_block(url) == left_out("An image from http://169.254.169.254/")
     file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
-    assert taken(file) == left_out("A document from file_1")
-    assert taken(media(b"words", "application/pdf", "document")) == left_out(
+    assert filter_one_block(file) == left_out("A document from file_1")
+    assert filter_one_block(media(b"words", "application/pdf", "document")) == left_out(
         "A document in a form that can't be sent"
     )
-    assert taken(media(" ", "text/plain", "document", "text")) == left_out(
+    assert filter_one_block(media(" ", "text/plain", "document", "text")) == left_out(
         "A document in a form that can't be sent"
     )
 

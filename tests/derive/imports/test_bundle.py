@@ -63,8 +63,8 @@ def other_home(root: Path) -> ConfigHome:
     )
 
 
-def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
-    """A session of the project."""
+def project_session(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
+    """Return a session of the project."""
     return locate.session_file(write_session(home.project(), session_id, records))
 
 
@@ -129,7 +129,7 @@ def beside(session: SessionFile) -> Path:
 
 def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
     """Any parser reads it, and finds the records as they are."""
-    session = kept(config_home, talk(), ONE)
+    session = project_session(config_home, talk(), ONE)
     beside(session)
     whole = orjson.loads(bundled(config_home, session).read_bytes())
     assert (whole["resume_hooks_bundle"], whole["redacted"]) == (2, False)
@@ -150,7 +150,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
 def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> None:
     """The same id, every record with its number, at home in the new folder, private, with what lay next to it."""
-    session = kept(config_home, talk(), ONE)
+    session = project_session(config_home, talk(), ONE)
     own = beside(session)
     (came,) = brought(bundled(config_home, session), there)
     path = Path(came.receipt.file)
@@ -169,7 +169,7 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
-    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
@@ -189,9 +189,9 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
 
     The child's links and its parent's follow.
     """
-    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
-    taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
+    taken = Path(project_session(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
     first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
     assert taken.read_bytes() == before
@@ -205,7 +205,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
 
 def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
     """The same bundle again makes nothing; with force another one."""
-    session = kept(config_home, conversation(3, session_id=ONE), ONE)
+    session = project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = bundled(config_home, session)
     (first,) = brought(path, there)
     (again,) = brought(path, there)
@@ -218,7 +218,7 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
 
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
-    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
@@ -232,7 +232,7 @@ def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None
 
 def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) -> None:
     """Neither way."""
-    session = kept(config_home, conversation(3, session_id=ONE), ONE)
+    session = project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = bundled(config_home, session)
     for as_it_was in (True, False):
         (came,) = brought(path, there, whole=as_it_was, dry_run=True)
@@ -245,9 +245,9 @@ def test_one_that_fails_takes_the_others_back(
     config_home: ConfigHome, there: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of a bundle or nothing."""
-    one = kept(config_home, talk(), ONE)
+    one = project_session(config_home, talk(), ONE)
     beside(one)
-    two = kept(config_home, conversation(2, session_id=session_id(2)), session_id(2))
+    two = project_session(config_home, conversation(2, session_id=session_id(2)), session_id(2))
     path = bundled(config_home, one, two)
 
     def refuse(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
@@ -277,7 +277,7 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
         ),
         custom_title(f"with {TOKEN}", session_id=ONE),
     ]
-    session = kept(config_home, records, ONE)
+    session = project_session(config_home, records, ONE)
     own = beside(session)
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
@@ -336,7 +336,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("way", DAMAGE)
 def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: ConfigHome) -> None:
     """With a sentence; nothing is written."""
-    session = kept(config_home, talk(), ONE)
+    session = project_session(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
     damaged = DAMAGE[way](path.read_bytes())
@@ -356,7 +356,7 @@ def test_a_place_that_is_none(
     place: str, config_home: ConfigHome, there: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file goes nowhere but to where such files lie, whoever sealed the bundle."""
-    session = kept(config_home, talk(), ONE)
+    session = project_session(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
@@ -374,7 +374,7 @@ def test_a_place_that_is_none(
 
 def test_nothing_was_said(config_home: ConfigHome, there: ConfigHome) -> None:
     """As a conversation the last session must hold one."""
-    session = kept(config_home, [custom_title("x", session_id=ONE)], ONE)
+    session = project_session(config_home, [custom_title("x", session_id=ONE)], ONE)
     with pytest.raises(NotATranscript):
         brought(bundled(config_home, session), there, whole=False)
 
@@ -401,7 +401,7 @@ def test_killed_at_every_step_the_next_import_ends_it(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """It brings the session in under its own id, with what lay next to it; nothing else is left."""
-    session = kept(config_home, conversation(2, session_id=ONE), ONE)
+    session = project_session(config_home, conversation(2, session_id=ONE), ONE)
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     for name in ("one", "two"):
@@ -463,7 +463,7 @@ def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: Confi
 
 def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: ConfigHome) -> None:
     """A child that it calls one of ``back`` would be shown where that is typed: it counts as imported."""
-    root = kept(config_home, conversation(3, session_id=ONE), ONE)
+    root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     options = BundleOptions(str(there.root), whole=False, force=False, dry_run=False)

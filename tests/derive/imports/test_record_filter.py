@@ -26,8 +26,8 @@ HERE = ChildAttributes(
 TAKE = ConversationFilter(HERE)
 
 
-def taken(record: dict[str, Any]) -> dict[str, Any]:
-    """A record as it stands in an imported session."""
+def imported_record(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record in its imported form."""
     found = TAKE(record)
     assert found is not None
     return found
@@ -36,7 +36,7 @@ def taken(record: dict[str, Any]) -> dict[str, Any]:
 def test_message_blocks_are_kept() -> None:
     """The blocks are unchanged, with the calls' ids, the thinking's signatures, and the marks that hide them."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
-    answer = taken(
+    answer = imported_record(
         assistant(
             [thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000
         )
@@ -44,7 +44,7 @@ def test_message_blocks_are_kept() -> None:
     assert answer["message"]["content"] == [thought, {"type": "text", "text": "yes"}]
     assert (answer["message"]["id"], answer["message"]["role"]) == ("m1", "assistant")
     assert set(answer["message"]["usage"].values()) == {0}
-    prompt = taken(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
+    prompt = imported_record(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
     assert prompt["message"] == {"role": "user", "content": "hello"}
     assert (prompt["isMeta"], "isCompactSummary" in prompt) == (True, False)
 
@@ -52,7 +52,7 @@ def test_message_blocks_are_kept() -> None:
 def test_a_result_for_the_screen() -> None:
     """Goes: a malformed one ends client 2.1.42, and others name tasks and agents that ran elsewhere."""
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
-        kept = taken(user([result("c")], uuid="u", toolUseResult=shown))
+        kept = imported_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
         assert "toolUseResult" not in kept
 
@@ -60,9 +60,11 @@ def test_a_result_for_the_screen() -> None:
 def test_a_record_without_a_human_author() -> None:
     """It keeps its mark, but not the other fields of its origin."""
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
-    assert taken(user("x", uuid="u", origin=origin))["origin"] == {"kind": "task-notification"}
+    assert imported_record(user("x", uuid="u", origin=origin))["origin"] == {
+        "kind": "task-notification"
+    }
     for other in ({"kind": "human"}, "task-notification", {"kind": ["task-notification"]}, None):
-        assert "origin" not in taken(user("x", uuid="u", origin=other))
+        assert "origin" not in imported_record(user("x", uuid="u", origin=other))
 
 
 @pytest.mark.parametrize(
@@ -85,12 +87,12 @@ def test_words_that_were_queued_stay() -> None:
         "commandMode": "prompt",
         "origin": {"kind": "channel"},
     }
-    assert taken({**row, "attachment": typed})["attachment"] == {
+    assert imported_record({**row, "attachment": typed})["attachment"] == {
         "type": "queued_command",
         "prompt": "wait",
         "commandMode": "prompt",
     }
-    assert "rendered" not in taken({**row, "attachment": typed})
+    assert "rendered" not in imported_record({**row, "attachment": typed})
     assert TAKE({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
 
 
@@ -104,16 +106,20 @@ def test_blocks_of_queued_words() -> None:
         (None, [{"type": "text", "text": "[Content in an unknown format was left out]"}]),
     ):
         queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
-        found = taken(queued)
+        found = imported_record(queued)
         assert found["attachment"]["prompt"] == kept
         assert (has_valid_content(queued), has_valid_content(found)) == (False, True)
 
 
 def test_system_records() -> None:
     """A compaction's boundary, without what it kept elsewhere, and local commands; nothing else."""
-    kept = taken(boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]}))
+    kept = imported_record(
+        boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
+    )
     assert kept["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
-    assert taken(system("local_command", uuid="s", content="<local-command-stdout>"))["content"]
+    assert imported_record(system("local_command", uuid="s", content="<local-command-stdout>"))[
+        "content"
+    ]
     for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
         assert TAKE(system(subtype, uuid="s", content="x")) is None
     assert TAKE(progress(uuid="p", parent=None)) is None

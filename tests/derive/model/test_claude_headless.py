@@ -16,7 +16,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture_output
 from tests.stand_in import StandIn, stand_in
-from tests.system.test_capture_output import gone
+from tests.system.test_capture_output import ends_soon
 
 
 class Found(BaseModel):
@@ -265,13 +265,13 @@ def test_too_slow(tmp_path: Path) -> None:
     found = failure(stand_in(tmp_path, leaving(tmp_path) + "time.sleep(300)"), limit=2)
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_a_child_that_hangs_blocks_nothing(tmp_path: Path) -> None:
     """The answer counts; what was left behind is ended."""
     assert ask(stand_in(tmp_path, leaving(tmp_path) + "result({'word': 'x'})")).data.word == "x"
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_not_installed(tmp_path: Path) -> None:

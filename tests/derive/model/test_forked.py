@@ -21,14 +21,14 @@ class Word(BaseModel):
     word: str
 
 
-def told(**fields: object) -> ForkedModel:
-    """What came back."""
+def parse_answer(**fields: object) -> ForkedModel:
+    """Return the parsed answer."""
     return ForkedModel({"model": MODEL, **fields})
 
 
-def said(text: str, **fields: object) -> str:
-    """The word of an answer."""
-    return told(isAnswered=True, text=text, **fields).ask("", "", Word, limit=1).data.word
+def answer_word(text: str, **fields: object) -> str:
+    """Return the word of an answer."""
+    return parse_answer(isAnswered=True, text=text, **fields).ask("", "", Word, limit=1).data.word
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
@@ -52,7 +52,7 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
 )
 def test_an_answer_may_have_words_around_it(text: str) -> None:
     """The client joins what was said before a tool was denied and after it."""
-    assert said(text) == "a"
+    assert answer_word(text) == "a"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_answer_may_have_words_around_it(text: str) -> None:
 def test_an_invalid_answer(text: str, why: str) -> None:
     """Each error has a reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=why) as failed:
-        said(text)
+        answer_word(text)
     assert MODEL in failed.value.message
     assert len(failed.value.message) < 300
 
@@ -101,7 +101,7 @@ def test_an_invalid_answer(text: str, why: str) -> None:
 )
 def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
     """What the client says, and what our own module does."""
-    model = told(**fields)
+    model = parse_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=why) as failed:
@@ -119,7 +119,7 @@ def test_the_reported_cost_is_shown() -> None:
     }
     usage["output_tokens"] = -1
     assert (
-        told(usage=usage).usage_text
+        parse_answer(usage=usage).usage_text
         == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
     )
     for nothing in (
@@ -128,6 +128,6 @@ def test_the_reported_cost_is_shown() -> None:
         {"usage": "much"},
         {"usage": {"input_tokens": "5"}},
     ):
-        assert told(**nothing).usage_text == ""
-    assert not told().was_asked
+        assert parse_answer(**nothing).usage_text == ""
+    assert not parse_answer().was_asked
     assert ForkedModel({"model": 5}).name == ""

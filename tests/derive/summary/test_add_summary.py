@@ -63,8 +63,8 @@ def records(path: str) -> list[dict[str, Any]]:
     return [json.loads(row) for row in Path(path).read_bytes().splitlines()]
 
 
-def left(home: ConfigHome, parent: Path) -> list[str]:
-    """Everything next to the parent, and what lies among the backups."""
+def other_files(home: ConfigHome, parent: Path) -> list[str]:
+    """Return the files next to the parent and the backups."""
     beside = [path.name for path in parent.parent.iterdir() if path != parent]
     backups = home.config / "resume-hooks" / "backups"
     return sorted([*beside, *(str(path) for path in backups.rglob("*"))])
@@ -93,7 +93,7 @@ def test_the_summary_is_in_the_child(config_home: ConfigHome, parent: Path) -> N
     assert outcome.receipt.written
     assert all(check.ok for check in outcome.receipt.checks)
     assert len(outcome.receipt.checks) > 10
-    assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
     assert parent.read_bytes() == before
     assert os.stat(outcome.receipt.file).st_mode & 0o777 == 0o600
 
@@ -129,7 +129,7 @@ def test_a_failure_leaves_the_digest(config_home: ConfigHome, parent: Path, answ
     assert "\n\ndigest of" in opening["message"]["content"]
     assert outcome.failure in {"it hung", "scripted-1 gave an empty summary"}
     assert outcome.spent.cost_usd in {0.5, 0.01}
-    assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
 def meddling(parent: Path, meddle: Callable[[Path], None]) -> Answer:
@@ -156,7 +156,7 @@ def test_a_child_that_somebody_opened_is_left_alone(config_home: ConfigHome, par
     outcome, _ = run(config_home, parent, meddling(parent, go_on))
     assert "the new session was continued meanwhile" in outcome.failure
     assert records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
-    assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
 def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: Path) -> None:
@@ -182,14 +182,14 @@ def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: 
         )
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
-    assert left(config_home, parent) == [child.name]
+    assert other_files(config_home, parent) == [child.name]
 
 
 def test_a_child_that_is_gone_is_mentioned(config_home: ConfigHome, parent: Path) -> None:
     """Nothing comes back from the dead."""
     outcome, _ = run(config_home, parent, meddling(parent, Path.unlink))
     assert "can't be read" in outcome.failure
-    assert left(config_home, parent) == []
+    assert other_files(config_home, parent) == []
 
 
 def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent: Path) -> None:

@@ -22,8 +22,8 @@ from tests.builders import SESSION
 SHOWN = frozenset({3, 7, 12})
 
 
-def told(wish: str = "", **fields: Any) -> str:
-    """The text of a summary with these fields."""
+def summary_text(wish: str = "", **fields: Any) -> str:
+    """Return the text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
     return format_summary("\n".join(format_rows(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
 
@@ -35,7 +35,7 @@ def points(*texts: str) -> list[dict[str, Any]]:
 
 def test_the_whole() -> None:
     """Who wrote it and of what, that it is not an instruction, and each section under its name."""
-    text = told(
+    text = summary_text(
         goal="Mend it.",
         state="Nearly there.",
         decisions=[{"text": "Keep tabs, since the linter wants them.", "records": [3, 7]}],
@@ -55,10 +55,10 @@ def test_the_whole() -> None:
 
 def test_the_request_is_shown() -> None:
     """It is on one line, and shortened."""
-    assert 'records, asked for "focus on the parser" (not' in told(
+    assert 'records, asked for "focus on the parser" (not' in summary_text(
         "focus on\n\nthe parser", goal="x"
     )
-    assert len(told("word " * 900, goal="x").split("\n")[0]) < 400
+    assert len(summary_text("word " * 900, goal="x").split("\n")[0]) < 400
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_references(records: list[Any], shown: str) -> None:
 
     In any way of writing them, each once.
     """
-    assert told(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
+    assert summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
         f"\n  - It works.{shown}"
     )
 
@@ -98,7 +98,9 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 
     Nothing ends the lineage, adds a next step, drives a terminal.
     """
-    found = told(text, goal=text, state=text, facts=points(text), next=points(text, "Last."))
+    found = summary_text(
+        text, goal=text, state=text, facts=points(text), next=points(text, "Last.")
+    )
     named = re.compile(
         r"summary by |goal: |where the work stands: |how things are here:$|what remains.*:$|  - "
     )
@@ -113,8 +115,8 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 def test_too_much_is_cut() -> None:
     """A few points a section, a few hundred characters a point, and all of it within its room."""
     many = points(*("word " * 500 for _ in range(50)))
-    assert told(goal="g", next=many).count("\n  - ") == MAX_POINTS
-    text = told(
+    assert summary_text(goal="g", next=many).count("\n  - ") == MAX_POINTS
+    text = summary_text(
         goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
     )
     assert len(text) <= MAX_SUMMARY_CHARACTERS
@@ -123,8 +125,8 @@ def test_too_much_is_cut() -> None:
 
 def test_nothing_is_nothing() -> None:
     """Blank fields and points are omitted; a summary of nothing else is none."""
-    assert told(goal="  ", done=points("", " \n ")) == ""
-    assert "done" not in told(goal="x", done=points(""))
+    assert summary_text(goal="  ", done=points("", " \n ")) == ""
+    assert "done" not in summary_text(goal="x", done=points(""))
 
 
 def test_notes_for_the_joining_call() -> None:

@@ -30,8 +30,8 @@ from tests.builders import (
 from tests.needs import corpus_sessions, need
 
 
-def of(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
-    """The material of a session of these records."""
+def material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
+    """Return the material of a session with these records."""
     return read_summary_material(
         locate.session_file(write_session(home.project(), SESSION, records)), home.where
     )
@@ -66,7 +66,7 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     """Every record that says something, each behind its reference, oldest first."""
-    found = of(config_home, conversation(3))
+    found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.numbers == {0, 1, 2, 3, 4, 5}
     assert part.text.startswith(f"{MATERIAL_HEADING}\n11111111:0 ")
@@ -79,14 +79,14 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
 def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
     """Listings and hooks' output are not part of the work."""
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
-    found = of(config_home, records)
+    found = material_of_records(config_home, records)
     assert "LISTING" not in found.parts[0].text
     assert found.numbers == {0, 1}
 
 
 def test_long_words_are_cut(config_home: ConfigHome) -> None:
     """A paste of a megabyte keeps its beginning, and says how much more there is."""
-    found = of(
+    found = material_of_records(
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
     )
@@ -97,7 +97,7 @@ def test_long_words_are_cut(config_home: ConfigHome) -> None:
 def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
     """A call more for a few records is not worth its price."""
     records = long_session(96)
-    whole = of(config_home, records)
+    whole = material_of_records(config_home, records)
     assert len(whole.parts) == 1
     assert MAX_PART_BYTES * 0.9 < whole.characters <= MAX_PART_BYTES
     assert whole.numbers == set(range(len(records)))
@@ -110,7 +110,7 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
     The latest one is whole, the older ones share what room there is.
     """
     records = long_session(turns)
-    found = of(config_home, records)
+    found = material_of_records(config_home, records)
     assert len(found.parts) == parts
     assert all(len(part.text) <= MAX_PART_BYTES for part in found.parts)
     firsts = [min(part.numbers) for part in found.parts]
@@ -123,7 +123,7 @@ def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: 
 
 def test_omitted_records_are_not_shown(config_home: ConfigHome) -> None:
     """In a very long session the numbers are those in the text, and each gap is mentioned."""
-    found = of(config_home, long_session(2_000, words=60))
+    found = material_of_records(config_home, long_session(2_000, words=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
     assert first.numbers == heads
@@ -137,7 +137,7 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
     ]
-    found = of(config_home, records)
+    found = material_of_records(config_home, records)
     assert len(found.parts) == MAX_PARTS
     assert all(len(part.text.encode()) <= MAX_PART_BYTES * 1.05 for part in found.parts)
 
@@ -147,8 +147,11 @@ def test_next_to_nothing(config_home: ConfigHome) -> None:
 
     Records that say nothing but their heads are not division by zero.
     """
-    assert of(config_home, []).parts == ()
-    assert len(of(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts) == 1
+    assert material_of_records(config_home, []).parts == ()
+    assert (
+        len(material_of_records(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts)
+        == 1
+    )
 
 
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])

@@ -78,10 +78,10 @@ class Chain:
         return self
 
 
-def written(
+def write_project_session(
     home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id: str = SESSION
 ) -> Path:
-    """A session's file in the project of the tests."""
+    """Write a session's file in the tests' project."""
     records = rows.rows if isinstance(rows, Chain) else rows
     return Path(builders.write_session(home.project(), session_id, records))
 
@@ -106,8 +106,8 @@ def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
     return plan.plan_trim(reading_of(path), home.where, how)
 
 
-def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:
-    """The file of the child that a trim with these options makes."""
+def trim_file(home: ConfigHome, path: Path, **options: Any) -> Path:
+    """Return the file of the child that a trim with these options makes."""
     decided = planned(home, path, **options)
     receipt = write_child(decided, home.where)
     assert receipt.written
@@ -129,8 +129,8 @@ def by_uuid(path: Path) -> dict[str, Record]:
     return {row["uuid"]: row for row in rows_of(path) if "uuid" in row}
 
 
-def at(row: Any, address: tuple[str | int, ...]) -> Any:
-    """The value at an address within a record."""
+def value_at(row: Any, address: tuple[str | int, ...]) -> Any:
+    """Return the value at an address within a record."""
     for key in address:
         row = row[key]
     return row

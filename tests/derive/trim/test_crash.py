@@ -17,7 +17,7 @@ from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
 from tests.crashes import an_ordinary_user, crashes, little_room, outcome
-from tests.derive.trim.sessions import Chain, planned, written
+from tests.derive.trim.sessions import Chain, planned, write_project_session
 
 REFUSED = 7
 """The exit code of a process that was refused."""
@@ -31,7 +31,7 @@ def session(home: ConfigHome) -> TrimPlan:
         chain.ask("question " * 90).tool(f"t{number}", "Bash", f"{number} " * 900).answer()
     tracked = {name: {"backupFileName": name} for name in ("one", "two")}
     snapshot = {"messageId": "c0", "trackedFileBackups": tracked}
-    path = written(
+    path = write_project_session(
         home,
         [*chain.rows, {"type": "file-history-snapshot", "messageId": "c0", "snapshot": snapshot}],
     )

@@ -135,8 +135,8 @@ def trim(home: ConfigHome, path: Path, *, force: bool = False, **options: Any) -
     )
 
 
-def kept(home: ConfigHome) -> list[Path]:
-    """Every backup."""
+def all_backups(home: ConfigHome) -> list[Path]:
+    """Return every backup."""
     return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
 
 
@@ -174,7 +174,7 @@ def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> N
     """
     path = laid(config_home, content)
     done = trim(config_home, path)
-    assert kept(config_home) == [Path(done.backup)]
+    assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
     assert len(changed) == 4  # two turns are protected
     made = done.receipt
@@ -245,7 +245,7 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     between = path.read_bytes()
     again = trim(config_home, path, force=True)
     assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
-    assert (path.read_bytes(), path.stat().st_mtime, len(kept(config_home))) == (
+    assert (path.read_bytes(), path.stat().st_mtime, len(all_backups(config_home))) == (
         between,
         LONG_AGO,
         2,
@@ -277,7 +277,7 @@ def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
     assert "--force" in caught.value.remedy
     assert "Quit" in caught.value.remedy
     assert path.read_bytes() == before
-    assert kept(config_home) == []
+    assert all_backups(config_home) == []
     assert trim(config_home, path, force=True).receipt.written
 
 
@@ -306,7 +306,7 @@ def test_a_failed_check_changes_nothing(
     with pytest.raises(CheckFailed, match="ids, links, timestamps"):
         trim(config_home, path)
     assert path.read_bytes() == before
-    assert kept(config_home) == []
+    assert all_backups(config_home) == []
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
@@ -334,7 +334,7 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
     with pytest.raises(WriteFailed, match="read-only"):
         in_place.plan_in_place(session_file(str(path)), config_home.where, make_options())
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
-    assert kept(config_home) == []
+    assert all_backups(config_home) == []
 
 
 def test_a_backup_of_the_same_moment_stays(
@@ -435,8 +435,8 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
     for _ in crashes(prepare):
         replaced = path.read_bytes() != content
         if replaced:
-            assert_trimmed(path, content, kept(config_home)[0])
-            assert kept(config_home)[0].read_bytes() == content
+            assert_trimmed(path, content, all_backups(config_home)[0])
+            assert all_backups(config_home)[0].read_bytes() == content
         outcomes.append(replaced)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
@@ -455,7 +455,7 @@ def test_a_read_only_folder() -> None:
             path.parent.chmod(0o555)
             with pytest.raises(WriteFailed, match=r"Could not rewrite .*Permission denied"):
                 trim(home, path)
-            assert kept(home) == []
+            assert all_backups(home) == []
             path.parent.chmod(0o755)
             shutil.rmtree(Path(folder, "resume-hooks"))
             Path(folder).chmod(0o555)
@@ -479,7 +479,7 @@ def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
 
     assert outcome(refused) == 7
     assert path.read_bytes() == before
-    assert kept(config_home) == []
+    assert all_backups(config_home) == []
 
 
 WRITER = """
@@ -590,14 +590,14 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     )
     found = document("trim", SESSION, "--in-place")["data"]
     assert (found["in_place"], found["written"], found["file"]) == (True, True, str(path))
-    assert found["backup"] == str(kept(config_home)[0])
+    assert found["backup"] == str(all_backups(config_home)[0])
     assert found["commands"]["in_client"] == f"/resume {SESSION}"
     os.utime(path)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0")
     assert (done.returncode, b"may be open" in done.stderr) == (1, True)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--force")
     assert done.returncode == 0
-    assert str(kept(config_home)[1]).encode() in done.stdout
+    assert str(all_backups(config_home)[1]).encode() in done.stdout
     assert b"keeps the old conversation" in done.stderr
 
 

@@ -43,7 +43,15 @@ from tests.builders import (
     session_id,
     summary,
 )
-from tests.derive.trim.sessions import LONG, Chain, by_uuid, planned, rows_of, trimmed, written
+from tests.derive.trim.sessions import (
+    LONG,
+    Chain,
+    by_uuid,
+    planned,
+    rows_of,
+    trim_file,
+    write_project_session,
+)
 
 SHORT = "short output " * 20
 """260 characters: under the usual threshold, over a stricter one."""
@@ -58,7 +66,7 @@ def session(home: ConfigHome, session_id: str = SESSION) -> Path:
         .tool("t2", "Bash", SHORT)
         .turns(1)
     )
-    return written(home, [*chain.rows, custom_title("The parser")], session_id)
+    return write_project_session(home, [*chain.rows, custom_title("The parser")], session_id)
 
 
 def blocks_in(path: Path) -> list[str]:
@@ -74,7 +82,7 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     A second child has a counter of its own.
     """
     path = session(config_home)
-    child, other = trimmed(config_home, path), trimmed(config_home, path)
+    child, other = trim_file(config_home, path), trim_file(config_home, path)
     first = rows_of(child)[0]
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     assert first["continue_metadata"]["continuation_type"] == "trim"
@@ -100,7 +108,7 @@ def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
 
     The screen doesn't show it.
     """
-    child = trimmed(config_home, session(config_home))
+    child = trim_file(config_home, session(config_home))
     (block,) = blocks_in(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
     assert SESSION in block
@@ -110,8 +118,8 @@ def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
 
 def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) -> None:
     """The block is renewed, not repeated."""
-    child = trimmed(config_home, session(config_home))
-    again = trimmed(config_home, child, threshold=200)
+    child = trim_file(config_home, session(config_home))
+    again = trim_file(config_home, child, threshold=200)
     (block,) = blocks_in(again)
     assert block.count(LEGEND) == 1
     assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]  # the id, and the file
@@ -124,8 +132,8 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     Its placeholder names the ORIGINAL session.
     """
     path = session(config_home)
-    child = trimmed(config_home, path)
-    again = trimmed(config_home, child, threshold=200)
+    child = trim_file(config_home, path)
+    again = trim_file(config_home, child, threshold=200)
     first, second = by_uuid(again)["c2"], by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
     assert first["message"] == by_uuid(child)["c2"]["message"]
@@ -139,8 +147,8 @@ def test_a_record_trimmed_twice_names_the_session_that_contains_all_of_it(
     """Two outputs in one record, one trimmed at a time: both placeholders lead to the original."""
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
-    path = written(config_home, chain)
-    again = trimmed(config_home, trimmed(config_home, path), threshold=200)
+    path = write_project_session(config_home, chain)
+    again = trim_file(config_home, trim_file(config_home, path), threshold=200)
     row = by_uuid(again)["c2"]
     assert (row["original_session_id"], row["original_session"], row["original_index"]) == (
         SESSION,
@@ -166,7 +174,7 @@ def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> No
         "original_session": f"/x/{root}.jsonl",
         "original_index": 7,
     }
-    row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
+    row = by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
     assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
 
@@ -176,10 +184,10 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
-    path = written(config_home, chain)
-    child = trimmed(config_home, path)
+    path = write_project_session(config_home, chain)
+    child = trim_file(config_home, path)
     path.unlink()
-    again = trimmed(config_home, child, threshold=200)
+    again = trim_file(config_home, child, threshold=200)
     row = by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
     assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
@@ -209,7 +217,7 @@ def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, mark
         "original_index": 7,
         **marks,
     }
-    row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
+    row = by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
     assert (row["original_session_id"], row["original_index"]) == (SESSION, 2)
 
 
@@ -230,7 +238,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
                 builders.line({**later, "timestamp": row["timestamp"].replace("2026", "2036")})
                 + b"\n"
             )
-    child = trimmed(config_home, Path(made.file))
+    child = trim_file(config_home, Path(made.file))
     (block,) = blocks_in(child)
     assert extract_next_step(block) == step
     assert made.session_id in block
@@ -275,15 +283,17 @@ def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None
         delta,
         snapshot("gone"),
     ]
-    child = trimmed(config_home, written(config_home, rows))
+    child = trim_file(config_home, write_project_session(config_home, rows))
     kept = [line for line in child.read_bytes().split(b"\n") if b"file-history" in line]
     assert kept == [builders.line(snapshot("c0")), builders.line(delta)]
 
 
 def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -> None:
     """Today's clients write none; should one, the child's stays its own."""
-    path = written(config_home, [*Chain().ask().tool("t1").rows, snapshot("c0", sessionId=SESSION)])
-    child = trimmed(config_home, path)
+    path = write_project_session(
+        config_home, [*Chain().ask().tool("t1").rows, snapshot("c0", sessionId=SESSION)]
+    )
+    child = trim_file(config_home, path)
     assert snapshot("c0", sessionId=child.stem) in rows_of(child)
 
 
@@ -321,7 +331,7 @@ def test_another_folder_gets_the_child_and_a_warning(
 def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
     """A file in which nobody said anything is refused in a sentence, which advises a prompt."""
     with pytest.raises(NothingToTrim) as nothing:
-        planned(config_home, written(config_home, rows))
+        planned(config_home, write_project_session(config_home, rows))
     assert nothing.value.remedy.startswith("Send a prompt first")
 
 
@@ -361,7 +371,7 @@ def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> No
         .tool("t1")
         .answer("so", tokens=160_000)
     )
-    child = trimmed(config_home, written(config_home, chain))
+    child = trim_file(config_home, write_project_session(config_home, chain))
     counts = [
         row["message"]["usage"] for row in rows_of(child) if "usage" in row.get("message", {})
     ]
@@ -379,7 +389,7 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
     for number in range(4):
         chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
         chain.answer("ok", tokens=11_000 + number * 1_000)
-    decided = planned(config_home, written(config_home, chain))
+    decided = planned(config_home, write_project_session(config_home, chain))
     saved = decided.savings
     for rows in (saved.rules, saved.tools):
         assert sum(row.pieces for row in rows) == 4

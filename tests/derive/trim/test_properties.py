@@ -28,7 +28,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
 from tests.derive.trim.nasty import options, transcripts
-from tests.derive.trim.sessions import at, chain_of
+from tests.derive.trim.sessions import chain_of, value_at
 
 VARIABLE = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
@@ -79,8 +79,8 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
-def sent(record: Record) -> Counter[str]:
-    """The strings of a record that reach the API."""
+def sent_strings(record: Record) -> Counter[str]:
+    """Return the strings of a record that reach the API."""
     return Counter([*strings(record.get("message")), *strings(record.get("rendered"))])
 
 
@@ -135,14 +135,14 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
         record = scanned.transcript.read_record(node)
         after = there.get(node.uuid, {})
         if piece.kind in {MEDIA_PIECE, THINKING_PIECE}:
-            block = at(record, piece.address)
+            block = value_at(record, piece.address)
             assert (
                 list_blocks(after).count(block) < max(1, list_blocks(record).count(block))
                 or piece.kind == MEDIA_PIECE
             )
         elif piece.kind != ATTACHMENT_PIECE or "rendered" in record:
-            text = at(record, piece.address)
-            assert sent(after)[text] < sent(record)[text]
+            text = value_at(record, piece.address)
+            assert sent_strings(after)[text] < sent_strings(record)[text]
 
 
 def assert_thoughts_whole(case: Case, child: Transcript) -> None:

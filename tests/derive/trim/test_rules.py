@@ -15,7 +15,15 @@ from resume_hooks.errors import UsageError
 from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
 from tests.derive.trim.nasty import IMAGE
-from tests.derive.trim.sessions import LONG, Chain, at, by_uuid, planned, trimmed, written
+from tests.derive.trim.sessions import (
+    LONG,
+    Chain,
+    by_uuid,
+    planned,
+    trim_file,
+    value_at,
+    write_project_session,
+)
 
 AT = SESSION[:8]
 OTHER = "another output line\n" * 100
@@ -44,12 +52,12 @@ class Cut(NamedTuple):
     options: dict[str, Any]
 
 
-def kept(rule: str, why: str, chain: Callable[[], Chain], **options: Any) -> Kept:
+def keep_row(rule: str, why: str, chain: Callable[[], Chain], **options: Any) -> Kept:
     """A row of the first table."""
     return Kept(rule, why, chain, options)
 
 
-def cut(
+def trim_row(
     rule: str,
     what: str,
     chain: Callable[[], Chain],
@@ -78,8 +86,8 @@ def reads(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
     return chain
 
 
-def gone(tool: str, size: str, why: str = "") -> str:
-    """What a result of a tool in the third line becomes."""
+def stub(tool: str, size: str, why: str = "") -> str:
+    """Return the trimmed form of a tool's result in the third line."""
     why = why and f"; {why}"
     return f"[Results from {tool} tool suppressed - original content was {size} characters; original: {AT}:2{why}]"
 
@@ -90,153 +98,155 @@ A: dict[str, Any] = {"file_path": "/a"}
 PART: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
 KEPT = [
-    kept("superseded", "the last read is the one that counts", reads(("t1", "Read", A))),
-    kept("superseded", "another file was read", reads(("t1", "Read", A), ("t2", "Read", {"file_path": "/b"}))),
-    kept("superseded", "a part read later does not hold the rest", reads(("t1", "Read", A), ("t2", "Read", PART))),
-    kept("superseded", "another part was read later",
+    keep_row("superseded", "the last read is the one that counts", reads(("t1", "Read", A))),
+    keep_row("superseded", "another file was read", reads(("t1", "Read", A), ("t2", "Read", {"file_path": "/b"}))),
+    keep_row("superseded", "a part read later does not hold the rest", reads(("t1", "Read", A), ("t2", "Read", PART))),
+    keep_row("superseded", "another part was read later",
          reads(("t1", "Read", PART), ("t2", "Read", {**PART, "offset": 50}))),
-    kept("superseded", "a whole read does not reach so far",
+    keep_row("superseded", "a whole read does not reach so far",
          reads(("t1", "Read", {**PART, "offset": 1_995}), ("t2", "Read", A))),
-    kept("superseded", "a whole read of a PDF shows no page for certain",
+    keep_row("superseded", "a whole read of a PDF shows no page for certain",
          reads(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", A))),
-    kept("superseded", "the change came before the read", reads(("t1", "Edit", A), ("t2", "Read", A))),
-    kept("superseded", "the later read failed",
+    keep_row("superseded", "the change came before the read", reads(("t1", "Edit", A), ("t2", "Read", A))),
+    keep_row("superseded", "the later read failed",
          lambda: ask().tool("t1", **A).tool("t2", "Read", "gone", error=True, **A).turns(1)),
-    kept("superseded", "the change failed",
+    keep_row("superseded", "the change failed",
          lambda: ask().tool("t1", **A).tool("t2", "Edit", "no match", error=True, **A).turns(1)),
-    kept("superseded", "the later read is still waited for", lambda: ask().tool("t1", **A).call("t2", "Read", **A)),
-    kept("superseded", "a search is no read", reads(("t1", "Grep", {"path": "/a"}), ("t2", "Read", A))),
-    kept("superseded", "both were made at once, in one record", lambda: ask()
+    keep_row("superseded", "the later read is still waited for", lambda: ask().tool("t1", **A).call("t2", "Read", **A)),
+    keep_row("superseded", "a search is no read", reads(("t1", "Grep", {"path": "/a"}), ("t2", "Read", A))),
+    keep_row("superseded", "both were made at once, in one record", lambda: ask()
          .answer([builders.call("t1", "Read", **A), builders.call("t2", "Edit", **A)]).result("t1").result("t2")),
-    kept("repeats", "the outputs differ", reads(("t1", "Bash", {}), ("t2", "Bash", {}))),
-    kept("repeats", "another tool said the same", lambda: ask().tool("t1", "Bash").tool("t2", "Grep").turns(1)),
-    kept("repeats", "shorter than its placeholder", lambda: ask().tool("t1", "Bash", "ok").tool("t2", "Bash", "ok")),
-    kept("failures", "it was never done again", lambda: ask().tool("t1", "Bash", error=True, command="x").turns(1)),
-    kept("failures", "it failed again",
+    keep_row("repeats", "the outputs differ", reads(("t1", "Bash", {}), ("t2", "Bash", {}))),
+    keep_row("repeats", "another tool said the same", lambda: ask().tool("t1", "Bash").tool("t2", "Grep").turns(1)),
+    keep_row("repeats", "below its placeholder", lambda: ask().tool("t1", "Bash", "ok").tool("t2", "Bash", "ok")),
+    keep_row("failures", "it was never done again", lambda: ask().tool("t1", "Bash", error=True, command="x").turns(1)),
+    keep_row("failures", "it failed again",
          lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, error=True, command="x")),
-    kept("failures", "something else succeeded",
+    keep_row("failures", "something else succeeded",
          lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", command="y")),
-    kept("failures", "the success came first",
+    keep_row("failures", "the success came first",
          lambda: ask().tool("t1", "Bash", command="x").tool("t2", "Bash", error=True, command="x")),
-    kept("failures", "another tool succeeded on it",
+    keep_row("failures", "another tool succeeded on it",
          lambda: ask().tool("t1", "Edit", error=True, **A).tool("t2", "Read", **A)),
-    kept("thinking", "the last turn keeps its own",
+    keep_row("thinking", "the last turn keeps its own",
          lambda: ask().turns(2).ask("last").answer([SIGNED], message_id="m").answer(message_id="m")),
-    kept("thinking", "an answer of nothing else: empty, it would be sent",
+    keep_row("thinking", "an answer of nothing else: empty, it would be sent",
          lambda: ask().answer([SIGNED]).answer().turns(2)),
-    kept("thinking", "a prompt that was queued starts no turn before it is answered",
+    keep_row("thinking", "a prompt that was queued starts no turn before it is answered",
          lambda: ask().answer([SIGNED, {"type": "text", "text": "so"}]).tool("t1").ask("queued")),
-    kept("thinking", "encrypted thoughts tell no size",
+    keep_row("thinking", "encrypted thoughts tell no size",
          lambda: ask().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().turns(2)),
-    kept("attachments", "under the threshold", lambda: ask().attach(attachment={**FILE}).answer(), threshold=2_000),
-    kept("attachments", "a listing that is never sent again",
+    keep_row("attachments", "under the threshold", lambda: ask().attach(attachment={**FILE}).answer(), threshold=2_000),
+    keep_row("attachments", "a listing that is never sent again",
          lambda: ask().attach(attachment={"type": "skill_listing", "content": LONG}).answer()),
-    kept("attachments", "the user's own words",
+    keep_row("attachments", "the user's own words",
          lambda: ask().attach(attachment={"type": "queued_command", "prompt": LONG}).answer()),
-    kept("attachments", "a kind that nobody knows",
+    keep_row("attachments", "a kind that nobody knows",
          lambda: ask().attach(attachment={"type": "new", "content": LONG}).answer()),
-    kept("media", "not sent along: it lies at an address",
+    keep_row("media", "not sent along: it lies at an address",
          lambda: ask().ask([{"type": "document", "source": {"type": "url", "url": "https://x"}}]).answer()),
-    kept("media", "no source at all", lambda: ask().ask([{"type": "image"}]).answer()),
-    kept("results", "at the threshold, not over it", lambda: ask().tool("t1", "Read", "x" * 500)),
-    kept("results", "at the threshold of its tool", lambda: ask().tool("t1"), thresholds={"read": 1_700}),
-    kept("results", "a placeholder already",
+    keep_row("media", "no source at all", lambda: ask().ask([{"type": "image"}]).answer()),
+    keep_row("results", "at the threshold, not over it", lambda: ask().tool("t1", "Read", "x" * 500)),
+    keep_row("results", "at the threshold of its tool", lambda: ask().tool("t1"), thresholds={"read": 1_700}),
+    keep_row("results", "a placeholder already",
          lambda: ask().tool("t1", "Read", "[Results from a tool suppressed - original content was 9,000 characters]"),
          threshold=0),
-    kept("results", "the notice of another tool",
+    keep_row("results", "the notice of another tool",
          lambda: ask().tool("t1", "Read", f"{LONG}\n\n[...truncated - original content was 9,000 characters]")),
-    kept("results", "what the user said to a refused call",
+    keep_row("results", "what the user said to a refused call",
          lambda: ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}", error=True)),
-    kept("results", "the user's own choices", lambda: ask().tool("t1", "AskUserQuestion")),
-    kept("results", "schemas that the client loads", lambda: ask().tool("t1", "ToolSearch")),
-    kept("inputs", "under the threshold", lambda: ask().tool("t1", "Write", "ok", content="short", **A)),
-    kept("inputs", "a long description is no content", lambda: ask().tool("t1", "Bash", "ok", description=LONG)),
-    kept("inputs", "the words that an agent was given", lambda: ask().tool("t1", "Task", "ok", prompt=LONG)),
-    kept("inputs", "nobody answered: it may be wanted yet", lambda: ask().call("t1", "Write", content=LONG, **A)),
-    kept("inputs", "no object",
+    keep_row("results", "the user's own choices", lambda: ask().tool("t1", "AskUserQuestion")),
+    keep_row("results", "schemas that the client loads", lambda: ask().tool("t1", "ToolSearch")),
+    keep_row("inputs", "under the threshold", lambda: ask().tool("t1", "Write", "ok", content="short", **A)),
+    keep_row("inputs", "a long description is no content", lambda: ask().tool("t1", "Bash", "ok", description=LONG)),
+    keep_row("inputs", "the words that an agent was given", lambda: ask().tool("t1", "Task", "ok", prompt=LONG)),
+    keep_row("inputs", "nobody answered: it may be wanted yet", lambda: ask().call("t1", "Write", content=LONG, **A)),
+    keep_row("inputs", "no object",
          lambda: ask().answer([{**builders.call("t1", "Write"), "input": LONG}]).result("t1", "ok")),
-    kept("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
-    kept("pasted", "what stays is longer than what goes", lambda: Chain().ask("x" * 870).answer(), threshold=100),
-    kept("pasted", "the client's own remark", lambda: ask().ask(LONG * 3, isMeta=True).answer()),
-    kept("pasted", "a summary", lambda: ask().ask(LONG * 3, isCompactSummary=True).answer()),
-    kept("assistant", "short answers don't count", lambda: ask().answer("short"), assistant=5),
-    kept("assistant", "the last ones stay", lambda: ask().answer(SAID), assistant=-1),
-    kept("assistant", "one was trimmed before, and one was asked for", lambda: ask().answer(
+    keep_row("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
+    keep_row("pasted", "what stays is longer than what goes", lambda: Chain().ask("x" * 870).answer(), threshold=100),
+    keep_row("pasted", "the client's own remark", lambda: ask().ask(LONG * 3, isMeta=True).answer()),
+    keep_row("pasted", "a summary", lambda: ask().ask(LONG * 3, isCompactSummary=True).answer()),
+    keep_row("assistant", "short answers don't count", lambda: ask().answer("short"), assistant=5),
+    keep_row("assistant", "the last ones stay", lambda: ask().answer(SAID), assistant=-1),
+    keep_row("assistant", "one was trimmed before, and one was asked for", lambda: ask().answer(
          "[Claude response trimmed - original was 900 characters; original: 1a2b3c4d:5]").answer(SAID), assistant=1),
 ]  # fmt: skip
 
 CUT = [
-    cut("superseded", "a file read again", reads(("t1", "Read", A), ("t2", "Read", A)),
-        OUTPUT, gone("Read", "1,702", "the file was read again later")),
-    cut("superseded", "a part before the whole", reads(("t1", "Read", PART), ("t2", "Read", A)),
-        OUTPUT, gone("Read", "1,702", "the file was read again later")),
-    cut("superseded", "a file changed later", reads(("t1", "Read", A), ("t2", "Edit", A)),
-        OUTPUT, gone("Read", "1,702", "the file was changed later")),
-    cut("repeats", "the earlier of two", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
-        OUTPUT, gone("Bash", "1,700", "the same output came again later")),
-    cut("repeats", "the later of two stays", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+    trim_row("superseded", "a file read again", reads(("t1", "Read", A), ("t2", "Read", A)),
+        OUTPUT, stub("Read", "1,702", "the file was read again later")),
+    trim_row("superseded", "a part before the whole", reads(("t1", "Read", PART), ("t2", "Read", A)),
+        OUTPUT, stub("Read", "1,702", "the file was read again later")),
+    trim_row("superseded", "a file changed later", reads(("t1", "Read", A), ("t2", "Edit", A)),
+        OUTPUT, stub("Read", "1,702", "the file was changed later")),
+    trim_row("repeats", "the earlier of two", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+        OUTPUT, stub("Bash", "1,700", "the same output came again later")),
+    trim_row("repeats", "the later of two stays", lambda: ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
         ("c4", "message", "content", 0, "content"), LONG),
-    cut("failures", "an error before a success",
+    trim_row("failures", "an error before a success",
         lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
-        OUTPUT, gone("Bash", "1,700", "failed, and was done again with success")),
-    cut("failures", "it stays an error",
+        OUTPUT, stub("Bash", "1,700", "failed, and was done again with success")),
+    trim_row("failures", "it stays an error",
         lambda: ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
-    cut("thinking", "whole, and nothing in its place",
+    trim_row("thinking", "whole, and nothing in its place",
         lambda: ask().answer([SIGNED], message_id="m").answer(message_id="m").turns(2),
         ("c1", "message", "content"), []),
-    cut("thinking", "what is said beside it stays",
+    trim_row("thinking", "what is said beside it stays",
         lambda: ask().answer([SIGNED, {"type": "text", "text": "so"}]).turns(2),
         ("c1", "message", "content"), [{"type": "text", "text": "so"}]),
-    cut("attachments", "a file", lambda: ask().attach(attachment={**FILE}).answer(),
+    trim_row("attachments", "a file", lambda: ask().attach(attachment={**FILE}).answer(),
         ("c1", "attachment", "content", "file", "content"),
         f"[Attachment suppressed - original content was 1,700 characters; original: {AT}:1]"),
-    cut("attachments", "what is sent for it",
+    trim_row("attachments", "what is sent for it",
         lambda: ask().attach(attachment=FILE, rendered=[{"content": LONG}]).answer(),
         ("c1", "rendered", 0, "content"),
         f"[Attachment suppressed - original content was 1,700 characters; original: {AT}:1]"),
-    cut("media", "an image in a prompt", lambda: ask().ask([IMAGE, {"type": "text", "text": "see"}]).answer(),
+    trim_row("media", "an image in a prompt", lambda: ask().ask([IMAGE, {"type": "text", "text": "see"}]).answer(),
         ("c1", "message", "content", 0),
         {"type": "text",
          "text": f"[Image or document suppressed - original content was 960 tokens; original: {AT}:1]"}),
-    cut("media", "an image in a result", lambda: ask().tool("t1", "Read", [IMAGE]),
+    trim_row("media", "an image in a result", lambda: ask().tool("t1", "Read", [IMAGE]),
         (*OUTPUT, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {AT}:2]"),
-    cut("results", "a plain output", lambda: ask().tool("t1", "Read", "x" * 501), OUTPUT, gone("Read", "501")),
-    cut("results", "a text within blocks", lambda: ask().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG}]),
-        (*OUTPUT, 0, "text"), gone("mcp__x__y", "1,700")),
-    cut("results", "a tool that was named", lambda: ask().tool("t1", "ToolSearch"),
-        OUTPUT, gone("ToolSearch", "1,700"), tools=("toolsearch",)),
-    cut("results", "what a program prints behind a placeholder", lambda: ask().tool("t1", "Bash", f"{PRINTED}\n{LONG}"),
-        OUTPUT, gone("Bash", f"{len(PRINTED) + 1 + len(LONG):,}")),
-    cut("results", "an output that begins like a refusal",
+    trim_row("results", "a plain output", lambda: ask().tool("t1", "Read", "x" * 501), OUTPUT, stub("Read", "501")),
+    trim_row("results", "a text within blocks", lambda: ask().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG}]),
+        (*OUTPUT, 0, "text"), stub("mcp__x__y", "1,700")),
+    trim_row("results", "a tool that was named", lambda: ask().tool("t1", "ToolSearch"),
+        OUTPUT, stub("ToolSearch", "1,700"), tools=("toolsearch",)),
+    trim_row("results", "what a program prints behind a placeholder",
+        lambda: ask().tool("t1", "Bash", f"{PRINTED}\n{LONG}"),
+        OUTPUT, stub("Bash", f"{len(PRINTED) + 1 + len(LONG):,}")),
+    trim_row("results", "an output that begins like a refusal",
         lambda: ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}"),
-        OUTPUT, gone("Bash", f"{34 + len(LONG):,}")),
-    cut("inputs", "a file that was written",
+        OUTPUT, stub("Bash", f"{34 + len(LONG):,}")),
+    trim_row("inputs", "a file that was written",
         lambda: ask().tool("t1", "Write", "ok", content=LONG, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
         f"[Input of Write tool suppressed - original content was 1,700 characters; original: {AT}:1]"),
-    cut("inputs", "each edit of many",
+    trim_row("inputs", "each edit of many",
         lambda: ask().tool("t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG}], **A),
         ("c1", "message", "content", 0, "input", "edits", 0, "new_string"),
         f"[Input of MultiEdit tool suppressed - original content was 1,700 characters; original: {AT}:1]"),
-    cut("inputs", "a command keeps its beginning", lambda: ask().tool("t1", "Bash", "ok", command="echo " + "x" * 700),
+    trim_row("inputs", "a command keeps its beginning",
+        lambda: ask().tool("t1", "Bash", "ok", command="echo " + "x" * 700),
         ("c1", "message", "content", 0, "input", "command"),
         f"echo {'x' * 115} [Input of Bash tool suppressed - original content was 705 characters; original: {AT}:1]"),
-    cut("pasted", "both ends stay", lambda: Chain().ask("a" * 600 + "b" * 1_500 + "c" * 400).answer(),
+    trim_row("pasted", "both ends stay", lambda: Chain().ask("a" * 600 + "b" * 1_500 + "c" * 400).answer(),
         ("c0", "message", "content"),
         "a" * 500
         + f"\n[Pasted text suppressed - original content was 1,700 characters; original: {AT}:0]\n" + "c" * 300),
-    cut("assistant", "the first ones", lambda: ask().answer(SAID).ask().answer(SAID),
+    trim_row("assistant", "the first ones", lambda: ask().answer(SAID).ask().answer(SAID),
         ("c1", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {AT}:1]", assistant=1),
-    cut("assistant", "but no more", lambda: ask().answer(SAID).ask().answer(SAID),
+    trim_row("assistant", "but no more", lambda: ask().answer(SAID).ask().answer(SAID),
         ("c3", "message", "content", 0, "text"),
         SAID, assistant=1),
-    cut("assistant", "all but the last", lambda: ask().answer(SAID).ask().answer(SAID),
+    trim_row("assistant", "all but the last", lambda: ask().answer(SAID).ask().answer(SAID),
         ("c1", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {AT}:1]", assistant=-1),
-    cut("assistant", "of old clients, which wrote plain strings", lambda: ask().answer().ask().answer(SAID),
+    trim_row("assistant", "of old clients, which wrote plain strings", lambda: ask().answer().ask().answer(SAID),
         ("c3", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {AT}:3]", assistant=9),
 ]  # fmt: skip
@@ -245,27 +255,27 @@ CUT = [
 @pytest.mark.parametrize("row", KEPT, ids=lambda row: f"{row.rule}: {row.why}")
 def test_a_rule_leaves_alone(config_home: ConfigHome, row: Kept) -> None:
     """The rule alone, with nothing protected, chooses nothing."""
-    path = written(config_home, row.chain())
+    path = write_project_session(config_home, row.chain())
     assert planned(config_home, path, only=(row.rule,), **row.options).choices == ()
 
 
 @pytest.mark.parametrize("row", CUT, ids=lambda row: f"{row.rule}: {row.what}")
 def test_a_rule_acts(config_home: ConfigHome, row: Cut) -> None:
     """The rule alone puts this in place of that, in a child that passes its checks."""
-    path = written(config_home, row.chain())
+    path = write_project_session(config_home, row.chain())
     if "plain strings" in row.what:
         path.write_bytes(
             path.read_bytes().replace(
                 f'[{{"type":"text","text":"{SAID}"}}]'.encode(), f'"{SAID}"'.encode()
             )
         )
-    child = trimmed(config_home, path, only=(row.rule,), **row.options)
-    assert at(by_uuid(child), row.path) == row.after
+    child = trim_file(config_home, path, only=(row.rule,), **row.options)
+    assert value_at(by_uuid(child), row.path) == row.after
 
 
 def test_answers_stay_unless_requested(config_home: ConfigHome) -> None:
     """Without a number long answers of the model are left alone, and their rule alone is refused."""
-    path = written(config_home, ask().answer(SAID))
+    path = write_project_session(config_home, ask().answer(SAID))
     assert planned(config_home, path).choices == ()
     with pytest.raises(UsageError, match="needs a number"):
         planned(config_home, path, only=("assistant",))
@@ -279,8 +289,8 @@ def test_both_tables_name_every_rule() -> None:
 
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
     """Marks at the top level: session by file and id, record by uuid and line, the first block that was trimmed."""
-    path = written(config_home, ask().tool("t1"))
-    row = by_uuid(trimmed(config_home, path))["c2"]
+    path = write_project_session(config_home, ask().tool("t1"))
+    row = by_uuid(trim_file(config_home, path))["c2"]
     assert {key: row[key] for key in row if key.startswith(("original_", "truncated"))} == {
         "truncated": True,
         "original_session": str(path),
@@ -300,7 +310,7 @@ def test_the_copy_for_the_screen_goes_but_a_diff_stays(
     """``toolUseResult`` is the same output once more; of Edit and Write it is the coloured diff."""
     chain = ask().tool("t1", tool, **A)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG}
-    child = trimmed(config_home, written(config_home, chain))
+    child = trim_file(config_home, write_project_session(config_home, chain))
     assert ("toolUseResult" in by_uuid(child)["c2"]) is stays
 
 
@@ -321,7 +331,7 @@ def test_inputs_of_newer_files_are_kept(
         path.write_text(LONG)
     if state == "older":
         os.utime(path, (0, 1_000))
-    choices = planned(config_home, written(config_home, chain)).choices
+    choices = planned(config_home, write_project_session(config_home, chain)).choices
     assert ("Write" in {choice.tool for choice in choices}) is not stays
 
 
@@ -330,6 +340,8 @@ def test_blocks_are_found_behind_ones_that_are_taken_out(config_home: ConfigHome
     blank: Record = {"type": "text", "text": " "}
     chain = ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
     chain.ask([blank, blank, builders.result("t1", LONG)])
-    rows = by_uuid(trimmed(config_home, written(config_home, chain)))
-    assert "Input of Bash tool" in at(rows, ("c1", "message", "content", 0, "input", "command"))
-    assert "Results from Bash tool" in at(rows, ("c2", "message", "content", 0, "content"))
+    rows = by_uuid(trim_file(config_home, write_project_session(config_home, chain)))
+    assert "Input of Bash tool" in value_at(
+        rows, ("c1", "message", "content", 0, "input", "command")
+    )
+    assert "Results from Bash tool" in value_at(rows, ("c2", "message", "content", 0, "content"))

@@ -20,12 +20,12 @@ from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
-from tests.derive.trim.sessions import LONG, Chain, planned, written
+from tests.derive.trim.sessions import LONG, Chain, planned, write_project_session
 
 
 def plan(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
     """The plan for a conversation."""
-    return planned(home, written(home, chain), **options)
+    return planned(home, write_project_session(home, chain), **options)
 
 
 def calls(decided: TrimPlan) -> list[str]:
@@ -155,7 +155,7 @@ def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> No
     assert [choice.rule for choice in plan(config_home, chain).choices] == ["superseded", "results"]
 
 
-def counted(count: int) -> Chain:
+def session_with_counts(count: int) -> Chain:
     """Turns whose outputs cost about a thousand tokens each, as the API counted them.
 
     One file is read twice.
@@ -177,7 +177,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
 
     Once it fits nothing more goes.
     """
-    chain = counted(6)
+    chain = session_with_counts(6)
     total = plan(config_home, chain).before.tokens
     assert calls(plan(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan(config_home, chain, target_tokens=total - 1_500)
@@ -216,7 +216,7 @@ def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) 
 
 def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None:
     """What may go, goes; what is protected stays."""
-    chain = counted(4)
+    chain = session_with_counts(4)
     assert len(plan(config_home, chain, target_tokens=1).choices) == len(
         plan(config_home, chain, threshold=72).choices
     )

@@ -14,7 +14,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, put, transcript
+from tests.fuzz.material import SESSIONS, transcript, write_file
 from tests.fuzz.targets.target import Target, Try
 from tests.fuzz.targets.texts import FORBIDDEN
 
@@ -46,8 +46,8 @@ class _Standard:
         self.buffer = io.BytesIO(raw)
 
 
-def answered(main: Callable[[], None], raw: bytes) -> bytes:
-    """What a hook prints for its input."""
+def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
+    """Return the output of a hook for its input."""
     old = sys.stdin, sys.stdout
     printed = _Standard(b"")
     sys.stdin, sys.stdout = _Standard(raw), printed
@@ -84,7 +84,7 @@ def prompts(home: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         if draws.coin(3):
-            put(home.project(), SESSION, transcript(draws, 8))
+            write_file(home.project(), SESSION, transcript(draws, 8))
         text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
         raw = event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
@@ -92,7 +92,7 @@ def prompts(home: ConfigHome) -> Try:
         found = hook_replies.parse_event(raw)
         trigger = recognise_trigger(hook_replies.text_field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
-            out = answered(main, raw)
+            out = hook_output(main, raw)
             assert (trigger is None) == (out == b"")
             if trigger is not None:
                 _is_a_block(out)
@@ -127,7 +127,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
         if draws.coin(20) and os.path.exists(file):
             os.unlink(file)
         if draws.coin(4):
-            put(home.project(), SESSION, transcript(draws, 8))
+            write_file(home.project(), SESSION, transcript(draws, 8))
         said = {
             "source": draws.pick(words),
             "reason": draws.pick(words),
@@ -136,7 +136,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
         honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
         raw = event(draws, honest)
         for main in (session.main, context_notice.main):
-            out = answered(main, raw)
+            out = hook_output(main, raw)
             assert out == b"" or isinstance(json.loads(out), dict)
         if os.path.exists(file):
             with open(file, "rb") as stream:

@@ -34,7 +34,7 @@ from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSIONS, metadata, put, transcript
+from tests.fuzz.material import SESSIONS, metadata, transcript, write_file
 from tests.fuzz.targets.target import Target, Try, told
 
 Environ = Mapping[str, str]
@@ -45,7 +45,7 @@ def chain(home: ConfigHome) -> Try:
     folder = home.project()
 
     def one(draws: Draws) -> None:
-        path = put(folder, SESSION, transcript(draws, 24))
+        path = write_file(folder, SESSION, transcript(draws, 24))
         try:
             whole = scan_transcript(path)
         except NotATranscript:
@@ -86,7 +86,7 @@ def branches(home: ConfigHome) -> Try:
                 b'{"type":"%s","uuid":"n%d","parentUuid":"n%d","sessionId":"%s","message":{"role":"%s","content":"x"}}\n'
                 % (kind.encode(), again, parent, SESSION.encode(), kind.encode())
             )
-        path = put(folder, SESSION, b"".join(rows))
+        path = write_file(folder, SESSION, b"".join(rows))
         found = scan_transcript(path)
         numbers = [node.number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
@@ -102,7 +102,9 @@ def parents(home: ConfigHome) -> Try:
     outside.mkdir()
     roots = (str(home.config / "projects"), str(folder))
     for number in SESSIONS:
-        put(outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n')
+        write_file(
+            outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n'
+        )
 
     def one(draws: Draws) -> None:
         for number in SESSIONS[: 1 + draws.below(len(SESSIONS))]:
@@ -111,7 +113,7 @@ def parents(home: ConfigHome) -> Try:
                 made["continue_metadata"]["parent_session_file"] = str(
                     outside / f"{draws.pick(SESSIONS)}.jsonl"
                 )
-            put(folder, number, json.dumps(made).encode() + b"\n" + transcript(draws, 3))
+            write_file(folder, number, json.dumps(made).encode() + b"\n" + transcript(draws, 3))
         path = str(folder / f"{SESSION}.jsonl")
         parent = read_parent(path)
         assert parent is None or parent.session_id == "" or is_session_id(parent.session_id)
@@ -139,7 +141,7 @@ def readings(home: ConfigHome) -> Try:
     folder = home.project()
 
     def one(draws: Draws) -> None:
-        path = put(folder, SESSION, transcript(draws))
+        path = write_file(folder, SESSION, transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         names = names_of_transcript(session, home.where)
         glance = HeadTail(path)
@@ -178,7 +180,7 @@ def locators(home: ConfigHome) -> Try:
             b'{"type":"user","uuid":"u","sessionId":"%s","message":{"content":"x"}}'
             % session.encode()
         )
-        put(folder, session, row + b"\n" + title + b"\n")
+        write_file(folder, session, row + b"\n" + title + b"\n")
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
     words = (*SESSIONS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
@@ -214,7 +216,7 @@ def verbs(home: ConfigHome) -> Try:
             if left.is_file():
                 left.unlink()
         content = transcript(draws, 20)
-        path = put(folder, SESSION, content)
+        path = write_file(folder, SESSION, content)
         make = draws.pick(makers)
         try:
             made = make(session_file(path), home.environ)
@@ -256,7 +258,7 @@ def defects(home: ConfigHome) -> Try:
     folder = home.project()
 
     def one(draws: Draws) -> None:
-        path = put(folder, SESSION, transcript(draws, 20))
+        path = write_file(folder, SESSION, transcript(draws, 20))
         report = examine_session(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
         found = [finding for group in report.groups for finding in group.findings]

@@ -75,7 +75,7 @@ def lines(_: ConfigHome) -> Try:
     return one
 
 
-def parsed(_: ConfigHome) -> Try:
+def check_accessors(_: ConfigHome) -> Try:
     """Every accessor answers with its type, whatever a line holds.
 
     A record can be written and read again.
@@ -130,7 +130,7 @@ def _is_plain(value: Any) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, list) else True
 
 
-def typed(_: ConfigHome) -> Try:
+def check_typed_text(_: ConfigHome) -> Try:
     """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
     readers = (
         record_references.parse_reference,
@@ -177,8 +177,8 @@ def typed(_: ConfigHome) -> Try:
     return one
 
 
-def shown(_: ConfigHome) -> Try:
-    """Nothing that drives a terminal is left of a text, and nothing that UTF-8 can't hold."""
+def check_shown_text(_: ConfigHome) -> Try:
+    """No control characters of a text are left, and nothing that UTF-8 cannot encode."""
 
     def one(draws: Draws) -> None:
         text = "".join(draws.text() for _ in range(1 + draws.below(5)))
@@ -193,7 +193,7 @@ def shown(_: ConfigHome) -> Try:
 
 TARGETS = (
     Target("lines", 900, lines),
-    Target("records", 1_200, parsed),
-    Target("typed words", 1_000, typed),
-    Target("plain text", 700, shown),
+    Target("records", 1_200, check_accessors),
+    Target("typed words", 1_000, check_typed_text),
+    Target("plain text", 700, check_shown_text),
 )

@@ -10,8 +10,8 @@ from tests.builders import session_id
 from tests.hooks.session_list.rows import row
 
 
-def found(*titles: str) -> list[ListEntry]:
-    """Sessions of these titles."""
+def sessions_with_titles(*titles: str) -> list[ListEntry]:
+    """Return sessions with these titles."""
     return [ListEntry(row(number, title=title)) for number, title in enumerate(titles, 1)]
 
 
@@ -23,7 +23,7 @@ def titles(choices: Choices) -> list[str]:
 def test_all_words_must_fit_anywhere_in_any_case() -> None:
     """In whatever order, each in whatever field."""
     choices = Choices("PARSER fix")
-    choices.add_entries(found("Fix the parser", "Fix the lexer", "the parser"))
+    choices.add_entries(sessions_with_titles("Fix the parser", "Fix the lexer", "the parser"))
     assert titles(choices) == ["Fix the parser"]
 
 
@@ -40,14 +40,14 @@ def test_searched_fields() -> None:
         "please fix",
     ):
         choices = Choices(words)
-        choices.add_entries([ListEntry(one, "Please FIX it"), *found("other")])
+        choices.add_entries([ListEntry(one, "Please FIX it"), *sessions_with_titles("other")])
         assert choices.matches == [one]
 
 
 def test_the_choice_stays_while_it_matches() -> None:
     """Further typing does not move it; if it no longer matches, the first match is chosen."""
     choices = Choices()
-    choices.add_entries(found("aa", "ab", "abc"))
+    choices.add_entries(sessions_with_titles("aa", "ab", "abc"))
     choices.move_choice(2)
     choices.filter_by_words("ab")
     assert choices.chosen_session is not None
@@ -61,9 +61,9 @@ def test_the_choice_stays_while_it_matches() -> None:
 def test_more_sessions_change_nothing_above_them() -> None:
     """They come at the end, and only those that fit."""
     choices = Choices("q")
-    choices.add_entries(found("q1", "b", "q2"))
+    choices.add_entries(sessions_with_titles("q1", "b", "q2"))
     choices.move_choice(1)
-    choices.add_entries(found("q3", "c"))
+    choices.add_entries(sessions_with_titles("q3", "c"))
     assert titles(choices) == ["q1", "q2", "q3"]
     assert choices.chosen_session is choices.matches[1]
     assert choices.count == 5
@@ -74,7 +74,7 @@ def test_whole_titles_are_first() -> None:
     other = ListEntry(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add_entries([other])
-    choices.add_entries(found("Many 55", "Many 3"))
+    choices.add_entries(sessions_with_titles("Many 55", "Many 3"))
     assert titles(choices) == ["Many 55", "Many 4"]
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("many")
@@ -83,13 +83,13 @@ def test_whole_titles_are_first() -> None:
     assert choices.chosen_session is not None
     assert choices.chosen_session.title == "Many 55"
     choices.move_choice(1)
-    choices.add_entries(found("Many 555"))
+    choices.add_entries(sessions_with_titles("Many 555"))
     assert titles(choices) == ["Many 55", "Many 555", "Many 4"]
     assert choices.chosen_session is other.row
 
 
-def said(*numbers: int) -> list[TurnHit]:
-    """A turn for each session, the best first."""
+def turn_hits(*numbers: int) -> list[TurnHit]:
+    """Return a turn for each session, the best first."""
     return [
         TurnHit((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
         for number in numbers
@@ -103,9 +103,12 @@ def test_matching_turns_are_last_in_their_own_order() -> None:
     """
     choices = Choices("parser")
     choices.add_entries(
-        [*found("b", "Fix the parser", "c"), ListEntry(row(4, title="d"), "the parser fails")]
+        [
+            *sessions_with_titles("b", "Fix the parser", "c"),
+            ListEntry(row(4, title="d"), "the parser fails"),
+        ]
     )
-    choices.set_hits(said(3, 2, 9, 1, 4, 3))
+    choices.set_hits(turn_hits(3, 2, 9, 1, 4, 3))
     assert titles(choices) == ["Fix the parser", "d", "c", "b"]
     assert [one.snippet for entry in choices.matches if (one := choices.turn_only_hit(entry))] == [
         "said in 3",
@@ -115,10 +118,10 @@ def test_matching_turns_are_last_in_their_own_order() -> None:
 
 def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed() -> None:
     """Also where that one comes later than the others."""
-    turn = said(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
+    turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
-    choices.add_entries(found("a"))
+    choices.add_entries(sessions_with_titles("a"))
     assert titles(choices) == ["a"]
     choices.add_entries([ListEntry(row(2, title="b"))])
     assert titles(choices) == ["b"]
@@ -127,15 +130,15 @@ def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed(
 def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
     """The best one is chosen; a choice that the user moved stays while it exists."""
     choices = Choices("parser")
-    choices.add_entries(found("a", "b", "c"))
+    choices.add_entries(sessions_with_titles("a", "b", "c"))
     assert not choices.matches
-    choices.set_hits(said(2))
-    choices.set_hits(said(3, 2))
+    choices.set_hits(turn_hits(2))
+    choices.set_hits(turn_hits(3, 2))
     assert choices.chosen_session is choices.matches[0]
     choices.move_choice(1)
-    choices.set_hits(said(1, 3, 2))
+    choices.set_hits(turn_hits(1, 3, 2))
     assert choices.chosen_session is choices.matches[2]
-    choices.set_hits(said(1))
+    choices.set_hits(turn_hits(1))
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("parsers")
     choices.add_entries([ListEntry(row(4, title="parsers"))])
@@ -166,9 +169,9 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
     choices = Choices()
     for step, value in steps:
         if step == "add":
-            choices.add_entries(found(*value))  # type: ignore[misc]
+            choices.add_entries(sessions_with_titles(*value))  # type: ignore[misc]
         elif step == "tell":
-            choices.set_hits(said(*value))  # type: ignore[misc]
+            choices.set_hits(turn_hits(*value))  # type: ignore[misc]
         elif step == "page":
             page = choices.visible_rows(int(str(value)))
             assert [one for one, chosen in page if chosen] == (
@@ -184,6 +187,6 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
 def test_excluded_words_in_a_title() -> None:
     """A ``-word`` excludes its session, whether found by name or by a message. A part of another word does not."""
     choices = Choices("deb -pin")
-    choices.add_entries(found("deb pin", "deb spinning", "pin", "other"))
-    choices.set_hits(said(3, 4))
+    choices.add_entries(sessions_with_titles("deb pin", "deb spinning", "pin", "other"))
+    choices.set_hits(turn_hits(3, 4))
     assert titles(choices) == ["deb spinning", "other"]

@@ -36,7 +36,7 @@ RUNS = [
 pytestmark = pytest.mark.e2e
 
 
-def told(messages: list[dict[str, Any]]) -> Iterator[str]:
+def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
     """What a request tells, in the words of the cases, up to the new prompt.
 
     No thinking without its signature.
@@ -78,4 +78,4 @@ def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> N
     assert result.returncode == 0, result.stderr
     spoken = [message for message in requests[0]["messages"] if message["role"] != "system"]
     assert spoken[0]["role"] == "user"
-    assert " ".join(filter(None, told(spoken))) == case.kept
+    assert " ".join(filter(None, request_outline(spoken))) == case.kept

@@ -57,8 +57,8 @@ def repaired(
     return receipt, decided
 
 
-def told(path: str) -> str:
-    """What the live chain of a file tells the model, in the words of the cases."""
+def chain_outline(path: str) -> str:
+    """Return the live chain of a file in the words of the cases."""
     transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
@@ -87,7 +87,7 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
 def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
     """It tells all that can be told, and only what no repair can change is still found in it."""
     receipt, _ = repaired(case.content, config_home)
-    assert told(receipt.file) == case.kept
+    assert chain_outline(receipt.file) == case.kept
     left = examine_session(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
     assert all(check.ok for check in receipt.checks)
@@ -157,7 +157,7 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
     """
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = repaired(case.content, config_home, branch)
-    assert told(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
+    assert chain_outline(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
 
 
 def test_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_several_records_of_one_line(config_home: ConfigHome) -> None:
     ]
     content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(SOUND[3:])
     receipt, _ = repaired(content, config_home)
-    assert told(receipt.file) == "u1 call:1 result:1 u2 a2"
+    assert chain_outline(receipt.file) == "u1 call:1 result:1 u2 a2"
 
 
 def test_sound_records_keep_their_bytes(config_home: ConfigHome) -> None:

@@ -29,7 +29,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.derive.trim.sessions import Chain, written
+from tests.derive.trim.sessions import Chain, write_project_session
 from tests.needs import corpus_sessions
 
 DEFAULTS = Options(min_savings=0)
@@ -86,8 +86,8 @@ def test_trims_are_as_sound_as_their_parents(config_home: ConfigHome, source: Pa
         assert problems(made, config_home).keys() <= of_parent
 
 
-def thoughtful() -> Chain:
-    """A session with a thought and an output that may go."""
+def session_with_thinking() -> Chain:
+    """Return a session with thinking and an output that can be trimmed."""
     chain = (
         Chain()
         .ask()
@@ -99,7 +99,7 @@ def thoughtful() -> Chain:
 
 def test_an_answer_that_a_trim_left_empty_is_not_a_finding(config_home: ConfigHome) -> None:
     """Its marks say why; in the child and in place."""
-    path = str(written(config_home, thoughtful()))
+    path = str(write_project_session(config_home, session_with_thinking()))
     assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
     for made in (child_of(path, config_home), path):
         assert examine_session(session_file(made), config_home.where).groups == ()
@@ -118,7 +118,7 @@ def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
 def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     """Each trimmed record is named, with where its original was; no repair brings it back."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    path = str(written(config_home, thoughtful()))
+    path = str(write_project_session(config_home, session_with_thinking()))
     child = child_of(path, config_home)
     marked = [
         n
@@ -138,7 +138,7 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
 
 def test_an_original_that_moved_is_there(config_home: ConfigHome) -> None:
     """In another project it is found by its id."""
-    path = written(config_home, thoughtful())
+    path = write_project_session(config_home, session_with_thinking())
     child = child_of(str(path), config_home)
     path.rename(config_home.project("/moved") / path.name)
     assert problems(child, config_home) == {}
@@ -149,7 +149,7 @@ def test_the_backup_of_a_trim_in_place_is_gone(config_home: ConfigHome) -> None:
 
     A child of the trimmed file misses the same ones.
     """
-    path = str(written(config_home, thoughtful()))
+    path = str(write_project_session(config_home, session_with_thinking()))
     (first,) = trimmed_in_place(
         path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0)
     )

@@ -209,10 +209,10 @@ def test_whoever_is_named_wrote_such_a_line(
 PATH = "/p/a.py"
 
 
-def changed(
+def changes_of_call(
     name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any
 ) -> list[FileChange]:
-    """What a call comes to."""
+    """Return the changes of a call."""
     return list(
         read_call_changes(call("t", name, **given), result("t", answer, **more), details or {})
     )
@@ -244,7 +244,7 @@ def test_edit(given: Record, details: Record, hunk: EditHunk) -> None:
     Never its patch.
     """
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
-    assert changed("Edit", whole, details) == [FileChange(PATH, (hunk,))]
+    assert changes_of_call("Edit", whole, details) == [FileChange(PATH, (hunk,))]
 
 
 def test_multi_edit() -> None:
@@ -252,10 +252,10 @@ def test_multi_edit() -> None:
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     given = {"file_path": PATH, "edits": steps}
     whole = EditHunk("a", "c", is_whole_file=True)
-    assert changed("MultiEdit", given, {"originalFileContents": "a"}) == [
+    assert changes_of_call("MultiEdit", given, {"originalFileContents": "a"}) == [
         FileChange(PATH, (whole,))
     ]
-    assert changed("MultiEdit", given, {}) == [
+    assert changes_of_call("MultiEdit", given, {}) == [
         FileChange(PATH, (EditHunk("a", "b"), EditHunk("b", "c")))
     ]
 
@@ -272,7 +272,7 @@ def test_multi_edit() -> None:
 )
 def test_write(details: Record, answer: str, before: str) -> None:
     """All of a new file; where it lay over one that nobody recorded, none of its lines is known to be new."""
-    wrote = changed("Write", {"file_path": PATH, "content": "new"}, details, answer)
+    wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
     assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
 
@@ -280,20 +280,20 @@ def test_write(details: Record, answer: str, before: str) -> None:
 def test_a_failed_call(name: str) -> None:
     """It wrote nothing."""
     given = {"file_path": PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
-    assert changed(name, given, is_error=True) == []
+    assert changes_of_call(name, given, is_error=True) == []
 
 
 def test_looks_and_other_tools() -> None:
     """A file that was read is known; notebooks and all else tell of no lines."""
-    assert changed("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
-    assert changed("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
+    assert changes_of_call("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
+    assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
 def test_documents_in_a_command() -> None:
     """Each file that the shell writes from one, in the folder that the command goes to."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
-    assert changed("Bash", {"command": command}) == [
+    assert changes_of_call("Bash", {"command": command}) == [
         FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),
         FileChange("/b c", (EditHunk("", "y\n"),)),
     ]
-    assert changed("Bash", {"command": "cat > a <<E\n" * 100_000}) == []
+    assert changes_of_call("Bash", {"command": "cat > a <<E\n" * 100_000}) == []

@@ -18,7 +18,7 @@ from tests.builders import conversation, script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import Ask
 from tests.parts.attribution.edited import ONE, Repository
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 PRICE = "    return sum(row.price for row in rows)"
 TAXED = "    return sum(row.price * row.tax for row in rows)"
@@ -325,8 +325,8 @@ def test_nothing_is_written(repo: Repository, ask: Ask) -> None:
     assert state() == before
 
 
-def asked(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
-    """The part's own answer, for which there is so much time to index."""
+def search_line(repo: Repository, line: str, limit: float = float("inf")) -> SearchResult:
+    """Return the part's answer with this time for indexing."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
     found = answer_line_search(options, Scope(), str(repo.root), limit=limit, progress=None)
     assert found is not None
@@ -337,7 +337,7 @@ def test_an_archived_copy(repo: Repository, ask: Ask) -> None:
     """Is read where it is kept."""
     own = repo.session(1, repo.write("sums.py", ONE))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
-    away(path, repo.home.environ)
+    archive_and_remove(path, repo.home.environ)
     assert ask("sums.py:2") == f"{own}:1"
 
 
@@ -348,18 +348,18 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock_descriptor", lambda *_: False)  # another command is at it
         patch.setattr(connect, "index_in_background", lambda *_: None)
-        early = asked(repo, "sums.py:2", limit=0)
+        early = search_line(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unread, early.is_complete) == ([], 1, False)
     assert "Nothing found in what is indexed" in result_text(early)
     assert "1 file not indexed yet may hold more: search again in a minute." in result_text(early)
-    assert [hit.session_id for hit in asked(repo, "sums.py:2").hits] == [session_id(1)]
+    assert [hit.session_id for hit in search_line(repo, "sums.py:2").hits] == [session_id(1)]
 
 
 def test_a_file_that_no_session_knows(repo: Repository) -> None:
     """Is said to be one."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.put("other.py", ONE)
-    found = asked(repo, "other.py:2")
+    found = search_line(repo, "other.py:2")
     assert (found.hits, found.is_complete) == ([], True)
     assert "No tool read or wrote a file 'other.py'" in found.notes
 
@@ -375,18 +375,18 @@ def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
     told = {"output": "Success" if named else "failed", "metadata": {"exit_code": code}}
     lines = [
         rollouts.meta(cwd=str(repo.root)),
-        rollouts.said("user", "Sum it up", 1),
+        rollouts.message_line("user", "Sum it up", 1),
         rollouts.item("custom_tool_call", 2, name="apply_patch", input=patch, call_id="p"),
         rollouts.output("p", json.dumps(told), 3, "custom_tool_call_output"),
-        rollouts.said("assistant", "Done", 4),
+        rollouts.message_line("assistant", "Done", 4),
     ]
     rollouts.write(repo.home.root / ".codex", lines)
     repo.put("src/sums.py", ONE)
-    hits = asked(repo, "src/sums.py:2").hits
+    hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
         ("codex", rollouts.THREAD, "Edit")
     ] * named
-    assert asked(repo, "src/sums.py:1").hits == []
+    assert search_line(repo, "src/sums.py:1").hits == []
 
 
 def test_a_model_learns_nothing_of_other_files(repo: Repository, cli: Cli, tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def item(kind: str, second: int = 0, **fields: object) -> Line:
     return line("response_item", {"type": kind, **fields}, second)
 
 
-def said(role: str, text: str, second: int = 0) -> Line:
-    """A message."""
+def message_line(role: str, text: str, second: int = 0) -> Line:
+    """Return a message."""
     part = "output_text" if role == "assistant" else "input_text"
     return item("message", second, role=role, content=[{"type": part, "text": text}])
 
@@ -97,9 +97,9 @@ def work(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
     lines: list[Line] = []
     for n in range(rounds):
         answer = [{"type": "input_text", "text": f"{n} {told}"}] if asks else f"{n} {told}"
-        lines += [said("user", f"question {n}", n)] if asks else []
+        lines += [message_line("user", f"question {n}", n)] if asks else []
         lines += [call(f"c{n}", f"make {n}", n), output(f"c{n}", answer, n)]
-        lines += [said("assistant", f"answer {n}", n)] if asks else []
+        lines += [message_line("assistant", f"answer {n}", n)] if asks else []
     return lines
 
 
@@ -110,7 +110,7 @@ def event(kind: str, second: int = 0, **fields: object) -> Line:
 
 def goal_note(told: str, second: int = 0) -> Line:
     """What a model is told that the user did to the goal."""
-    return said(
+    return message_line(
         "user",
         f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
         second,
@@ -127,8 +127,8 @@ def goal_is(objective: str, status: str, second: int = 0) -> Line:
     )
 
 
-def counted(tokens: int, second: int = 0) -> Line:
-    """A count of tokens after a response."""
+def token_count_line(tokens: int, second: int = 0) -> Line:
+    """Return a token count after a response."""
     usage = {
         "input_tokens": tokens - 20,
         "cached_input_tokens": 500,
@@ -149,7 +149,7 @@ def compacted(items: Sequence[Line], second: int = 0) -> Line:
     )
 
 
-LATER = [said(role, "later") for _ in range(4) for role in ("user", "assistant")]
+LATER = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
 """Turns behind what a trim may take."""
 
 

@@ -122,7 +122,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         rollouts.meta(
             base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"
         ),
-        rollouts.said("user", "go"),
+        rollouts.message_line("user", "go"),
         rollouts.line("response_item", secret),
         rollouts.call("c1", "ls"),
         sized,
@@ -130,7 +130,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         rollouts.output("c2", parts, kind="custom_tool_call_output"),
         rollouts.item("function_call", name="write", arguments=given, call_id="c3"),
         rollouts.output("c3", "ok"),
-        rollouts.counted(200_000),
+        rollouts.token_count_line(200_000),
         *rollouts.LATER,
     ]
     path = rollouts.write(codex_of(where), lines)
@@ -160,8 +160,8 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     """Until something is added to it; Codex has none of the plugin's agents."""
     lines = [
         rollouts.meta(),
-        rollouts.said("user", "Fix the test", 1),
-        rollouts.said("assistant", "Fixed", 2),
+        rollouts.message_line("user", "Fix the test", 1),
+        rollouts.message_line("assistant", "Fixed", 2),
     ]
     rollouts.write(codex_of(where), lines)
     (agent,) = registry.list_other_agents(where)
@@ -187,8 +187,8 @@ def test_a_goal_is_reported_like_other_words_and_stays_behind(status: str, where
     objective = f"use {secret} " + "and all of this " * 300
     lines = [
         rollouts.meta(),
-        rollouts.said("user", "Fix it", 1),
-        rollouts.said("assistant", "Fixed", 2),
+        rollouts.message_line("user", "Fix it", 1),
+        rollouts.message_line("assistant", "Fixed", 2),
     ]
     rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
     parent = thread(where)
@@ -207,8 +207,8 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
     """The user has its id from a file's name, and nothing that leads from there."""
     lines = [
         rollouts.meta(parent_thread_id=OTHER),
-        rollouts.said("user", "look"),
-        rollouts.said("assistant", "so"),
+        rollouts.message_line("user", "look"),
+        rollouts.message_line("assistant", "so"),
     ]
     rollouts.write(codex_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
@@ -219,7 +219,9 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
 def test_a_cut_ends_with_the_turn(where: Where) -> None:
     """What came later is in no item, and the client tells its surroundings again."""
     talk = [
-        rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")
+        rollouts.message_line(role, f"{role} {n}", n)
+        for n in range(3)
+        for role in ("user", "assistant")
     ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
@@ -237,7 +239,12 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
         rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
         for n in "12"
     )
-    talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
+    talk = [
+        older,
+        rollouts.message_line("user", "begin"),
+        newest,
+        rollouts.message_line("assistant", "done"),
+    ]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     fork = write_child(agents.plan_fork(thread(where), where), where)
     told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
@@ -248,11 +255,14 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
 
 def test_an_unreadable_summary_is_reported(where: Where) -> None:
     """In the other agent a sentence is in its place."""
-    left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
-    talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
+    left = [
+        rollouts.message_line("user", "begin"),
+        rollouts.item("compaction", encrypted_content="x" * 99),
+    ]
+    talk = [rollouts.message_line("user", "go on"), rollouts.message_line("assistant", "done")]
     rollouts.write(
         codex_of(where),
-        [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk],
+        [rollouts.meta(), rollouts.message_line("user", "begin"), rollouts.compacted(left), *talk],
     )
     fork = write_child(agents.plan_fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
@@ -266,7 +276,7 @@ def test_an_unreadable_summary_is_reported(where: Where) -> None:
 
 def test_refused_children(where: Where) -> None:
     """A sub-agent's thread, a cut for another agent, another home, a record that is not trimmed."""
-    talk = [rollouts.said("user", "go"), rollouts.said("assistant", "done")]
+    talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
     rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
@@ -285,7 +295,12 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 
     The others are placeholders still, and come back the next time.
     """
-    lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
+    lines = [
+        rollouts.meta(),
+        rollouts.message_line("user", "go"),
+        *rollouts.work(3, BIG),
+        *rollouts.LATER,
+    ]
     path = rollouts.write(codex_of(where), lines)
     trim = write_child(agents.plan_trim(thread(where), where, Options()), where)
     reading = scan_trimmed_session(thread(where, trim.session_id))
@@ -335,7 +350,7 @@ def test_a_smart_trim_drops_the_models_choices(where: Where) -> None:
         offered, [smart.build_model_verdict(offered, 2, "a build", "done")], where
     )
     with path.open("ab") as stream:
-        stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
+        stream.write(json.dumps(rollouts.message_line("user", "meanwhile")).encode() + b"\n")
     receipt = smart.write_smart_trim(planned, where)
     assert receipt.warnings == (smart.NEW_TURNS_WARNING,)
     sent = sent_of(receipt.file)
@@ -366,9 +381,9 @@ def test_a_rewind_is_at_the_mark_again(where: Where) -> None:
     kept = sent_of(path)
     with path.open("ab") as stream:
         for one in (
-            rollouts.said("user", "the other way"),
+            rollouts.message_line("user", "the other way"),
             rollouts.call("c2", "rm"),
-            rollouts.said("assistant", "no"),
+            rollouts.message_line("assistant", "no"),
         ):
             stream.write(json.dumps(one).encode() + b"\n")
     for at, stays in ((mark, kept), (mark._replace(uuid="gone"), [])):
@@ -389,7 +404,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     """
     from resume_hooks.parts.marks import fork_point, plan_back
 
-    talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
+    talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "gone", 1)]
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     kept = sent_of(path)
     if by == "us":
@@ -404,12 +419,12 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
         copied = [] if by == "Codex" else [rollouts.meta(), *talk]
         fork = rollouts.write(codex_of(where), [said, *copied], rollouts.OTHER)
     own = [
-        rollouts.said("user", "EXPLORE", 5),
+        rollouts.message_line("user", "EXPLORE", 5),
         rollouts.call("c", "pytest -q", 6),
         rollouts.output("c", "3 passed", 7),
     ]
     with fork.open("ab") as stream:
-        for one in (*own, rollouts.said("assistant", "We decided to use the lexer.", 8)):
+        for one in (*own, rollouts.message_line("assistant", "We decided to use the lexer.", 8)):
             stream.write(
                 json.dumps(one | {"timestamp": f"2999-{one['timestamp'][5:]}"}).encode() + b"\n"
             )
@@ -430,7 +445,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     """By the same words, until somebody continues in it or in its parent."""
-    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
+    path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.message_line("user", "go")])
     first = write_child(
         agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
     )
@@ -440,7 +455,7 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
     assert find_existing_child(thread(where), "handoff", where, "mend it") is None
     later = json.dumps(
-        rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}
+        rollouts.message_line("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}
     ).encode()
     for file in (Path(first.file), path):
         before = file.read_bytes()
@@ -460,7 +475,11 @@ def test_a_size_before_the_step(
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write(
         codex_of(where),
-        [rollouts.meta(), rollouts.said("user", "go"), rollouts.said("assistant", "ok")],
+        [
+            rollouts.meta(),
+            rollouts.message_line("user", "go"),
+            rollouts.message_line("assistant", "ok"),
+        ],
     )
     event = {"session_id": THREAD, "transcript_path": str(path), "prompt": f">handoff {words}"}
     trigger = recognise_trigger(event["prompt"])

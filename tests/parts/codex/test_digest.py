@@ -20,9 +20,9 @@ from tests.parts.codex.rollouts import (
     compacted,
     item,
     line,
+    message_line,
     meta,
     output,
-    said,
     write,
 )
 from tests.reading.digest.talk import messages, notes, requests, texts
@@ -41,7 +41,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
 
 def digest(where: Where, lines: list[Line]) -> Digest:
     """The digest of a thread with these lines after its prompt."""
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
     return build_digest(resolve_locator(THREAD, "/", where, foreign=True), where)
 
 
@@ -151,7 +151,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
 def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
     """With their number."""
     lines = polled_by_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
     session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     polls = [call.text for call in calls if call.text.startswith("later output of: ")]
@@ -174,7 +174,7 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
         call("4", "make serve"),
         output("4", running % 6),
     ]
-    write(Path(where.environ["HOME"]) / ".codex", [meta(), said("user", "go"), *lines])
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
     session = resolve_locator(THREAD, "/", where, foreign=True)
     calls = collect_latest_calls(session, build_digest(session, where), 20_000)
     heads = [call.text.partition("\n")[0] for call in calls]
@@ -196,10 +196,10 @@ def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
 def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
     """A call follows it."""
     lines = [
-        said("assistant", "I stay on the run and then do one final sweep"),
+        message_line("assistant", "I stay on the run and then do one final sweep"),
         call("1", "make test"),
         output("1", "Process exited with code 0\nOutput:\nok"),
-        said("user", "and the feedback?"),
+        message_line("user", "and the feedback?"),
     ]
     assert any("was under way" in text for text in texts(digest(where, lines), "now"))
 
@@ -211,7 +211,9 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
         "\n## User Input\n\n```text\nmake it red\n```\n\n"
         f"You **MUST** consider the user input before proceeding.\n\n{template}"
     )
-    (request,) = requests(digest(where, [said("user", prompt), said("assistant", "Done")]))[1:]
+    (request,) = requests(
+        digest(where, [message_line("user", prompt), message_line("assistant", "Done")])
+    )[1:]
     assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
     assert request.endswith(" characters of the template ...]")
     assert len(request) < 500
@@ -223,7 +225,7 @@ def test_the_template_of_an_open_request_is_whole(where: Where) -> None:
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
     )
-    (request,) = requests(digest(where, [said("user", prompt)]))[1:]
+    (request,) = requests(digest(where, [message_line("user", prompt)]))[1:]
     assert request.endswith("Then stop.")
 
 
@@ -234,7 +236,7 @@ def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> Non
         "You **MUST** consider the user input before proceeding.\n\n"
         "Do not create a new template; always edit the existing file."
     )
-    made = digest(where, [said("user", prompt), said("assistant", "Done")])
+    made = digest(where, [message_line("user", prompt), message_line("assistant", "Done")])
     assert texts(made, "constraints") == ["You must always write a failing test first."]
 
 
@@ -244,7 +246,7 @@ def test_files_that_the_user_attached_stand_behind_the_request(where: Where) -> 
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
     )
-    assert requests(digest(where, [said("user", prompt)]))[1:] == [
+    assert requests(digest(where, [message_line("user", prompt)]))[1:] == [
         "i want this\nFiles that the user attached:\n- The plan: /p/pasted-text.txt"
     ]
 
@@ -253,9 +255,9 @@ def test_a_plan_that_the_user_approved_is_shown_once(where: Where) -> None:
     """The client repeats it in the prompt that starts the work."""
     plan = "# Move the parser\n\n1. Write a test that fails.\n2. Move it."
     lines = [
-        said("assistant", f"<proposed_plan>\n{plan}\n</proposed_plan>"),
-        said("user", f"PLEASE IMPLEMENT THIS PLAN:\n{plan}"),
-        said("assistant", "Done."),
+        message_line("assistant", f"<proposed_plan>\n{plan}\n</proposed_plan>"),
+        message_line("user", f"PLEASE IMPLEMENT THIS PLAN:\n{plan}"),
+        message_line("assistant", "Done."),
     ]
     made = digest(where, lines)
     shown = "\n".join(message.text for message in made.talk)
@@ -271,7 +273,7 @@ def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
         call("1", "make test"),
         output("1", "Wall time: 406.9 seconds\naborted by user"),
         event,
-        said("user", "now this"),
+        message_line("user", "now this"),
     ]
     made = digest(where, lines)
     assert texts(made, "commands") == texts(made, "errors") == []
@@ -294,7 +296,10 @@ def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: 
     """Of the last prompt."""
     lines: list[Line] = []
     for each in ("plan", mode):
-        lines += [line("turn_context", {"collaboration_mode": {"mode": each}}), said("user", each)]
+        lines += [
+            line("turn_context", {"collaboration_mode": {"mode": each}}),
+            message_line("user", each),
+        ]
     shown = texts(digest(where, lines), "now")
     assert any(text.startswith("plan mode is on") for text in shown) is is_on
 
@@ -351,7 +356,7 @@ def test_a_watch_before_the_answer_does_not_run_on(
     lines = [
         call("1", command),
         output("1", "Process running with session ID 5\nOutput:\n"),
-        said("assistant", "All checks pass."),
+        message_line("assistant", "All checks pass."),
     ]
     shown = texts(digest(where, lines), "pending")
     assert any("still running" in text for text in shown) is is_told
@@ -390,7 +395,7 @@ def test_the_folder_of_the_session_is_named(where: Where) -> None:
 def instructions(*rows: str) -> Line:
     """The project's instructions, as the client gives them to the model."""
     body = "\n".join(rows)
-    return said(
+    return message_line(
         "user", f"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
     )
 
@@ -404,7 +409,7 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
         "- `fix(api): check it`\n",
         "## Skills\nA skill is a set of local instructions. Always open the pull request skill.",
     )
-    made = digest(where, [given, said("user", "open a pull request with a good title")])
+    made = digest(where, [given, message_line("user", "open a pull request with a good title")])
     assert texts(made, "instructions") == [
         "AGENTS.md of /p",
         "Pull request titles must follow Conventional Commits.",
@@ -422,14 +427,14 @@ def test_the_steps_of_another_purpose_are_no_rules(where: Where) -> None:
         "2. Never forget the index of it\n",
         "Never skip a failing test.",
     )
-    rows = texts(digest(where, [given, said("user", "go on")]), "instructions")
+    rows = texts(digest(where, [given, message_line("user", "go on")]), "instructions")
     assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
 
 
 def test_a_list_of_skills_is_no_instruction(where: Where) -> None:
     """The client gives it in the same message, also where the project has no instructions."""
     given = instructions("\n## Skills\nA skill is a set of local instructions. Always open one.")
-    assert texts(digest(where, [given, said("user", "go on")]), "instructions") == []
+    assert texts(digest(where, [given, message_line("user", "go on")]), "instructions") == []
 
 
 def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None:
@@ -446,7 +451,7 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
             "## Pages\n\nAlways link a page of `docs/` in the index.",
             "## Code Architecture\n\n- `src/a.py` - must be read first of all",
         ),
-        said("user", "deprecate the old option"),
+        message_line("user", "deprecate the old option"),
         item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
         output("1", "Success. Updated the following files:\nA /p/docs/a.md"),
     ]
@@ -482,7 +487,7 @@ def test_the_rules_of_a_project_without_work(
     body = "# Global preferences\n\nNever open a draft request.\n\n# Guide\n\nAlways run the tests.\n\n- `make test`"
     lines = [
         instructions(body),
-        said("user", "do it over there"),
+        message_line("user", "do it over there"),
         item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
         output("1", f"Success. Updated the following files:\nA {changed_file}"),
     ]
@@ -496,7 +501,9 @@ def test_the_rules_of_a_project_without_work(
 @pytest.mark.parametrize("is_told", [True, False])
 def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
     """Older clients write only an event, newer ones tell the model as well."""
-    note = said("user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>")
+    note = message_line(
+        "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
+    )
     event = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     lines = [call("1", "make test"), output("1", "aborted"), *([note] if is_told else []), event]
     found = [text for text in texts(digest(where, lines), "now") if "interrupted" in text]
@@ -511,7 +518,7 @@ def test_a_file_below_a_folder_that_the_user_deleted_is_gone(where: Where) -> No
         output("1", "Success. Updated the following files:\nA /p/notes/a.md"),
         call("2", "git status --short"),
         output("2", "Process exited with code 0\nOutput:\n?? notes/"),
-        said("user", "I deleted the folder"),
+        message_line("user", "I deleted the folder"),
         call("3", "ls /p/notes"),
         output("3", "Process exited with code 1\nOutput:\nls: /p/notes: No such file or directory"),
     ]
@@ -599,14 +606,14 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
         "- **Pull requests:** Uses a good title instead of a number",
         "The parser reads a file once.",
     )
-    made = digest(where, [given, said("user", "open a pull request with good titles")])
+    made = digest(where, [given, message_line("user", "open a pull request with good titles")])
     assert texts(made, "instructions") == ["AGENTS.md of /p"]
 
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
 def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
     """It asks for something by its first word, or by what it prefers."""
-    made = digest(where, [instructions(rule), said("user", "go on")])
+    made = digest(where, [instructions(rule), message_line("user", "go on")])
     assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
 
@@ -633,7 +640,9 @@ def test_a_command_of_the_project_that_failed_is_marked(
 ) -> None:
     """Unless another command of its chain may have failed."""
     given = instructions("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
-    made = digest(where, [given, said("user", "test it"), call("1", command), output("1", printed)])
+    made = digest(
+        where, [given, message_line("user", "test it"), call("1", command), output("1", printed)]
+    )
     assert notes(made, "instructions") == {
         "AGENTS.md of /p": "the client loads the file again",
         "make test # all tests": note,
@@ -645,11 +654,11 @@ def test_a_command_of_the_project_that_failed_is_marked(
 def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
     """A compaction keeps the user's messages. If the rest is encrypted, nothing is left to show."""
     heading = "## My request for Codex:\n" if prefix else ""
-    request = said("user", f"{prefix}{heading}sort it")
+    request = message_line("user", f"{prefix}{heading}sort it")
     hidden = item("compaction", encrypted_content="xxx")
-    lines = [request, said("assistant", "Sorted."), compacted([request, hidden], 1)]
+    lines = [request, message_line("assistant", "Sorted."), compacted([request, hidden], 1)]
     assert messages(digest(where, lines), MessageKind.SUMMARY) == []
-    summary = said("user", f"{SUMMARY_PREFIX}: half of it is sorted")
+    summary = message_line("user", f"{SUMMARY_PREFIX}: half of it is sorted")
     lines[-1] = compacted([request, summary], 1)
     (text,) = messages(digest(where, lines), MessageKind.SUMMARY)
     assert "half of it is sorted" in text

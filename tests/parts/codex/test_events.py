@@ -24,35 +24,47 @@ def began(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
     )
 
 
-def sent(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
-    """What the screen keeps of a prompt."""
+def history_entry(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
+    """Return the history entry of a prompt."""
     return {"session_id": thread, "ts": at, "text": text}
 
 
 BEFORE = [
     rollouts.meta(),
     began("t0", AT - 60),
-    rollouts.said("user", "x"),
-    rollouts.counted(250_000),
+    rollouts.message_line("user", "x"),
+    rollouts.token_count_line(250_000),
 ]
-WORK = rollouts.said("user", "go on")
+WORK = rollouts.message_line("user", "go on")
 
 CASES = {
-    "a trigger": ([began()], [sent("x", AT - 60), sent(">handoff write the test")], True),
-    "sent in another session meanwhile": (
+    "a trigger": (
         [began()],
-        [sent(">session"), sent("y", AT, OTHER)],
+        [history_entry("x", AT - 60), history_entry(">handoff write the test")],
         True,
     ),
-    "a prompt": ([began()], [sent(">session", AT - 60), sent("go on")], False),
-    "a quotation": ([began()], [sent(">resume the work")], False),
-    "a trigger that was sent earlier": ([began()], [sent(">session", AT - 9)], False),
-    "a prompt and a trigger at once": ([began()], [sent("go on", AT - 1), sent(">session")], False),
+    "sent in another session meanwhile": (
+        [began()],
+        [history_entry(">session"), history_entry("y", AT, OTHER)],
+        True,
+    ),
+    "a prompt": ([began()], [history_entry(">session", AT - 60), history_entry("go on")], False),
+    "a quotation": ([began()], [history_entry(">resume the work")], False),
+    "a trigger that was sent earlier": ([began()], [history_entry(">session", AT - 9)], False),
+    "a prompt and a trigger at once": (
+        [began()],
+        [history_entry("go on", AT - 1), history_entry(">session")],
+        False,
+    ),
     "nothing is kept": ([began()], [], False),
-    "in the middle of a turn": ([began(), WORK], [sent(">session")], False),
-    "a turn that nobody asked for": ([began(by="goal")], [sent(">session")], False),
-    "a turn right after the trigger's": ([began("t1"), began()], [sent(">session")], False),
-    "another turn": ([began("t1")], [sent(">session")], False),
+    "in the middle of a turn": ([began(), WORK], [history_entry(">session")], False),
+    "a turn that nobody asked for": ([began(by="goal")], [history_entry(">session")], False),
+    "a turn right after the trigger's": (
+        [began("t1"), began()],
+        [history_entry(">session")],
+        False,
+    ),
+    "another turn": ([began("t1")], [history_entry(">session")], False),
 }
 
 

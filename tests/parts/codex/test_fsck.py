@@ -26,14 +26,14 @@ from tests.parts.codex.rollouts import (
     compacted,
     item,
     line,
+    message_line,
     meta,
     numbered,
     output,
-    said,
     write,
 )
 
-TALK = [said("user", "go"), said("assistant", "done")]
+TALK = [message_line("user", "go"), message_line("assistant", "done")]
 BASE = {"thread_id": OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 SHORT: Line = {
     **meta(),
@@ -82,8 +82,8 @@ def codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     return config_home.root / ".codex"
 
 
-def told(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
-    """The document of a run that ends so, in its form."""
+def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
+    """Return the validated document of a run with this exit code."""
     assert (done.returncode, done.stderr) == (code, b"")
     data = json.loads(done.stdout)["data"]
     schema_of_verb("fsck").model_validate(data)
@@ -102,11 +102,11 @@ def test_each_defect_is_found_and_repaired(
         expected = [*expected, ("line-torn", 4)]
     before = path.read_bytes()
     bad = any(code not in NOTES for code, _ in expected)
-    (found,) = told(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
+    (found,) = run_document(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
     assert found["session_file"] == str(path)
     rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
     assert rows == expected
-    assert told(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
+    assert run_document(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
     done = document("fsck", THREAD, "--repair")["data"]
     assert path.read_bytes() == before
     assert (done["repair"] is not None) is bad
@@ -126,7 +126,7 @@ def test_a_locator_without_a_session(codex: Path, cli: Cli, document: Document) 
     """The error is a sentence; with --all it is a finding."""
     write(codex, [line("event_msg", {"type": "x"}), *TALK])
     assert "is not a rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
-    (found,) = told(cli("fsck", "--all", "--json"), 1)["sessions"]
+    (found,) = run_document(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 
 

@@ -28,8 +28,8 @@ def item(kind: str, text: str = "") -> str:
     return event("item.completed", item={"type": kind, "text": text})
 
 
-def asked(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
-    """What a stand-in that prints these lines answers."""
+def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
+    """Return the answer of a stand-in that prints these lines."""
     (folder / "out").write_text("\n".join(lines))
     (folder / "config.toml").write_text(settings)
     program = folder / "codex"
@@ -56,7 +56,7 @@ FAILURES = {
 def test_invalid_answers_of_a_model(why: str, tmp_path: Path) -> None:
     """Each is reported with its reason, on one line."""
     with pytest.raises(HeadlessFailed, match=why) as caught:
-        asked(tmp_path, FAILURES[why])
+        ask_stand_in(tmp_path, FAILURES[why])
     assert "\n" not in caught.value.message
 
 
@@ -67,15 +67,15 @@ def test_an_answer(tmp_path: Path) -> None:
         item("agent_message", "first"),
         item("agent_message", json.dumps(SAID)),
     ]
-    assert asked(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
+    assert ask_stand_in(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
     words = (tmp_path / "words").read_text().split("\n")
     assert "mcp_servers.a-1.enabled=false" in words
     assert not any("the text" in word for word in words)
     assert "the text @x" in (tmp_path / "in").read_text()
     with pytest.raises(HeadlessFailed, match="can't be given"):
-        asked(tmp_path, lines, settings='[mcp_servers."a b"]\ncommand = "x"\n')
+        ask_stand_in(tmp_path, lines, settings='[mcp_servers."a b"]\ncommand = "x"\n')
     with pytest.raises(HeadlessFailed, match="no answer: oops"):
-        asked(tmp_path, [], more="echo oops >&2; exit 3")
+        ask_stand_in(tmp_path, [], more="echo oops >&2; exit 3")
 
 
 def test_the_schema_is_strict() -> None:

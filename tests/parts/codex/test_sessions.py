@@ -37,20 +37,20 @@ from tests.parts.codex.rollouts import (
     Line,
     call,
     codex_rollouts,
-    counted,
     event,
+    message_line,
     meta,
     numbered,
     output,
-    said,
+    token_count_line,
     write,
 )
 
 TALK = [
     meta(),
-    said("user", "Fix the flaky test", 1),
-    said("assistant", "Fixed", 2),
-    counted(9_000, 3),
+    message_line("user", "Fix the flaky test", 1),
+    message_line("assistant", "Fixed", 2),
+    token_count_line(9_000, 3),
 ]
 
 
@@ -61,8 +61,8 @@ def home(config_home: ConfigHome) -> Path:
     return config_home.root / ".codex"
 
 
-def found(home: ConfigHome, words: str = THREAD) -> SessionFile:
-    """The thread that words name, ready to be read."""
+def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
+    """Return the thread that the words name, ready to read."""
     return resolve_locator(words, CWD, home.where, foreign=True)
 
 
@@ -74,11 +74,11 @@ def mode(path: str) -> int:
 def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> None:
     """However it is come to: by its id, by either path, in a list; and where its agent has it."""
     rollout, where = str(write(home, TALK)), config_home.where
-    thread = found(config_home)
+    thread = find_thread(config_home)
     ways = [
         thread,
-        found(config_home, rollout),
-        found(config_home, thread.path),
+        find_thread(config_home, rollout),
+        find_thread(config_home, thread.path),
         registry.readable_session(thread.path, where),
     ]
     assert {(one.agent, one.path, one.original) for one in ways} == {
@@ -98,12 +98,12 @@ def test_a_full_session_counts_against_the_window_that_it_names(
         home,
         [
             meta(),
-            said("user", "Fix the flaky test", 1),
-            said("assistant", "Fixed", 2),
-            counted(246_000, 3),
+            message_line("user", "Fix the flaky test", 1),
+            message_line("assistant", "Fixed", 2),
+            token_count_line(246_000, 3),
         ],
     )
-    context = Session.open_path(found(config_home).path, config_home.where).context
+    context = Session.open_path(find_thread(config_home).path, config_home.where).context
     assert (context.tokens, context.window) == (246_000, 258_400)
     assert (context.percent or 0) > 100
 
@@ -120,7 +120,7 @@ def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
     else:
         write(home, [meta(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
     assert (
-        Session.open_path(found(config_home, OTHER).path, config_home.where).context.window
+        Session.open_path(find_thread(config_home, OTHER).path, config_home.where).context.window
         == 258_400
     )
 
@@ -162,7 +162,7 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
     path = write(home, TALK)
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
-        session = found(config_home, words)
+        session = find_thread(config_home, words)
         assert (session.session_id, registry.original_path(session.path, config_home.where)) == (
             THREAD,
             str(path),
@@ -170,15 +170,15 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
         assert session.mtime == path.stat().st_mtime
     assert resolve_locator(SESSION, CWD, config_home.where).session_id == SESSION
     assert resolve_locator(None, CWD, config_home.where, foreign=True).session_id == SESSION
-    assert names_of_transcript(found(config_home), config_home.where).short == THREAD[:8]
+    assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD[:8]
     (home / "session_index.jsonl").write_text(
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
     )
-    assert HeadTail(found(config_home, "Tame the test").path).custom_title == "Tame the test"
-    write(home, [meta(OTHER), said("user", "Other")], OTHER)
-    assert names_of_transcript(found(config_home), config_home.where).short == THREAD
+    assert HeadTail(find_thread(config_home, "Tame the test").path).custom_title == "Tame the test"
+    write(home, [meta(OTHER), message_line("user", "Other")], OTHER)
+    assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD
     with pytest.raises(SessionNotFound):
-        found(config_home, session_id(9))
+        find_thread(config_home, session_id(9))
 
 
 def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
@@ -225,13 +225,22 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
     """
     first = write(
         home,
-        numbered([meta(), said("user", "one"), said("assistant", "two"), said("user", "gone")]),
+        numbered(
+            [
+                meta(),
+                message_line("user", "one"),
+                message_line("assistant", "two"),
+                message_line("user", "gone"),
+            ]
+        ),
     )
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 3}
     newest = write(
-        home, numbered([meta(history_base=base), said("user", "again")], 3), rollout_id=THIRD
+        home,
+        numbered([meta(history_base=base), message_line("user", "again")], 3),
+        rollout_id=THIRD,
     )
-    archived = write(home, [meta(OTHER), said("user", "old")], OTHER)
+    archived = write(home, [meta(OTHER), message_line("user", "old")], OTHER)
     (home / "archived_sessions").mkdir()
     archived.rename(home / "archived_sessions" / archived.name)
     (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
@@ -241,7 +250,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
         str(newest),
         str(home / "archived_sessions" / archived.name),
     }
-    transcript = scan_transcript(found(config_home).path)
+    transcript = scan_transcript(find_thread(config_home).path)
     assert [transcript.read_record(node)["message"]["content"] for node in transcript.chain] == [
         "one",
         [{"type": "text", "text": "two"}],
@@ -257,14 +266,14 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
     Ids stay.
     """
     path = write(home, TALK)
-    copy = found(config_home).path
+    copy = find_thread(config_home).path
     assert (mode(copy), mode(os.path.dirname(copy))) == (0o600, 0o700)
     inode, lines = os.stat(copy).st_ino, Path(copy).read_bytes().splitlines()
-    assert found(config_home).path == copy
+    assert find_thread(config_home).path == copy
     assert os.stat(copy).st_ino == inode
     with path.open("a") as stream:
-        stream.write(json.dumps(said("user", "go on", 4)) + "\n")
-    assert found(config_home).path == copy
+        stream.write(json.dumps(message_line("user", "go on", 4)) + "\n")
+    assert find_thread(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
     assert measure_chain(copy, scan_transcript(copy).chain)[0] == tokens.ContextSize(
         9_001, 258_400, added=1
@@ -283,7 +292,7 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
     ]
     write(home, [*TALK, *rows])
     tracemalloc.start()
-    copy = found(config_home)
+    copy = find_thread(config_home)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert copy.size > 30_000_000
@@ -295,11 +304,11 @@ def test_the_room_for_copies_is_bounded(
 ) -> None:
     """What was not used for longest goes; what was used just now stays whatever it takes."""
     for thread_id in (THREAD, OTHER, THIRD):
-        write(home, [meta(thread_id), said("user", "x" * 1_000)], thread_id)
-    old, young = found(config_home).path, found(config_home, OTHER).path
+        write(home, [meta(thread_id), message_line("user", "x" * 1_000)], thread_id)
+    old, young = find_thread(config_home).path, find_thread(config_home, OTHER).path
     os.utime(old, (1, 1))
     monkeypatch.setattr(copies, "MAX_COPIES_BYTES", 2_000)
-    found(config_home, THIRD)
+    find_thread(config_home, THIRD)
     assert (os.path.exists(old), os.path.exists(young)) == (False, True)
 
 
@@ -308,7 +317,7 @@ def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, home: Pa
     write(home, TALK)
     (config_home.config / "resume-hooks").write_text("in the way")
     with pytest.raises(WriteFailed, match="could not be written"):
-        found(config_home)
+        find_thread(config_home)
 
 
 def test_lineage(config_home: ConfigHome, home: Path) -> None:
@@ -317,10 +326,13 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
     write(
         home,
-        numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on", 5)], 4),
+        numbered(
+            [meta(OTHER, forked_from_id=THREAD, history_base=base), message_line("user", "on", 5)],
+            4,
+        ),
         OTHER,
     )
-    fork = found(config_home, OTHER).path
+    fork = find_thread(config_home, OTHER).path
     rows = Family(config_home.where).lineage(fork)
     assert [(row.session_id, row.kind, row.status) for row in rows] == [
         (THREAD, "original", "present"),
@@ -329,7 +341,7 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     assert rows[0].session_file == str(parent)
     assert len(scan_transcript(fork).chain) == 3
     parent.unlink()
-    fork = found(config_home, OTHER).path
+    fork = find_thread(config_home, OTHER).path
     assert b"What was said before is not there" in Path(fork).read_bytes()
     assert len(scan_transcript(fork).chain) == 1
     assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
@@ -340,8 +352,8 @@ def test_an_old_fork_shows_its_parent_in_its_second_line(
 ) -> None:
     """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""
     write(home, TALK)
-    write(home, [meta(OTHER), *TALK, said("user", "on", 5)], OTHER)
-    rows = Family(config_home.where).lineage(found(config_home, OTHER).path)
+    write(home, [meta(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
+    rows = Family(config_home.where).lineage(find_thread(config_home, OTHER).path)
     assert [row.session_id for row in rows] == [THREAD, OTHER]
 
 
@@ -385,13 +397,13 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
 
     The prompt doesn't.
     """
-    rules = said("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
+    rules = message_line("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
     rows = [
         meta(),
         rules,
-        said("user", "p" * 4_000, 2),
-        said("assistant", "Fixed", 3),
-        counted(20_020, 4),
+        message_line("user", "p" * 4_000, 2),
+        message_line("assistant", "Fixed", 3),
+        token_count_line(20_020, 4),
     ]
     path = write(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -409,9 +421,18 @@ def test_a_first_request_may_stand_behind_long_lines(
 
     A count behind an answer that a fork copied is of the conversation.
     """
-    rules = said("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
-    rows = [meta(), rules, *copied, said("user", "p" * 4_000, 3), said("assistant", "Fixed", 4)]
-    rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
+    rules = message_line("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
+    rows = [
+        meta(),
+        rules,
+        *copied,
+        message_line("user", "p" * 4_000, 3),
+        message_line("assistant", "Fixed", 4),
+    ]
+    rows += [
+        token_count_line(20_020, 5),
+        *(message_line("assistant", "x" * 70_000, 6) for _ in range(2)),
+    ]
     path = write(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
     assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == expected
@@ -430,7 +451,7 @@ def test_packed_threads(
 
         packed.write_bytes(zstandard.compress(path.read_bytes()))
         path.unlink()
-        assert len(scan_transcript(found(config_home).path).chain) == 2
+        assert len(scan_transcript(find_thread(config_home).path).chain) == 2
         assert (
             registry.agent_of_path(str(packed), config_home.where).read_ends(str(packed)).title
             == "Fix the flaky test"
@@ -448,12 +469,15 @@ def test_packed_threads(
 
 
 def _big() -> list[Line]:
-    long = [said("user", "Start here", 1), *(call(f"{n}", "ls " * 900, 2 + n) for n in range(60))]
+    long = [
+        message_line("user", "Start here", 1),
+        *(call(f"{n}", "ls " * 900, 2 + n) for n in range(60)),
+    ]
     return [
         meta(),
         *long,
         *(output(f"{n}", "x", 70 + n) for n in range(60)),
-        said("assistant", "done", 200),
+        message_line("assistant", "done", 200),
     ]
 
 
@@ -462,7 +486,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
 
     A first prompt behind long instructions is found.
     """
-    write(home, [*_big(), counted(7_000, 201)])
+    write(home, [*_big(), token_count_line(7_000, 201)])
     write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
     for path in (
         session.path for session in registry.store_of_agents(config_home.where).sessions()
@@ -514,6 +538,6 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 
 def test_a_tail_without_a_message_still_has_an_end(home: Path) -> None:
     """A line as long as the tail hides the last messages; the line after it has a time."""
-    talk = [*TALK, said("assistant", "x" * 200_000, 2_900), event("task_started", 3_000)]
+    talk = [*TALK, message_line("assistant", "x" * 200_000, 2_900), event("task_started", 3_000)]
     ends = RolloutEnds(str(write(home, talk)), "codex")
     assert ends.ended == "2026-11-22T09:50:00.000Z"

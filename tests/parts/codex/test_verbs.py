@@ -30,11 +30,11 @@ from tests.parts.codex.rollouts import (
     THREAD,
     call,
     codex_rollouts,
-    counted,
     item,
+    message_line,
     meta,
     output,
-    said,
+    token_count_line,
     write,
 )
 
@@ -52,9 +52,9 @@ REFUSING = [
 def home(config_home: ConfigHome) -> Path:
     """A session of each agent, both of the same folder."""
     talk = [
-        said("user", "Tune the parser", 1),
-        said("assistant", f"Tuned. {KEY}", 2),
-        counted(9_000, 3),
+        message_line("user", "Tune the parser", 1),
+        message_line("assistant", f"Tuned. {KEY}", 2),
+        token_count_line(9_000, 3),
     ]
     write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
     return write(config_home.root / ".codex", [meta(), *talk])
@@ -292,7 +292,7 @@ def test_doctor_shows_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
 
     assert told().detail == "none except Claude Code"
     codex = config_home.root / ".codex"
-    write(codex, [meta(), said("user", "go")])
+    write(codex, [meta(), message_line("user", "go")])
     assert (told().code, told().detail) == (
         "other-agents-without",
         "Codex: 1 session, without the plugin",
@@ -319,8 +319,8 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     Its own program continues.
     """
     talk = [
-        rollouts.said("user", "Tune the parser", 1),
-        rollouts.said("assistant", "The needle is in it.", 2),
+        rollouts.message_line("user", "Tune the parser", 1),
+        rollouts.message_line("assistant", "The needle is in it.", 2),
     ]
     rollout = rollouts.write(
         desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk]
@@ -372,7 +372,7 @@ def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
 ) -> None:
     """Once a session of it is there, it is missed."""
     monkeypatch.setenv("PATH", "/nowhere")
-    write(config_home.root / ".codex", [meta(), said("user", "go")])
+    write(config_home.root / ".codex", [meta(), message_line("user", "go")])
 
     def levels() -> list[str]:
         return [each.level for each in check_installation("/") if each.name in {"client", "plugin"}]

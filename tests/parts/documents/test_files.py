@@ -47,8 +47,10 @@ def planned(home: ConfigHome, project: Path) -> FreshPlan:
     return agents.plan_fresh(locate.session_file(path), home.where, kind="handoff")
 
 
-def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> AccompanyingFiles:
-    """Make the child, and what it leaves with these settings."""
+def child_and_documents(
+    home: ConfigHome, project: Path, out: str = "", **settings: str
+) -> AccompanyingFiles:
+    """Make the child and return its documents with these settings."""
     decided = planned(home, project)
     for name, value in settings.items():
         stored_settings.store_setting(name, value, home.where)
@@ -62,7 +64,7 @@ def test_a_plain_handoff_leaves_nothing_in_the_project(
     config_home: ConfigHome, project: Path
 ) -> None:
     """The setting is off by default."""
-    assert left(config_home, project) == AccompanyingFiles()
+    assert child_and_documents(config_home, project) == AccompanyingFiles()
     assert list(project.iterdir()) == []
 
 
@@ -85,7 +87,7 @@ def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> 
 
 def test_the_setting(config_home: ConfigHome, project: Path) -> None:
     """A document in a folder that is made."""
-    files = left(config_home, project, handoff_dir="_handoffs")
+    files = child_and_documents(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()
     assert files == AccompanyingFiles((str(path),), ())
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-fix-the-parser-[0-9a-f]{8}\.md", path.name)
@@ -101,7 +103,7 @@ def test_an_absolute_setting_leads_anywhere(
         ("~/all", config_home.root / "all"),
         (str(tmp_path / "notes"), tmp_path / "notes"),
     ):
-        files = left(config_home, project, handoff_dir=setting)
+        files = child_and_documents(config_home, project, handoff_dir=setting)
         assert files.warnings == ()
         assert os.path.dirname(files.documents[0]) == str(folder)
     assert list(project.iterdir()) == []
@@ -122,7 +124,7 @@ def test_a_relative_setting_stays_inside(
     (project / "link").symlink_to(outside)
     (project / "a" / "deep").mkdir(parents=True)
     (project / "inner").symlink_to(project / "a" / "deep")
-    files = left(config_home, project, handoff_dir=setting)
+    files = child_and_documents(config_home, project, handoff_dir=setting)
     assert files.documents == ()
     assert [
         "leads out of" in warning or "a link leads" in warning for warning in files.warnings
@@ -142,7 +144,7 @@ def test_a_document_that_cannot_be_written_is_a_warning(
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
-    files = left(config_home, project, handoff_dir=folder)
+    files = child_and_documents(config_home, project, handoff_dir=folder)
     assert files.documents == ()
     assert ["document was not" in warning for warning in files.warnings] == [True]
     assert os.listdir(project) == (["a"] if kind == "file" else [])
@@ -167,7 +169,7 @@ def test_a_session_that_only_states_where_it_belongs(
 def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
     """A warning, and no folder is made for it."""
     project.rmdir()
-    files = left(config_home, project, handoff_dir="_handoffs")
+    files = child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert "is not here" in files.warnings[0]
     assert not project.exists()
 
@@ -251,7 +253,7 @@ def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: P
     """Bytes that are not text are kept in the path."""
     folder = os.fsdecode(os.fsencode(project) + b"/caf\xe9")
     os.mkdir(folder)
-    files = left(config_home, project, out=os.path.join(folder, "x.md"))
+    files = child_and_documents(config_home, project, out=os.path.join(folder, "x.md"))
     assert files.documents == (os.path.join(folder, "x.md"),)
     assert os.listdir(os.fsencode(folder)) == [b"x.md"]
 
@@ -260,7 +262,7 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
     """The next handoff removes what a killed one left."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
-    left(config_home, project, handoff_dir="_handoffs")
+    child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert [path.suffix for path in (project / "_handoffs").iterdir()] == [".md"]
 
 

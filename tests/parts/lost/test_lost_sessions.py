@@ -28,8 +28,8 @@ AT = 1_700_000_000_000
 PASTE = "def parse(): " + "x" * 2_000
 
 
-def typed(own: str, text: str, at: int = AT, **more: object) -> str:
-    """A line of the history."""
+def history_line(own: str, text: str, at: int = AT, **more: object) -> str:
+    """Return a line of the history."""
     return json.dumps(
         {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
         | more
@@ -37,16 +37,16 @@ def typed(own: str, text: str, at: int = AT, **more: object) -> str:
 
 
 LINES = [
-    typed(SESSION, "Still there"),
-    typed(LOST, "/clear", AT),
-    typed(LOST, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", AT + 1_000, pastedContents={
+    history_line(SESSION, "Still there"),
+    history_line(LOST, "/clear", AT),
+    history_line(LOST, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", AT + 1_000, pastedContents={
         "1": {"id": 1, "type": "text", "contentHash": "0123456789abcdef"}}),
     "{damaged",
-    typed(COMMANDS, "/model opus"[:6]),
-    typed(COMMANDS, ">resume "),
-    typed(YOUNG, "Just asked", 100 * AT),
-    typed("../../evil", "No id"),
-    typed(LOST, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", AT + 2_000, pastedContents={
+    history_line(COMMANDS, "/model opus"[:6]),
+    history_line(COMMANDS, ">resume "),
+    history_line(YOUNG, "Just asked", 100 * AT),
+    history_line("../../evil", "No id"),
+    history_line(LOST, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", AT + 2_000, pastedContents={
         "1": {"id": 1, "type": "text", "content": "a short paste"}, "2": {"type": "text", "contentHash": "f" * 16}}),
     json.dumps({"display": "Before ids", "timestamp": AT, "project": CWD}),
 ]  # fmt: skip
@@ -162,7 +162,7 @@ def test_only_changes_are_read(
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
     with kept.open("a") as stream:
-        stream.write(f'ne"}}\n{typed(LOST, "One more", AT + 9_000)}\n')
+        stream.write(f'ne"}}\n{history_line(LOST, "One more", AT + 9_000)}\n')
     assert lost() == {LOST: path}
     assert "One more" in path.read_text()
     assert (

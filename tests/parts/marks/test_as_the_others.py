@@ -18,7 +18,7 @@ from tests.hooks.test_triggers import ID, is_ours, is_pasted
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import YEAR, Clock, hands, path, send
 from tests.test_import_budget import reads_a_transcript
-from tests.test_state_failures import TROUBLES, said
+from tests.test_state_failures import TROUBLES, prompt_answer
 from tests.test_without_posix import run, session
 
 __all__ = ["hands", "path", "session"]
@@ -55,7 +55,7 @@ def test_it_states_that_it_could_not_be_kept(config_home: ConfigHome, path: str,
     """Nothing is claimed, and the way back has nothing to go to."""
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
-        answers = [said(path, ">mark goal"), said(path, ">back report")]
+        answers = [prompt_answer(path, ">mark goal"), prompt_answer(path, ">back report")]
     for answer in answers:
         assert answer
         assert "resume-hooks failed" not in answer

@@ -35,7 +35,7 @@ from tests.crashes import crashes
 from tests.derive.trim.test_crash import run
 from tests.hooks.conftest import Run, children, reason
 from tests.hooks.test_client_module import ask
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 SECRET = "ghp_" + "Ab3dE5gH9" * 4
 
@@ -53,8 +53,8 @@ def parent(config_home: ConfigHome) -> Iterator[Path]:
     assert not path.exists() or path.read_bytes().startswith(before)
 
 
-def forked(document: Document, *words: str) -> Path:
-    """A fork of a session."""
+def fork_session_file(document: Document, *words: str) -> Path:
+    """Return a fork of a session."""
     return Path(document("fork", *words)["data"]["file"])
 
 
@@ -62,7 +62,7 @@ def test_requested_four_times_at_once_it_is_one_child(
     parent: Path, document: Document, run_hook: Run
 ) -> None:
     """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork, at=-6)
     event = {
         "session_id": fork.stem,
@@ -114,8 +114,8 @@ def go_on(
             )
 
 
-def said(path: str | Path) -> list[str]:
-    """What each record of the live conversation says."""
+def live_texts(path: str | Path) -> list[str]:
+    """Return the text of each record of the live conversation."""
     transcript = scan_transcript(str(path))
     return [
         records.join_text_blocks(transcript.read_record(node))
@@ -134,9 +134,9 @@ def test_a_fork_comes_back(
 
     The fork stays as it is.
     """
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork)
-    before, rows = fork.read_bytes(), len(said(parent))
+    before, rows = fork.read_bytes(), len(live_texts(parent))
     shown = document("back", fork.stem, "--dry-run")["data"]
     assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (
         False,
@@ -145,8 +145,8 @@ def test_a_fork_comes_back(
     )
     assert sorted(config_home.project().iterdir()) == sorted([parent, fork])
     made = document("back", fork.stem)["data"]
-    assert said(made["file"])[:rows] == said(parent)
-    told, card = said(made["file"])[rows:]
+    assert live_texts(made["file"])[:rows] == live_texts(parent)
+    told, card = live_texts(made["file"])[rows:]
     number = fork.read_bytes().count(b"\n") - 6
     reference = f"{fork.stem[:8]}"
     assert f"where a fork, the parent session, left {SESSION}" in told
@@ -174,16 +174,16 @@ def test_a_fork_comes_back(
 
 def test_with_a_report_of_the_users_own(parent: Path, document: Document) -> None:
     """It stands last."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork)
     made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
-    assert said(made["file"])[-2].endswith(":\nthe lexer is the way")
-    assert "- pytest -q" in said(made["file"])[-2]
+    assert live_texts(made["file"])[-2].endswith(":\nthe lexer is the way")
+    assert "- pytest -q" in live_texts(made["file"])[-2]
 
 
 def test_no_secret_comes_back(parent: Path, document: Document) -> None:
     """As in any digest."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork, f"use the token {SECRET}")
     assert SECRET not in Path(document("back", fork.stem)["data"]["file"]).read_text()
 
@@ -193,7 +193,7 @@ def test_a_parent_that_continued(parent: Path, document: Document) -> None:
 
     The receipt says so, and how to continue in the parent as it stands.
     """
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork)
     go_on(parent, "MEANWHILE", prefix="m", at=2)
     found = document("back", fork.stem)
@@ -205,29 +205,29 @@ def test_a_parent_that_continued(parent: Path, document: Document) -> None:
 
 def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
     """Goes back to the fork that it left, at where it left that."""
-    first = forked(document, SESSION)
+    first = fork_session_file(document, SESSION)
     go_on(first, "FIRST")
-    second = forked(document, first.stem)
+    second = fork_session_file(document, first.stem)
     go_on(second, "SECOND", after="x5", prefix="y", at=20)
     made = document("back", second.stem)["data"]
-    rows = said(made["file"])
-    assert rows[:-2] == said(first)
+    rows = live_texts(made["file"])
+    assert rows[:-2] == live_texts(first)
     assert "SECOND" in rows[-2]
     assert made["back"]["left"] == first.stem
 
 
 def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
     """Its parent had gone on when it was made, which is said as well."""
-    fork = forked(document, SESSION, "--turn", "1")
+    fork = fork_session_file(document, SESSION, "--turn", "1")
     go_on(fork, after="r1")
     found = document("back", fork.stem)
-    assert said(found["data"]["file"])[:-2] == said(parent)[:2]
+    assert live_texts(found["data"]["file"])[:-2] == live_texts(parent)[:2]
     assert "The parent went on" in found["warnings"][0]
 
 
 def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
     """What it held of its parent is in its file still."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork)
     rows = [
         boundary(uuid="b", before="x5", ts=later(10)),
@@ -238,9 +238,9 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
     with fork.open("ab") as stream:
         stream.write(session_bytes([{**row, "sessionId": fork.stem} for row in rows]))
     found = document("back", fork.stem)
-    assert said(found["data"]["file"])[:-2] == said(parent)
+    assert live_texts(found["data"]["file"])[:-2] == live_texts(parent)
     assert "The cut is before a compaction" in found["warnings"][0]
-    assert "- pytest -q" in said(found["data"]["file"])[-2]
+    assert "- pytest -q" in live_texts(found["data"]["file"])[-2]
 
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
@@ -248,15 +248,15 @@ def test_a_parent_that_is_gone(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
     """The fork contains what it left."""
-    fork, rows = forked(document, SESSION), said(parent)
+    fork, rows = fork_session_file(document, SESSION), live_texts(parent)
     go_on(fork)
     if gone == "archived":
-        away(parent, config_home.environ)
+        archive_and_remove(parent, config_home.environ)
     else:
         parent.unlink()
         shutil.rmtree(config_home.config / "resume-hooks" / "vault", ignore_errors=True)
     found = document("back", fork.stem)
-    assert said(found["data"]["file"])[:-2] == rows
+    assert live_texts(found["data"]["file"])[:-2] == rows
     assert found["warnings"] == []
 
 
@@ -273,13 +273,13 @@ def test_one_that_the_client_or_the_sdk_made(
     fork = Path(write_session(config_home.project(), name, rows))
     go_on(fork, after="nr3")
     made = document("back", name)["data"]
-    assert said(made["file"])[:-2] == said(parent)
+    assert live_texts(made["file"])[:-2] == live_texts(parent)
     assert made["back"]["left"] == SESSION
 
 
 def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
     """A fork in which nobody said anything, and a session that is none: what else there is to do."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     shown = (
         "<command-name>/lineage</command-name>",
         "<local-command-stdout>a card</local-command-stdout>",
@@ -304,24 +304,24 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
 
 def test_a_mark_is_first(parent: Path, document: Document) -> None:
     """In a fork as anywhere, and then a report is needed."""
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork)
     document("mark", fork.stem)
     assert document("back", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
     go_on(fork, "MORE", after="x5", prefix="y", at=30)
     made = document("back", fork.stem, "--report", "no")["data"]
     assert made["back"]["left"] is None
-    assert any("EXPLORE" in row for row in said(made["file"]))
+    assert any("EXPLORE" in row for row in live_texts(made["file"]))
 
 
 def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that goes back to a mark opens the child, once."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
-    fork = forked(document, SESSION)
+    fork = fork_session_file(document, SESSION)
     go_on(fork, at=-20)  # who goes on after the child was made gets another one
     back = ask("back", session_id=fork.stem)
     assert back["fill"] == ""
-    assert said(fork.with_name(f"{back['open']}.jsonl"))[:4] == said(parent)
+    assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)
     assert ask("back", session_id=fork.stem)["open"] == back["open"]
     told = ask("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
     assert told != back["open"]

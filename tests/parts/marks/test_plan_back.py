@@ -45,7 +45,7 @@ from tests.builders import (
     write_session,
 )
 from tests.corpus import RealSession
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 STARTED = "2026-01-31T09:31:00.000Z"
 LIMIT = 3_000_000
@@ -398,7 +398,7 @@ def test_a_way_back_of_it(config_home: ConfigHome) -> None:
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
     )
     mark = marks.place_mark(locate.session_file(path), "try").mark
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(
         plan_back.plan_back(kept, mark, "It did not work", config_home.where).child,

@@ -58,8 +58,8 @@ def delta(message: str, path: str, value: Any) -> Record:
     return {"type": "file-history-delta", **names, "timestamp": instant(0)}
 
 
-def edited(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:
-    """A Write and its result."""
+def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:
+    """Return a Write and its result."""
     done = {"type": "update", "filePath": path, "content": content, "structuredPatch": []}
     call = tool_use(
         f"toolu_{uuid}",
@@ -151,7 +151,7 @@ def turns(count: int) -> list[Record]:
     return found
 
 
-def denied(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def protected_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A file or folder that may not be written, as for a user without rights.
 
     Tests may be run by root.

@@ -20,10 +20,10 @@ from tests.parts.rewind_files.project import (
     Project,
     backup,
     delta,
-    edited,
     prompt_id,
     snapshot,
     turns,
+    write_call,
 )
 
 A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
@@ -137,12 +137,12 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
 
     Where the result does not say, nothing is known.
     """
-    records = edited("/p/a", "one\r\n", uuid="e1", parent="a1")
-    changed = edited("/p/b", "", uuid="e2", parent="a1")
+    records = write_call("/p/a", "one\r\n", uuid="e1", parent="a1")
+    changed = write_call("/p/b", "", uuid="e2", parent="a1")
     changed[1]["toolUseResult"] = {
         "filePath": "/p/b", "oldString": "x", "newString": "y", "originalFile": "x x\n", "structuredPatch": [],
     }  # fmt: skip
-    silent = edited("/p/c", "", uuid="e3", parent="a1")
+    silent = write_call("/p/c", "", uuid="e3", parent="a1")
     silent[1]["toolUseResult"] = {"filePath": "/p/c", "structuredPatch": []}
     found = history.read_file_history(
         project.session([*turns(1), snapshot(prompt_id(1), {}), *records, *changed, *silent])
@@ -245,7 +245,7 @@ def with_an_edit(project: Project, prompts: int, *states: object) -> list[object
     chain = turns(prompts)
     return [
         *chain[:2],
-        *edited(str(project.path("a")), "x", uuid="e", parent="a1"),
+        *write_call(str(project.path("a")), "x", uuid="e", parent="a1"),
         *chain[2:],
         *states,
     ]

@@ -24,11 +24,11 @@ from tests.parts.rewind_files.project import (
     Project,
     backup,
     delta,
-    denied,
-    edited,
     prompt_id,
+    protected_path,
     snapshot,
     turns,
+    write_call,
 )
 
 
@@ -277,7 +277,7 @@ def test_a_project_folder_of_another_name_wants_the_user_there(
 def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is replaced, not written to: that is its folder's matter."""
     project.put("a", "new\n", 0o444)
-    denied(monkeypatch, "a")
+    protected_path(monkeypatch, "a")
     assert only(project, {"a": project.keep("a", "old\n")}).action == "restore"
 
 
@@ -289,7 +289,7 @@ def test_a_folder_that_takes_no_files_is_refused(
     tracked["same"] = project.keep("same", "same\n")
     for name in ("a", "b", "same"):
         project.put(name, f"{name}\n")
-    denied(monkeypatch, os.curdir)
+    protected_path(monkeypatch, os.curdir)
     changes = {
         change.place.path: change for change in project.plan(project.simple(tracked)).changes
     }
@@ -339,7 +339,9 @@ def test_changes_since_the_last_edit_are_marked(
     """The last turn's edits are in no state yet; the results of its calls contain them."""
     path = project.put("a", there)
     records = [*turns(1), snapshot(prompt_id(1), {"a": project.keep("a", "first\n")})]
-    session = project.session([*records, *edited(str(path), "written\n", uuid="e", parent="a1")])
+    session = project.session(
+        [*records, *write_call(str(path), "written\n", uuid="e", parent="a1")]
+    )
     assert project.plan(session).changes[0].changed_since is changed
 
 

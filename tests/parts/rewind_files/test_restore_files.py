@@ -24,7 +24,7 @@ from resume_hooks.storage import state_file
 from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
-from tests.parts.rewind_files.project import SESSION, Project, denied, manifest_of
+from tests.parts.rewind_files.project import SESSION, Project, manifest_of, protected_path
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import YEAR, Clock, hands
 
@@ -154,8 +154,8 @@ def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
         restore_files.plan_undo(SESSION, project.home.where)
 
 
-def swapped(project: Project) -> None:
-    """A folder became a link to a place outside."""
+def replace_folder_by_link(project: Project) -> None:
+    """Replace a folder by a link to a place outside."""
     outside = project.folder.parent / "outside"
     project.path("sub").rename(outside)
     os.symlink(outside, project.path("sub"))
@@ -170,7 +170,7 @@ def swapped(project: Project) -> None:
         ),  # saved anew as it was
         lambda project: project.path("sub/c").unlink(),
         lambda project: project.put("sub/deep/d", "by hand\n"),  # where there was none
-        swapped,
+        replace_folder_by_link,
     ],
 )
 def test_a_file_that_changed_meanwhile_is_kept(
@@ -184,7 +184,7 @@ def test_a_file_that_changed_meanwhile_is_kept(
         restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
     assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
-    if act is swapped:
+    if act is replace_folder_by_link:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
 
@@ -194,7 +194,7 @@ def test_a_folder_that_takes_no_files_any_more(
     """It is seen before the first file is written."""
     decided = planned(project)
     before = project.tree()
-    denied(monkeypatch, os.curdir)
+    protected_path(monkeypatch, os.curdir)
     with pytest.raises(WriteFailed, match="nothing can be written"):
         restore_files.write_files(decided, project.home.where)
     assert project.tree() == before
@@ -263,7 +263,7 @@ def test_a_folder_swapped_for_a_link_in_between_leads_nowhere(
 
     def keep_and_swap(*arguments: Any) -> str:
         kept = keep(*arguments)
-        swapped(project)
+        replace_folder_by_link(project)
         return kept
 
     monkeypatch.setattr(restore_files, "back_up_files", keep_and_swap)

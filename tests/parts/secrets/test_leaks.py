@@ -30,10 +30,10 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.redaction.planted import private_key, some
+from tests.redaction.planted import chars, private_key
 
 RNG = random.Random(9)
-GITHUB = "ghp_" + some(RNG, 36)
+GITHUB = "ghp_" + chars(RNG, 36)
 KEY = private_key(RNG)
 
 
@@ -104,7 +104,14 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
     with session.open("ab") as stream:
         stream.write(
             session_bytes(
-                [user(f"and PASSWORD={some(RNG, 14)}", uuid="more", parent="leak", ts=120)]
+                [
+                    user(
+                        f"and PASSWORD={chars(RNG, 14)}",
+                        uuid="more",
+                        parent="leak",
+                        ts=120,
+                    )
+                ]
             )
         )
     again = look(config_home)
@@ -227,7 +234,7 @@ def test_archived_sessions_are_scanned(config_home: ConfigHome, session: Path) -
     assert look(config_home).bytes_read == 0
 
 
-LISTED = "ghp_" + some(random.Random(4), 36)
+LISTED = "ghp_" + chars(random.Random(4), 36)
 
 
 def leaky(home: ConfigHome, own: str = SESSION) -> None:
@@ -239,8 +246,8 @@ def leaky(home: ConfigHome, own: str = SESSION) -> None:
     )
 
 
-def listed(cli: Cli, *words: str) -> dict[str, Any]:
-    """The answer of a list that found something, checked against its model."""
+def secret_list(cli: Cli, *words: str) -> dict[str, Any]:
+    """Return the answer of a list with findings, checked against its schema."""
     done = cli("scrub", "--list", *words, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["ok"]) == (1, True)
@@ -288,7 +295,7 @@ def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
         == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
     )
     assert f"resume-hooks scrub {SESSION}" in lines[3]
-    data = listed(cli, SESSION)
+    data = secret_list(cli, SESSION)
     assert (data["kinds"], data["secrets"][0]["reference"]) == ({"github-pat": 1}, f"{SESSION}:4")
     assert LISTED[4:14] not in done.stdout.decode() + str(data)
     shown = cli("read", data["secrets"][0]["reference"])
@@ -299,7 +306,7 @@ def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) 
     """Every session, one kind, what is young."""
     leaky(config_home)
     leaky(config_home, session_id(2))
-    assert len(listed(cli, "--all")["secrets"]) == 2
+    assert len(secret_list(cli, "--all")["secrets"]) == 2
     assert document("scrub", "--list", "--all", "--kind", "jwt")["data"]["secrets"] == []
     assert document("scrub", "--list", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
     assert cli("scrub", "--list", "--all", "--project").returncode == 2

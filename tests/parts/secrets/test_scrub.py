@@ -22,7 +22,7 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, laid, places_with
 from tests.redaction.examples import examples
-from tests.redaction.planted import some
+from tests.redaction.planted import chars
 
 ONE = SECRETS[0]
 
@@ -206,7 +206,7 @@ def test_it_asks_on_a_terminal(
     assert (ONE in path.read_text()) is there
 
 
-TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + some(random.Random(7), 64)
+TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
 
 
 @pytest.fixture

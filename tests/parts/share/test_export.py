@@ -211,11 +211,15 @@ def test_a_bundle_of_another_agent_is_refused(
     config_home: ConfigHome, cli: Cli, here: Path
 ) -> None:
     """What would be imported as a session of this client is no such session; a page is."""
-    from tests.parts.codex.rollouts import THREAD, meta, said, write
+    from tests.parts.codex.rollouts import THREAD, message_line, meta, write
 
     write(
         config_home.root / ".codex",
-        [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)],
+        [
+            meta(),
+            message_line("user", "Tune the parser", 1),
+            message_line("assistant", "Tuned.", 2),
+        ],
     )
     done = cli("export", THREAD, "-o", str(here / "a.json"))
     assert b"A bundle only contains sessions of Claude Code" in done.stderr

@@ -24,13 +24,13 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
-from tests.derive.imports.test_bundle import bundled, kept
+from tests.derive.imports.test_bundle import bundled, project_session
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
 
-def left(home: ConfigHome) -> list[str]:
-    """Every file below the config home."""
+def all_files(home: ConfigHome) -> list[str]:
+    """Return every file below the config home."""
     return sorted(
         str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file()
     )
@@ -55,7 +55,7 @@ def test_the_standard_input(document: Document, config_home: ConfigHome) -> None
     assert (data["written"], data["kind"], data["parent_session_id"]) == (True, "import", "")
     assert Path(data["file"]).parent.name == project_key(str(config_home.root / "here"))
     assert all(check["ok"] for check in data["checks"])
-    assert left(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
+    assert all_files(config_home) == [str(Path(data["file"]).relative_to(config_home.config))]
 
 
 def test_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_pa
     said = cli("import", str(path), "--dry-run").stdout.decode()
     assert "would import" in said
     assert not re.search(r"[0-9a-f]{8}-|/resume", said)
-    assert left(config_home) == []
+    assert all_files(config_home) == []
     assert not Path(config_home.where.state).exists()
 
 
@@ -119,10 +119,10 @@ def test_the_same_twice(
         in text
     )
     assert f"/resume {first['session_id']}" in text
-    assert len(left(config_home)) == 1
+    assert len(all_files(config_home)) == 1
     forced = document("import", str(path), "--force")["data"]
     assert (forced["title"], forced["imported"]["existing"]) == ("Fix the parser · import 2", None)
-    assert len(left(config_home)) == 2
+    assert len(all_files(config_home)) == 2
 
 
 def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_refused_imports(
     assert error["remedy"]
     assert code == 1 or error["remedy"] == "curl URL | resume-hooks import -"
     assert "secret" not in error["message"] + error["remedy"]
-    assert left(config_home) == []
+    assert all_files(config_home) == []
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_inputs_that_a_pipe_may_contain(
     error = document("import", "-", "--max-bytes", "100000", code=1, stdin=content)["error"]
     assert error["code"] == code
     assert message in error["message"]
-    assert left(config_home) == []
+    assert all_files(config_home) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_options_without_effect(
 ) -> None:
     """A client on the rest of a pipe could not be typed into; a mere transcript is nobody's own."""
     assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
-    assert left(config_home) == []
+    assert all_files(config_home) == []
 
 
 def test_a_session_of_this_machine(
@@ -266,7 +266,9 @@ ONE, TWO = session_id(1), session_id(2)
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
     """A bundle of two sessions that are here no more."""
-    sessions = [kept(config_home, conversation(3, session_id=each), each) for each in (ONE, TWO)]
+    sessions = [
+        project_session(config_home, conversation(3, session_id=each), each) for each in (ONE, TWO)
+    ]
     made = bundled(config_home, *sessions)
     for session in sessions:
         os.unlink(session.path)

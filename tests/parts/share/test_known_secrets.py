@@ -122,7 +122,7 @@ def attachment_record(file: str, text: str) -> Record:
     }
 
 
-def left(text: str, secret: str, without: str) -> list[str]:
+def remaining_runs(text: str, secret: str, without: str) -> list[str]:
     """The runs of a secret's characters in a text that the same text about another secret does not hold."""
     runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
     short = {
@@ -168,7 +168,7 @@ def test_no_output_contains_any_of_it(config_home: ConfigHome, form: Form) -> No
     secret = form.make(random.Random(form.name))
     other = outputs(config_home, form, form.make(random.Random(f"{form.name} another")))
     for what, text in outputs(config_home, form, secret).items():
-        assert left(text, secret, other[what]) == [], what
+        assert remaining_runs(text, secret, other[what]) == [], what
         encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))
         assert not any(part.decode() in text for part in encoded), what
 

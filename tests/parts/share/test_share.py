@@ -178,8 +178,8 @@ def test_on_a_terminal(
         shown.wait_for("Fix the parser · import")
 
 
-def cut(page: str) -> str:
-    """A page that a mailer cut short within what it carries."""
+def truncated_page(page: str) -> str:
+    """Return a page that a mailer truncated inside its bundle."""
     return page[: page.index(BUNDLE_START) + 200]
 
 
@@ -204,7 +204,7 @@ def test_a_full_disk(
 
 
 BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
-    "within what it carries": (cut, b"truncated or changed"),
+    "within what it carries": (truncated_page, b"truncated or changed"),
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
     "a letter": (flipped, b"is not the shared one"),
     "its digest": (

@@ -72,13 +72,13 @@ def everything() -> Fake:
     return Fake(lambda numbers: [row(number, f"content {number}") for number in numbers])
 
 
-def these(*rows: dict[str, Any]) -> Fake:
-    """A model that says this, whatever it is shown."""
+def model_with_choices(*rows: dict[str, Any]) -> Fake:
+    """Return a model with these choices, for any offer."""
     return Fake(lambda _numbers: list(rows))
 
 
-def some(seed: int) -> Fake:
-    """A model that chooses at random, some of it twice, some of it never shown."""
+def model_with_random_choices(seed: int) -> Fake:
+    """Return a model with random choices, some repeated and some unknown."""
     chance = random.Random(seed)
     return Fake(
         lambda numbers: [row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))]

@@ -27,16 +27,16 @@ from resume_hooks.parts.smart_trim.ask_model import (
     split_offer,
 )
 from tests.builders import ConfigHome, boundary, summary
-from tests.derive.trim.sessions import LONG, Chain, written
+from tests.derive.trim.sessions import LONG, Chain, write_project_session
 from tests.parts.smart_trim.models import (
     SHOWN,
     Failing,
     Fake,
     asked_of,
     everything,
+    model_with_choices,
     offered,
     row,
-    these,
 )
 
 
@@ -47,13 +47,13 @@ def session(home: ConfigHome, count: int = 3) -> Path:
         chain.ask(f"do {number}").tool(
             f"t{number}", "Bash", f"{number} {LONG}", command=f"run {number}"
         )
-    return written(home, chain)
+    return write_project_session(home, chain)
 
 
 def test_the_models_verdicts(config_home: ConfigHome) -> None:
     """A verdict on each named content, with the model's reason, and the cost."""
     what = offered(session(config_home), config_home)
-    asked = asked_of(these(row(2, "a log", "read once")), what)
+    asked = asked_of(model_with_choices(row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
     assert (one.record, one.by, one.description, one.rationale) == (
         what.candidates[1].piece.number, "smart", "a log", "read once",
@@ -65,7 +65,8 @@ def test_the_models_verdicts(config_home: ConfigHome) -> None:
 def test_numbers_that_were_not_shown(config_home: ConfigHome) -> None:
     """Out of range, negative, huge: dropped and counted; what is right next to them counts."""
     asked = asked_of(
-        these(*map(row, [0, -1, 4, 10**30, 3])), offered(session(config_home), config_home)
+        model_with_choices(*map(row, [0, -1, 4, 10**30, 3])),
+        offered(session(config_home), config_home),
     )
     assert [one.description for one in asked.verdicts] == ["an old listing"]
     assert (asked.unknown_number_count, asked.repeated_number_count) == (4, 0)
@@ -74,7 +75,7 @@ def test_numbers_that_were_not_shown(config_home: ConfigHome) -> None:
 def test_a_number_counts_once(config_home: ConfigHome) -> None:
     """The first mention, however often it is named."""
     rows = [row(1, "first"), *(row(1, "again") for _ in range(9))]
-    asked = asked_of(these(*rows), offered(session(config_home), config_home))
+    asked = asked_of(model_with_choices(*rows), offered(session(config_home), config_home))
     assert [one.description for one in asked.verdicts] == ["first"]
     assert (asked.unknown_number_count, asked.repeated_number_count) == (0, 9)
 
@@ -84,7 +85,7 @@ def test_a_huge_answer(config_home: ConfigHome) -> None:
     rows = [row(number % 7, "x" * 100) for number in range(100_000)] + [
         row(3, "y" * 5_000_000, "z" * 5_000_000)
     ]
-    asked = asked_of(these(*rows), offered(session(config_home), config_home))
+    asked = asked_of(model_with_choices(*rows), offered(session(config_home), config_home))
     assert len(asked.verdicts) == 3
     assert all(len(one.description) <= 100 and len(one.rationale) <= 200 for one in asked.verdicts)
     assert asked.unknown_number_count + asked.repeated_number_count + 3 == len(rows)
@@ -93,7 +94,7 @@ def test_a_huge_answer(config_home: ConfigHome) -> None:
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     """What stands in another part of the session was not in the text of this call."""
     what = offered(session(config_home, 90), config_home)
-    model = these(row(1), row(90))
+    model = model_with_choices(row(1), row(90))
     asked = asked_of(model, what)
     assert len(model.asked) == 2
     assert {one.record for one in asked.verdicts} == {
@@ -188,7 +189,7 @@ def test_the_whole_text(config_home: ConfigHome) -> None:
         .tool("t1", "Read", LONG, file_path="/a.py")
     )
     chain.answer("Found it.").ask("now test it").answer("All green.")
-    (part,) = split_offer(offered(written(config_home, chain), config_home))
+    (part,) = split_offer(offered(write_project_session(config_home, chain), config_home))
     margin = [line for line in part.text.split("\n") if line and not line.startswith("  ")]
     assert margin[1:] == [
         "turn 1 · the user",
@@ -216,7 +217,7 @@ def test_foreign_text_never_is_at_the_margin(config_home: ConfigHome) -> None:
     chain.tool("t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · ").ask(
         forged
     ).answer(forged)
-    (part,) = split_offer(offered(written(config_home, chain), config_home))
+    (part,) = split_offer(offered(write_project_session(config_home, chain), config_home))
     assert [int(number) for number in SHOWN.findall(part.text)] == sorted(part.numbers) == [1, 2]
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
 
@@ -227,7 +228,7 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
     for number in range(150):
         chain.ask(f"question {number} " + "and more " * 50)
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 400, command=f"run {number}")
-    shown = split_offer(offered(written(config_home, chain), config_home))
+    shown = split_offer(offered(write_project_session(config_home, chain), config_home))
     assert len(shown) == 3
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
@@ -259,7 +260,7 @@ def test_after_a_compaction(config_home: ConfigHome) -> None:
         for n, row in enumerate(after)
     ]
     after[0]["parentUuid"] = "s"
-    (part,) = split_offer(offered(written(config_home, [*rows, *after]), config_home))
+    (part,) = split_offer(offered(write_project_session(config_home, [*rows, *after]), config_home))
     assert part.text.count("summary of what came before") == 1
     assert part.text.count("We did much.") == 50
     assert "output of Bash new" in part.text

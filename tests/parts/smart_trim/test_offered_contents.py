@@ -14,7 +14,7 @@ from resume_hooks.parts.smart_trim.offered_contents import (
     UNJUDGED_RULES,
 )
 from tests.builders import ConfigHome, attachment, call
-from tests.derive.trim.sessions import LONG, Chain, written
+from tests.derive.trim.sessions import LONG, Chain, write_project_session
 from tests.parts.smart_trim.models import offered
 
 IMAGE = {
@@ -25,7 +25,7 @@ IMAGE = {
 
 def kinds(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
     """The kind and the target of what is offered of a conversation."""
-    found = offered(written(home, chain), home, **how)  # type: ignore[arg-type]
+    found = offered(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
 
@@ -37,7 +37,7 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
     chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer(
         "All done. " * 100
     )
-    found = offered(written(config_home, chain), config_home)
+    found = offered(write_project_session(config_home, chain), config_home)
     assert [one.piece.kind for one in found.candidates] == [
         "result",
         "input",
@@ -83,7 +83,7 @@ def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
         chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
             f"report {number} " * 100
         ).answer("Done.")
-    found = offered(written(config_home, chain), config_home)
+    found = offered(write_project_session(config_home, chain), config_home)
     assert [one.excerpt[:7] for one in found.candidates] == ["first 0", "first 1"]
 
 
@@ -113,7 +113,7 @@ def test_rules_go_first(config_home: ConfigHome) -> None:
         .tool("t1", "Read", LONG, file_path="/a")
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
-    found = offered(written(config_home, chain), config_home)
+    found = offered(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
     assert [one.piece.call for one in found.candidates] == ["t2"]
     assert set(found.options.only) == set(CERTAIN_RULES)
@@ -127,7 +127,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
         .tool("t1", "Read", LONG, file_path="/a")
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
-    found = offered(written(config_home, chain), config_home, rules=UNJUDGED_RULES)
+    found = offered(write_project_session(config_home, chain), config_home, rules=UNJUDGED_RULES)
     assert found.rule_choices == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
@@ -136,7 +136,7 @@ def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
     """Failures are mentioned, and later calls on the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
-    found = offered(written(config_home, chain), config_home)
+    found = offered(write_project_session(config_home, chain), config_home)
     assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
     assert found.candidates[1].notes == ("failed",)
 
@@ -150,7 +150,7 @@ def test_the_largest_are_offered(config_home: ConfigHome) -> None:
         blocks.append(f"t{number}")
     for number, name in enumerate(blocks):
         chain.result(name, "word " * (MIN_CONTENT_CHARACTERS + number))
-    found = offered(written(config_home, chain), config_home)
+    found = offered(write_project_session(config_home, chain), config_home)
     assert (len(found.candidates), found.unshown_count) == (MAX_CANDIDATES, 5)
     assert found.candidates[0].target == "c5"
     assert [one.number for one in found.candidates] == list(range(1, MAX_CANDIDATES + 1))
@@ -160,7 +160,7 @@ def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
     """Of an output of any size its two ends are shown, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
     chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
-    (one,) = offered(written(config_home, chain), config_home).candidates
+    (one,) = offered(write_project_session(config_home, chain), config_home).candidates
     assert one.excerpt.startswith("start xxx")
     assert one.excerpt.endswith("xxx the end")
     assert len(one.excerpt) < 700
@@ -170,5 +170,5 @@ def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
 def test_odd_calls(config_home: ConfigHome) -> None:
     """Targets that are not texts, tools without a name, calls without input do no harm."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
-    (one,) = offered(written(config_home, chain), config_home).candidates
+    (one,) = offered(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

@@ -14,7 +14,7 @@ from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
-from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, written
+from tests.derive.trim.sessions import LONG, Chain, by_uuid, rows_of, write_project_session
 from tests.hooks.conftest import Say, children
 from tests.parts.smart_trim.models import SHOWN, row
 
@@ -39,11 +39,11 @@ def warm(config_home: ConfigHome) -> Path:
     )
     chain.turns(4).answer("Half of it is done.", tokens={**USED, "cache_creation": {}}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
-    return written(config_home, chain)
+    return write_project_session(config_home, chain)
 
 
-def told(args: str = "--smart", **more: Any) -> dict[str, Any]:
-    """What the module gets for what was typed behind ``/trim``."""
+def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
+    """Return the module's reply to the text after ``/trim``."""
     event = {"session_id": SESSION, "screen": True, "args": args, **more}
     reply = answer_module("trim", event)
     json.dumps(reply)
@@ -52,7 +52,7 @@ def told(args: str = "--smart", **more: Any) -> dict[str, Any]:
 
 def inside(args: str = "--smart", **forked: Any) -> dict[str, Any]:
     """The same once it waits, with what it tells of the session's own model."""
-    return told(args, waiting=True, forked={"model": OWN, **forked})
+    return module_reply(args, waiting=True, forked={"model": OWN, **forked})
 
 
 def saying(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
     The parent stays as it is.
     """
     before = warm.read_bytes()
-    assert set(told()) == {"wait"}
+    assert set(module_reply()) == {"wait"}
     asked = inside("--smart keep the build")
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "keep the build" in asked["fork"]
@@ -81,7 +81,7 @@ def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
     ):  # fmt: skip
         assert words in shown["ask"]
     assert children(warm) == []
-    made = told("yes")
+    made = module_reply("yes")
     (child,) = children(warm)
     assert made["open"] == child.stem
     old, new = by_uuid(warm), by_uuid(child)
@@ -91,7 +91,7 @@ def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
     assert '"a build"' in str(new["c4"])
     assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
     assert warm.read_bytes() == before
-    again = told("yes")
+    again = module_reply("yes")
     assert (again["open"], children(warm)) == (child.stem, [child]), "one question makes one child"
 
 
@@ -144,7 +144,7 @@ def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], 
         in said["text"]
     )
     assert f"trim --smart {SESSION}" in said["text"]
-    assert "nothing to confirm" in told("yes")["text"]
+    assert "nothing to confirm" in module_reply("yes")["text"]
     assert children(warm) == []
 
 
@@ -154,11 +154,11 @@ def test_nothing_chosen_is_not_worth_a_session(warm: Path) -> None:
     said = saying()["text"]
     assert "not worth a new session" in said
     assert COUNTED in said
-    assert "nothing to confirm" in told("yes")["text"]
+    assert "nothing to confirm" in module_reply("yes")["text"]
 
 
-def changed(session: Path) -> None:
-    """Another output in the place of the first one: the numbers are those of other contents."""
+def change_output(session: Path) -> None:
+    """Replace the first output, so that the numbers belong to other contents."""
     session.write_bytes(session.read_bytes().replace(b"long output line", b"LONG OUTPUT LINE", 1))
 
 
@@ -167,12 +167,12 @@ def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
     """While the model was asked, or after its choice was shown: nothing is written, and that is said."""
     inside()
     if when == "asked":
-        changed(warm)
+        change_output(warm)
     said = saying(row(2))
     if when == "shown":
         assert said["choices"]
-        changed(warm)
-        said = told("yes")
+        change_output(warm)
+        said = module_reply("yes")
     assert (
         "The session has changed since its model was asked, so nothing was written" in said["text"]
     )
@@ -187,17 +187,17 @@ def test_text_after_the_offered_contents_is_harmless(warm: Path) -> None:
     assert saying(row(2))["choices"]
     with warm.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
-    assert told("yes")["open"] == children(warm)[0].stem
+    assert module_reply("yes")["open"] == children(warm)[0].stem
 
 
 def test_a_yes_answers_the_newest_preview(warm: Path) -> None:
     """By rules after one by the model; and while the model is asked nothing is open."""
-    told("--threshold 100")
+    module_reply("--threshold 100")
     inside()
-    assert "nothing to confirm" in told("yes")["text"]
+    assert "nothing to confirm" in module_reply("yes")["text"]
     saying(row(2, "a build"))
-    told("--threshold 100")
-    told("yes")
+    module_reply("--threshold 100")
+    module_reply("yes")
     (child,) = children(warm)
     assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
@@ -207,7 +207,7 @@ def test_a_note_that_is_gone(warm: Path) -> None:
     inside()
     saying(row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)
-    assert "so nothing was written" in told("yes")["text"]
+    assert "so nothing was written" in module_reply("yes")["text"]
     assert children(warm) == []
 
 
@@ -221,7 +221,7 @@ def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
     """As a prompt, and in print mode; what follows may be any words."""
     for text in (
         say(">trim --smart keep what I cancel, yes"),
-        told("--smart", screen=False)["text"],
+        module_reply("--smart", screen=False)["text"],
     ):
         assert "No model is available here" in text
         assert f"trim --smart {SESSION}" in text
@@ -232,7 +232,7 @@ def test_unknown_options(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: 
     """The shell's options do not count as words. Without the part, its option is unknown, too."""
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
-    assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]
+    assert said in module_reply("--smart --keep-recent 3" if there else "--smart")["text"]
 
 
 def test_a_description_contains_no_secret(warm: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_description_contains_no_secret(warm: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     inside()
     assert secret not in saying(row(2, f"the token {secret}"))["ask"]
-    told("yes")
+    module_reply("yes")
     assert "the token (secret removed" in children(warm)[0].read_text(encoding="utf-8")
 
 
@@ -249,7 +249,7 @@ def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) 
     chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
-    written(config_home, chain)
+    write_project_session(config_home, chain)
     assert "There is nothing for a model to choose" in inside()["text"]
 
 
@@ -262,7 +262,7 @@ def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None
         )
     chain.turns(4).answer("Done.", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
-    written(config_home, chain)
+    write_project_session(config_home, chain)
     assert len(SHOWN.findall(inside()["fork"])) == 60
     assert (
         "30 smaller contents were not shown to the model, and stay."

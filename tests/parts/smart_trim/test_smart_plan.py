@@ -63,9 +63,17 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
 from tests.corpus import RealSession
-from tests.derive.test_untrim import held
+from tests.derive.test_untrim import live_contents
 from tests.derive.trim.nasty import IMAGE, transcripts
-from tests.derive.trim.sessions import LONG, Chain, by_uuid, chain_of, reading_of, rows_of, written
+from tests.derive.trim.sessions import (
+    LONG,
+    Chain,
+    by_uuid,
+    chain_of,
+    reading_of,
+    rows_of,
+    write_project_session,
+)
 from tests.derive.trim.test_corpus import calls_of, thoughts_of
 from tests.derive.trim.test_properties import assert_answered_in_turn, staying
 from tests.parts.smart_trim.models import (
@@ -73,10 +81,10 @@ from tests.parts.smart_trim.models import (
     asked_of,
     decided,
     everything,
+    model_with_choices,
+    model_with_random_choices,
     offered,
     row,
-    some,
-    these,
 )
 
 
@@ -89,11 +97,11 @@ def session(home: ConfigHome) -> Path:
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
     chain.ask("on").tool("t3", "Bash", LONG * 2, command="make test").answer("ok")
-    return written(home, [*chain.rows, custom_title("The parser")])
+    return write_project_session(home, [*chain.rows, custom_title("The parser")])
 
 
-def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
-    """A plan, and the receipt of writing it."""
+def write_plan(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
+    """Return a plan and the receipt of its child."""
     planned = decided(offered(path, home), model, home)
     return planned, plan.write_smart_trim(planned, home.where)
 
@@ -105,7 +113,7 @@ def test_the_child(config_home: ConfigHome) -> None:
     """
     path = session(config_home)
     before = path.read_bytes(), path.stat().st_mtime_ns
-    _, receipt = made(config_home, path, these(row(2, "a green test run")))
+    _, receipt = write_plan(config_home, path, model_with_choices(row(2, "a green test run")))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert receipt.written
     assert all(check.ok for check in receipt.checks)
@@ -136,7 +144,7 @@ def test_the_child(config_home: ConfigHome) -> None:
 def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
     """No other tool result changes, no record is missing, and no extra file is left."""
     path = session(config_home)
-    _, receipt = made(config_home, path, these(row(2, "a green test run")))
+    _, receipt = write_plan(config_home, path, model_with_choices(row(2, "a green test run")))
     old, new = by_uuid(path), by_uuid(Path(receipt.file))
     assert old.keys() <= new.keys()
     changed = {
@@ -154,20 +162,20 @@ def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
 def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     """Whatever the description says."""
     path = session(config_home)
-    _, receipt = made(
+    _, receipt = write_plan(
         config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
     )
     back = write_child(
         untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), config_home.where),
         config_home.where,
     )
-    whole, again = held(str(path)), held(back.file)
+    whole, again = live_contents(str(path)), live_contents(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
 
 def test_once_is_enough(config_home: ConfigHome) -> None:
     """What was given up is not offered again; the same model finds nothing more in the child."""
-    _, receipt = made(config_home, session(config_home), everything())
+    _, receipt = write_plan(config_home, session(config_home), everything())
     what = offered(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())
     assert not decided(what, everything(), config_home).trim.pays
@@ -230,7 +238,7 @@ def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
         {**record, "isSidechain": True}
         for record in Chain().ask("go").tool("t1", "Bash", LONG).rows
     ]
-    path = written(config_home, rows)
+    path = write_project_session(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
         decided(offered(path, config_home), everything(), config_home)
 
@@ -238,7 +246,7 @@ def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
 def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     """Totals, rules, each choice with its reasons; what did not count is said."""
     what = offered(session(config_home), config_home)
-    model = these(row(2, "a green\ntest run", "[done]"), row(2), row(9))
+    model = model_with_choices(row(2, "a green\ntest run", "[done]"), row(2), row(9))
     planned = decided(what, model, config_home)
     said = format_preview(planned)
     assert "a resume sends " in said
@@ -251,8 +259,10 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     ]
 
 
-def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN_RULES) -> None:
-    """One smart trim of a file: checked, complete, restorable, done with after one time."""
+def check_smart_trim(
+    home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN_RULES
+) -> None:
+    """Check one smart trim of a file: complete, restorable, and without effect the second time."""
     what = offered(path, home, rules=rules)
     planned = decided(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
@@ -266,7 +276,11 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
             untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), home.where),
             home.where,
         )
-        whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
+        whole, cut, restored = (
+            live_contents(str(path)),
+            live_contents(receipt.file),
+            live_contents(back.file),
+        )
         assert {one: restored[one] for one in whole if one in cut} == {
             one: whole[one] for one in whole if one in cut
         }
@@ -280,8 +294,8 @@ def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> No
     if not real_session.has_talk:
         return
     copy = real_session.copied_to(config_home.project())
-    holds(config_home, copy, everything(), UNJUDGED_RULES)
-    holds(config_home, copy, some(real_session.size))
+    check_smart_trim(config_home, copy, everything(), UNJUDGED_RULES)
+    check_smart_trim(config_home, copy, model_with_random_choices(real_session.size))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -298,7 +312,7 @@ def test_anything_holds(data: bytes, seed: int) -> None:
             what = offered(path, home)
         except (NothingToTrim, NotATranscript):
             return
-        planned = decided(what, some(seed), home)
+        planned = decided(what, model_with_random_choices(seed), home)
         if not any(node.is_message for node in staying(planned.trim)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
@@ -339,14 +353,16 @@ def outputs(home: ConfigHome) -> Path:
         .tool("t1", "Read", LONG, file_path="/a")
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
-    return written(home, chain.ask("on").tool("t3", "Bash", LONG + "3", command="ls").answer("ok"))
+    return write_project_session(
+        home, chain.ask("on").tool("t3", "Bash", LONG + "3", command="ls").answer("ok")
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     """The placeholder is one line, ends where ours ends, is known again, and leads nowhere but to the original."""
     what = offered(outputs(config_home), config_home)
-    verdicts = asked_of(these(row(1, text, text)), what).verdicts
+    verdicts = asked_of(model_with_choices(row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
     assert is_placeholder(said)
@@ -382,7 +398,9 @@ def test_any_text_becomes_a_description(text: str) -> None:
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
     """In quotes, behind the way to the original; without one the placeholder is as trim's."""
     what = offered(outputs(config_home), config_home)
-    rows = match_verdicts(what, asked_of(these(row(1, "old one"), row(2, " ")), what).verdicts)
+    rows = match_verdicts(
+        what, asked_of(model_with_choices(row(1, "old one"), row(2, " ")), what).verdicts
+    )
     assert [choice.placeholder for _, choice in rows] == [
         '[Results from Read tool suppressed - original content was 1,701 characters; original: 11111111:4; "old one"]',
         "[Results from Bash tool suppressed - original content was 1,701 characters; original: 11111111:7]",
@@ -404,7 +422,7 @@ def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
 def test_a_placeholder_that_saves_nothing_is_left_out(config_home: ConfigHome) -> None:
     """A small image may be smaller than its placeholder. The verdict is dropped."""
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
-    what = offered(written(config_home, chain), config_home)
+    what = offered(write_project_session(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1
     assert isinstance(what.trimmable, SessionScan)

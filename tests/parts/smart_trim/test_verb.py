@@ -13,7 +13,7 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.derive.trim.sessions import LONG, Chain, written
+from tests.derive.trim.sessions import LONG, Chain, write_project_session
 from tests.needs import REPO
 
 STAND_IN = r"""#!{python}
@@ -41,7 +41,7 @@ def parent(config_home: ConfigHome) -> Path:
     chain.tool("t3", "Bash", LONG * 3, command="ls").tool(
         "t4", "Bash", LONG * 2, command="pwd"
     ).answer("ok").turns(2)
-    return written(config_home, chain)
+    return write_project_session(config_home, chain)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_no_client(document: Document, parent: Path) -> None:
 
 def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHome) -> None:
     """A short session: no model, no child, no failure."""
-    written(config_home, Chain().ask("hello").answer("hi"))
+    write_project_session(config_home, Chain().ask("hello").answer("hi"))
     found = document("smart-trim", SESSION, "--yes")
     assert (
         found["data"]["written"],

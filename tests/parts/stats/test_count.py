@@ -34,8 +34,8 @@ DAY = "2026-01-31"
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
 
-def counted(folder: Path, *records: Any) -> TranscriptTotals:
-    """The counts of a session with these records."""
+def count_records(folder: Path, *records: Any) -> TranscriptTotals:
+    """Return the counts of a session with these records."""
     return count_transcript(write_session(folder, SESSION, records))
 
 
@@ -65,7 +65,7 @@ def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
 
 def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
     """Prompts, answers, and what the API counted of them."""
-    found = counted(tmp_path, *conversation(2))
+    found = count_records(tmp_path, *conversation(2))
     assert found.days == {
         DAY: DayCounts(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
     }
@@ -83,7 +83,7 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
         assistant("b", uuid="a2", parent="a1", ts=2, message_id="m", tokens=whole),
         assistant("b", uuid="a3", parent="a2", ts=3, message_id="m", tokens=whole),
     ]
-    assert counted(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
+    assert count_records(tmp_path, *records).days[DAY] == DayCounts(1, 1, 100, 0, 50)
 
 
 def test_copied_records_count_for_the_parent(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_copied_records_count_for_the_parent(tmp_path: Path) -> None:
         user("new", uuid="n1", parent="r3", ts=9),
         assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500),
     ]
-    assert counted(tmp_path, *copied, *own).days[DAY] == DayCounts(1, 1, 490, 485, 10)
+    assert count_records(tmp_path, *copied, *own).days[DAY] == DayCounts(1, 1, 490, 485, 10)
     line = {"continue_metadata": {"parent_session_id": session_id(2), "continuation_type": "trim"}}
     line["continue_metadata"]["continued_at"] = "2026-01-31T09:30:05.000Z"
     line["trim_metadata"] = {"stats": {"original_tokens": 9_000, "trimmed_tokens": 800}}  # type: ignore[dict-item]
-    found = counted(tmp_path, line, *conversation(2), *own)
+    found = count_records(tmp_path, line, *conversation(2), *own)
     assert found.days[DAY] == DayCounts(1, 1, 490, 485, 10)
     assert found.child is not None
     assert (found.child.kind, found.child.parent_tokens, found.child.first_request_tokens) == (
@@ -139,7 +139,7 @@ def test_calls_before_the_first_edit(tmp_path: Path) -> None:
         *calls("Write", at=31),
     ]
     rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
-    assert counted(tmp_path, *rows).stretches == {
+    assert count_records(tmp_path, *rows).stretches == {
         "start": {DAY: {2: 1}},
         "compaction": {DAY: {NO_EDIT_CALLS: 1, 0: 1}},
     }
@@ -152,7 +152,7 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
 
     Ours are told by their command.
     """
-    found = counted(
+    found = count_records(
         tmp_path,
         stop(
             {"command": NOTICE, "durationMs": 12},
@@ -179,7 +179,7 @@ def test_hook_times_ours_and_others(tmp_path: Path) -> None:
 def test_an_invalid_hook_duration(tmp_path: Path, event: str, duration: object) -> None:
     """Only a number of milliseconds within a day counts, of an event with a plain name."""
     rows = [stop({"command": "x", "durationMs": duration})] if event == "Stop" else []
-    assert counted(tmp_path, attached(event, duration), *rows).hooks == {}
+    assert count_records(tmp_path, attached(event, duration), *rows).hooks == {}
 
 
 def test_malformed_values_are_skipped(tmp_path: Path) -> None:
@@ -198,14 +198,14 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
         b'{"type":"assistant","timestamp":"2026-01-31T10:00:00Z","message":{"usage":{"output_tokens":1%s}}}'
         % (b"0" * 30),
     ]
-    found = counted(tmp_path, *odd)
+    found = count_records(tmp_path, *odd)
     assert set(found.days) <= {DAY}
     assert all(number <= 10**8 for day in found.days.values() for number in day)
 
 
 def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
     """What is kept is what was counted."""
-    found = counted(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
+    found = count_records(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
     assert parse_counts(serialise_counts(found)) == found
 
 

@@ -30,7 +30,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import crashes
 from tests.derive.trim.test_crash import run
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 AGENT = "agent-a63d21c395be7d65c"
 LOCATOR = f"{SESSION[:8]}/agent-a63"
@@ -52,8 +52,8 @@ def work(**fields: object) -> list[Record]:
     ]
 
 
-def started(home: ConfigHome, rows: list[Record] | None = None) -> Path:
-    """A session that started a sub-agent, whose file this is."""
+def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) -> Path:
+    """Return a session that started a sub-agent with this file."""
     write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the pool")])
     path = home.project() / SESSION / "subagents" / f"{AGENT}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def agent(config_home: ConfigHome) -> Iterator[Path]:
     """The same, which no test may change; nor may a copy of it stay."""
-    path = started(config_home)
+    path = session_with_subagent(config_home)
     before = path.read_bytes()
     yield path
     assert not path.exists() or path.read_bytes() == before
@@ -151,7 +151,9 @@ def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Do
     """
     first, *rest = work(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
-    started(config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest])
+    session_with_subagent(
+        config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest]
+    )
     made = document("fork", LOCATOR)["data"]
     child = Path(made["file"])
     assert made["title"] == "find the leak · fork"
@@ -166,7 +168,7 @@ def test_a_name_that_no_client_gives(
     config_home: ConfigHome, document: Document, name: str
 ) -> None:
     """Would be told to a model: nothing is made from it."""
-    path = started(config_home)
+    path = session_with_subagent(config_home)
     os.rename(path, path.with_name(f"{name}.jsonl"))
     document("fork", SESSION + "/agent-", code=2)
     assert len(list(config_home.project().glob("*.jsonl"))) == 1
@@ -189,7 +191,7 @@ def test_one_whose_session_was_archived(
     agent: Path, config_home: ConfigHome, document: Document
 ) -> None:
     """The vault has it with its session."""
-    away(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
+    archive_and_remove(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
     assert not agent.exists()
     child = Path(document("fork", LOCATOR)["data"]["file"])
     assert child.parent == config_home.project()
@@ -241,7 +243,7 @@ def test_other_verbs_say_how_they_get_one(agent: Path, document: Document, verb:
 
 def test_nothing_is_made_of_one_without_a_word(config_home: ConfigHome, document: Document) -> None:
     """Nor of a file that no record can be read of."""
-    started(config_home, [])
+    session_with_subagent(config_home, [])
     assert document("fork", LOCATOR, code=2)["error"]["message"]
 
 
@@ -254,7 +256,7 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
-        started(config_home)
+        session_with_subagent(config_home)
         before.update(files(config_home.config / "projects"))
         return lambda: run(config_home, "fork", LOCATOR)
 

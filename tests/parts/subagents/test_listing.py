@@ -21,7 +21,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.needs import corpus
-from tests.parts.subagents.test_children import AGENT, started, work
+from tests.parts.subagents.test_children import AGENT, session_with_subagent, work
 
 INLINE = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
 
@@ -37,7 +37,7 @@ def test_sub_agents_are_listed_with_their_tasks(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
     """Those in a session's folder, next to it, and in its file, newest first, of this project only."""
-    path = started(config_home)
+    path = session_with_subagent(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))
     beside = config_home.project() / "agent-a1.jsonl"

@@ -20,8 +20,8 @@ from resume_hooks.search.query import parse_query
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
-from tests.parts.team.test_push import sent, written
-from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, planted
+from tests.parts.team.test_push import push_from_machine, write_on_machine
+from tests.redaction.planted import FORMS, PLACED, Planted, assigned_forms, plant_secrets
 
 MANY = 20_000
 LINES = PLACED[:-1]
@@ -30,7 +30,7 @@ KINDS = 145
 
 def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     """Of twenty thousand turns a rare word, two and none are found by the index of words, not row by row."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     root.execute(
         "insert into team.passage select (select min(id) from team.part), g,"
         " (select id from team.scope where member = 2), now() - g * interval '1 hour',"
@@ -72,7 +72,7 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
     )
     assert build_queries(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for words in (
             "it's 'prompt",
@@ -101,7 +101,7 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
                 ts=2 + turn // 20,
             )
         )
-    sent(alice, written(alice, talk))
+    push_from_machine(alice, write_on_machine(alice, talk))
     with connect_to_team("alice") as db:
         (found,), searched = search_team(['"go test ./..."'], db, max_hits=10)
         assert (found.reference.rpartition(":")[2], searched) == ("0", 0)
@@ -123,10 +123,10 @@ def test_planted_secrets(alice: Machine, root: Connection, server: Server, datab
     base = [*conversation(20), assistant("the end", uuid="end", ts=400)]
     lines = session_bytes(base).split(b"\n")[:-1]
     kinds = [*FORMS, *assigned_forms()]
-    found = list(planted(lines, places=2 * len(kinds), forms=kinds))
+    found = list(plant_secrets(lines, places=2 * len(kinds), forms=kinds))
     for number in range(0, len(found), 40):
         name, some = session_id(number + 1), found[number : number + 40]
-        path = written(alice, [user("one", uuid="o", session_id=name)], name)
+        path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)
         with path.open("ab") as stream:
             stream.writelines(each.raw for each in some if each.place in LINES)
         outputs = path.with_suffix("") / "tool-results"
@@ -134,18 +134,18 @@ def test_planted_secrets(alice: Machine, root: Connection, server: Server, datab
         for place, each in enumerate(some):
             if each.place not in LINES:
                 (outputs / f"{place}.txt").write_bytes(each.raw)
-        sent(alice, path)
+        push_from_machine(alice, path)
     bodies = b"".join(
         zlib.decompress(row[0]) for row in root.execute("select data from team.chunk")
     )
     everything = server.dump(database) + bodies
-    known = [each.secret for each in found if not left(each)]
+    known = [each.secret for each in found if not is_left_by_scanner(each)]
     assert len({each.form.name for each in found}) >= KINDS
     assert len(known) >= 2 * KINDS
     assert [secret for secret in known if any(form in everything for form in forms(secret))] == []
 
 
-def left(each: Planted) -> bool:
+def is_left_by_scanner(each: Planted) -> bool:
     """Whether the scanner leaves a secret where it is: it is measured elsewhere."""
     clean = redact_line(each.raw)[0] if each.place in LINES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms(each.secret))
@@ -176,8 +176,8 @@ def test_no_row_of_a_members_breaks_a_search(
     alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
 ) -> None:
     """Whatever stands in what she shared, others find their own: the bad row is omitted (TH1)."""
-    sent(alice, written(alice))
-    sent(mallory, written(mallory, session=session_id(5)))
+    push_from_machine(alice, write_on_machine(alice))
+    push_from_machine(mallory, write_on_machine(mallory, session=session_id(5)))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
     part = root.execute(
@@ -196,11 +196,11 @@ def test_a_page_of_damaged_turns_hides_nothing(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """More of them than are read first, all newer than one's own."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     turns = [
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
     ]
-    sent(mallory, written(mallory, turns, session_id(5)))
+    push_from_machine(mallory, write_on_machine(mallory, turns, session_id(5)))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session_id(5),))
     root.execute(
@@ -226,7 +226,7 @@ def test_lying_turns_hide_nothing(
     alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
 ) -> None:
     """Pages of rows of words whose pieces are whole, but say nothing of the kind, newer than one's own; they count."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     _lie(mallory, root, turns, at)
     with connect_to_team("alice") as db:
         assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
@@ -236,7 +236,7 @@ def test_lying_turns_hide_nothing(
 
 def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
     """However many rows of four shared sessions lie: more than a search ever asks for."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
     with connect_to_team("alice") as db:
@@ -247,7 +247,7 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a million line feeds, packed into 500 bytes, of which forty turns are said to be: few lines are read."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
     read = turn_reading._HitBuilder._read_texts
@@ -294,8 +294,8 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
     One's own are there also where others share the rest of the answer out among them.
     """
     bob = Machine(tmp_path / "bobs", "bob")
-    sent(alice, written(alice))
-    sent(bob, written(bob, session=session_id(4)))
+    push_from_machine(alice, write_on_machine(alice))
+    push_from_machine(bob, write_on_machine(bob, session=session_id(4)))
     with connect_to_team("bob") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session_id(4),))
     said = [user("prompt 2: it is settled", uuid=f"u{number}", ts=number) for number in range(150)]
@@ -334,7 +334,7 @@ def _lie(
 ) -> None:
     """Have a member share so many turns with words that their texts don't have."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
-    sent(member, written(member, said, session))
+    push_from_machine(member, write_on_machine(member, said, session))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session,))
     lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
@@ -352,7 +352,7 @@ def test_nobody_is_before_ones_own_sessions(
 
     Which copies may no longer be read is also answered.
     """
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     root.execute(
         "insert into team.session(session_id, machine, generation, owner, scope, title, ended)"
         " select gen_random_uuid()::text, (select max(id) from team.machine), g,"

@@ -17,17 +17,17 @@ from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_install import attempts, install, state
-from tests.hook_scripts.test_notice import asked, event, lay
+from tests.hook_scripts.test_notice import event, lay, reaches_python
 from tests.hook_scripts.test_session import STARTUP, make_ready, wait_for
 from tests.hooks.conftest import Run
-from tests.test_import_budget import HEAVY, loaded, roots
+from tests.test_import_budget import HEAVY, loaded_modules, roots
 
 
 def test_a_team_that_is_sent_turns(plugin: PluginCopy) -> None:
     """Where the mark of a joined team lies the engine is called with the event, and the hook doesn't wait for it."""
     body = event(lay(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
-    assert not asked(plugin, body)
+    assert not reaches_python(plugin, body)
     mark.parent.mkdir(parents=True)
     mark.touch()
     plugin.forget()
@@ -162,7 +162,7 @@ def test_the_help_of_a_group(config_home: ConfigHome) -> None:
 
     What reads, sends and imports sessions is not loaded.
     """
-    found = roots(loaded(config_home, "helps", None, "team"))
+    found = roots(loaded_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
         for name in (
@@ -180,7 +180,7 @@ def test_the_help_of_a_group(config_home: ConfigHome) -> None:
 def test_a_start_without_a_team(config_home: ConfigHome) -> None:
     """It looks for one file of ours: the standard library alone, and of the part what reads that."""
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
-    found = loaded(config_home, "session", event)
+    found = loaded_modules(config_home, "session", event)
     foreign = (
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )

@@ -126,8 +126,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 
 
 @contextlib.contextmanager
-def served(home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]) -> Iterator[Database]:
-    """A connection to a server that answers so."""
+def connection_with_answers(
+    home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]
+) -> Iterator[Database]:
+    """Return a connection to a server with these answers."""
     server = StandInServer(answer)
     try:
         with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
@@ -207,7 +209,7 @@ def test_hostile_values_in_every_column(
         return [bad, row, bad] if "about" not in query else [row]
 
     try:
-        with served(home, answer) as db:
+        with connection_with_answers(home, answer) as db:
             told = acts(home)[act](db)
     except ResumeHooksError as error:
         said = f"{error.message} {error.remedy}"
@@ -226,7 +228,7 @@ def test_hostile_values_in_every_column(
 def test_the_stand_in_knows_prepared_queries(home: ConfigHome) -> None:
     """A query that the driver prepared after frequent use gets its own answer, even after other queries."""
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
-    with served(
+    with connection_with_answers(
         home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
     ) as db:
         told = [db.fetch_value(query, (), parse_text) for _ in range(20) for query in ours]
@@ -246,7 +248,7 @@ def test_every_column_of_every_query(
         row = good(query)
         return [row] if row else []
 
-    with served(home, plain) as db:
+    with connection_with_answers(home, plain) as db:
         wanted = acts(home)[act](db)
     assert act not in READING or good_ones(wanted)
     begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
@@ -278,7 +280,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
         at = str(1_700_000_000 - pages * step).encode()
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
-    with served(home, answer) as db:
+    with connection_with_answers(home, answer) as db:
         assert not team_search.search_team(["nowhere"], db, max_hits=10).hits
     assert pages <= 400
 
@@ -304,7 +306,7 @@ def test_all_answers_together_have_a_limit(home: ConfigHome, act: str) -> None:
             return [[row[0], own.encode(), *row[2:9], session_id(count + 1).encode(), *row[10:]]]
         return [row]
 
-    with served(home, answer) as db:
+    with connection_with_answers(home, answer) as db:
         connections.append(db)
         found = acts(home)[act](db)
         assert good_ones(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
@@ -334,7 +336,7 @@ def _acted_among(home: ConfigHome, act: str, begin: str, column: int) -> object:
         return [*hostile, row, *hostile]
 
     try:
-        with served(home, answer) as db:
+        with connection_with_answers(home, answer) as db:
             return acts(home)[act](db)
     except ResumeHooksError as error:
         return f"{error.message} {error.remedy}"
@@ -359,7 +361,7 @@ def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> N
 
     before = state(tmp_path)
     for act in acts(home).values():
-        with contextlib.suppress(ResumeHooksError), served(home, answer) as db:
+        with contextlib.suppress(ResumeHooksError), connection_with_answers(home, answer) as db:
             act(db)
     assert state(tmp_path) == before
     assert (tmp_path / "precious" / "work.txt").exists()
@@ -382,7 +384,7 @@ def test_unrequested_rows_change_nothing(home: ConfigHome) -> None:
     copy = Path(team_folder_path(home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
-    with served(home, answer) as db:
+    with connection_with_answers(home, answer) as db:
         assert sharing._remove_from_server([SESSION], 30, db, home.where) == []
         assert fetching.remove_unreadable_copies(db, home.where) == []
     assert kept.is_dir()
@@ -398,7 +400,7 @@ def test_server_texts_contain_no_escape_sequences(home: ConfigHome) -> None:
             raise Refusal(ESCAPE + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
 
-    with pytest.raises(TeamFailed) as refused, served(home, refuse) as db:
+    with pytest.raises(TeamFailed) as refused, connection_with_answers(home, refuse) as db:
         list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
@@ -420,7 +422,7 @@ def test_a_session_is_fetched_within_bounds(
     monkeypatch.setattr(fetching, limit, -1)
     with (
         pytest.raises(TeamFailed, match=said),
-        served(home, lambda query: filter(None, [good(query)])) as db,
+        connection_with_answers(home, lambda query: filter(None, [good(query)])) as db,
     ):
         fetching.pull_session(find_team_session(SESSION, db), db, home.where)
     assert not list(Path(team_folder_path(home.where)).rglob("*.tmp"))
@@ -463,7 +465,7 @@ def test_a_late_answer_ends_the_connection(
             over.wait(20)
         return [row] if row else []
 
-    with served(home, silent) as db:
+    with connection_with_answers(home, silent) as db:
         monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.2)
         queue = Path(team_folder_path(home.where)) / "forget"
         queue.mkdir(parents=True)

@@ -24,7 +24,12 @@ from resume_hooks.parts.team.connect import connect_to_team
 from tests.builders import SESSION, session_bytes, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
-from tests.parts.team.test_push import clean, live, sent, written
+from tests.parts.team.test_push import (
+    expected_file,
+    push_from_machine,
+    server_state,
+    write_on_machine,
+)
 
 NAMES = ("laptop", "desk", "server")
 MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
@@ -51,7 +56,8 @@ class Machines(RuleBasedStateMachine):
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
         self.machines = {each: Machine(self.folder / each, "alice") for each in NAMES}
         self.paths = {
-            each: written(machine, [self._said()]) for each, machine in self.machines.items()
+            each: write_on_machine(machine, [self._said()])
+            for each, machine in self.machines.items()
         }
         self.pushed: dict[str, bytes] = {}
         self.forgotten = False
@@ -90,10 +96,10 @@ class Machines(RuleBasedStateMachine):
     @rule(where=MACHINE, rescan=st.booleans())
     def push(self, where: str, rescan: bool) -> None:
         """A push that nothing disturbs."""
-        done = sent(self.machines[where], self.paths[where], rescan=rescan)
+        done = push_from_machine(self.machines[where], self.paths[where], rescan=rescan)
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
-            self.pushed[where] = clean(self.paths[where])
+            self.pushed[where] = expected_file(self.paths[where])
 
     @rule(where=MACHINE, after=st.integers(0, 3), before=st.booleans())
     def killed(self, where: str, after: int, before: bool) -> None:
@@ -118,7 +124,7 @@ class Machines(RuleBasedStateMachine):
             patch.setattr(pushing._SessionPush, "_append_chunk", append)
             patch.setattr(pushing, "write_cursor", keep)
             try:
-                sent(self.machines[where], self.paths[where])
+                push_from_machine(self.machines[where], self.paths[where])
             except _KilledError:
                 self.pushed.pop(where, None)
 
@@ -139,7 +145,7 @@ class Machines(RuleBasedStateMachine):
     def the_server_has_what_was_pushed(self) -> None:
         """Nothing of one machine is in another's, no secret is anywhere, what was forgotten is gone."""
         with self.server.superuser(self.database) as root:
-            there = live(root)
+            there = server_state(root)
         for where, content in self.pushed.items():
             assert there[where] == content
         assert not any(SECRET.encode() in content for content in there.values())

@@ -45,24 +45,26 @@ from tests.builders import (
 )
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
-from tests.redaction.planted import some
+from tests.redaction.planted import chars
 
 CHILD = session_id(2)
 TURNS = [custom_title("Fix the parser"), *conversation(4)]
 
 
-def written(machine: Machine, content: Sequence[Record] = TURNS, session: str = SESSION) -> Path:
-    """A session on somebody's machine."""
+def write_on_machine(
+    machine: Machine, content: Sequence[Record] = TURNS, session: str = SESSION
+) -> Path:
+    """Write a session on a machine."""
     return Path(write_session(machine.home.project(), session, content))
 
 
-def sent(machine: Machine, path: Path, **more: bool) -> PushResult:
+def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
     """Push a session from a machine."""
     with connect_to_team(machine.team.service) as db:
         return push_session(session_file(str(path)), machine.team, db, machine.where, **more)
 
 
-def live(root: Connection, login: str = "alice") -> dict[str, bytes]:
+def server_state(root: Connection, login: str = "alice") -> dict[str, bytes]:
     """What the server has of the one live session of somebody's, by machine.
 
     The chain of digests is checked.
@@ -84,8 +86,8 @@ def live(root: Connection, login: str = "alice") -> dict[str, bytes]:
     return found
 
 
-def clean(path: Path) -> bytes:
-    """What is to arrive of a file."""
+def expected_file(path: Path) -> bytes:
+    """Return the expected content of a file on the server."""
     return b"".join(redact_line(line)[0] + b"\n" for line in path.read_bytes().split(b"\n")[:-1])
 
 
@@ -97,20 +99,20 @@ def append(path: Path, *records: object) -> None:
 
 def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     """First everything, then appended data, then nothing. Without the cursor nothing is sent again either."""
-    path = written(alice)
+    path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
-    first = sent(alice, path)
+    first = push_from_machine(alice, path)
     assert (first.result, first.records, first.title) == ("sent", len(TURNS), "Fix the parser")
     assert not has_unsent_data(session_file(str(path)), alice.where)
     append(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
-    assert sent(alice, path).records == 1
-    assert live(root) == {"laptop": clean(path)}
+    assert push_from_machine(alice, path).records == 1
+    assert server_state(root) == {"laptop": expected_file(path)}
     write_cursor(SESSION, cursor.Cursor(), alice.where)
-    assert sent(alice, path).result == "unchanged"
+    assert push_from_machine(alice, path).result == "unchanged"
     with path.open("ab") as stream:
         stream.write(b'{"type":"user","torn')
-    assert sent(alice, path).result == "unchanged"
+    assert push_from_machine(alice, path).result == "unchanged"
     assert root.execute("select count(*) from team.chunk").fetchone() == (2,)
     assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (
         token_rules().version,
@@ -120,27 +122,30 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
     """Exports end so: the server has the last answer, nothing is behind, and what follows continues behind it."""
-    path = written(alice)
+    path = write_on_machine(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    assert sent(alice, path).records == len(TURNS)
-    assert live(root) == {"laptop": whole}
+    assert push_from_machine(alice, path).records == len(TURNS)
+    assert server_state(root) == {"laptop": whole}
     assert not has_unsent_data(session_file(str(path)), alice.where)
     for more in (b"", b"\n"):
         path.write_bytes(whole[:-1] + more)
         assert not has_unsent_data(session_file(str(path)), alice.where)
-        assert sent(alice, path).result == "unchanged"
+        assert push_from_machine(alice, path).result == "unchanged"
         write_cursor(SESSION, cursor.Cursor(), alice.where)
-        assert sent(alice, path).result == "unchanged"
+        assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole[:-1])
-    assert sent(alice, path).result == "unchanged"
+    assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole)
     append(path, user("and then?", uuid="late", ts=500))
-    assert (sent(alice, path).records, live(root)) == (1, {"laptop": clean(path)})
+    assert (push_from_machine(alice, path).records, server_state(root)) == (
+        1,
+        {"laptop": expected_file(path)},
+    )
     path.write_bytes(whole[:-1])
     with path.open("ab") as stream:
         stream.write(b' {"type":"user"}\n')
-    assert sent(alice, path).result == "replaced"
+    assert push_from_machine(alice, path).result == "replaced"
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
@@ -148,22 +153,22 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
 
     A shorter file changes nothing and is reported.
     """
-    path = written(alice)
-    sent(alice, path)
+    path = write_on_machine(alice)
+    push_from_machine(alice, path)
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n", len(whole) // 2) + 1])
-    assert sent(alice, path).result == "shorter"
-    assert live(root) == {"laptop": whole}
+    assert push_from_machine(alice, path).result == "shorter"
+    assert server_state(root) == {"laptop": whole}
     path.write_bytes(whole.replace(b"prompt 4", b"conundrum"))
-    assert sent(alice, path).result == "replaced"
-    assert live(root) == {"laptop": clean(path)}
+    assert push_from_machine(alice, path).result == "replaced"
+    assert server_state(root) == {"laptop": expected_file(path)}
     assert root.execute("select generation, live from team.session order by 1").fetchall() == [
         (0, False),
         (1, True),
     ]
     path.write_bytes(whole)
     assert sharing.queue_replacement(SESSION, alice.where)
-    assert sent(alice, path).result == "replaced"
+    assert push_from_machine(alice, path).result == "replaced"
     assert root.execute("select generation from team.session").fetchall() == [(2,)]
 
 
@@ -173,13 +178,13 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
     Neither is written over, and the user who asks gets the one that continued last.
     """
     here, there = (
-        written(alice),
-        written(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
+        write_on_machine(alice),
+        write_on_machine(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
     )
-    sent(alice, here)
-    sent(desk, there)
-    sent(alice, here)
-    assert live(root) == {"laptop": clean(here), "desk": clean(there)}
+    push_from_machine(alice, here)
+    push_from_machine(desk, there)
+    push_from_machine(alice, here)
+    assert server_state(root) == {"laptop": expected_file(here), "desk": expected_file(there)}
     with connect_to_team("alice") as db:
         assert find_team_session(SESSION[:8], db).machine == "desk"
 
@@ -188,7 +193,7 @@ def test_secrets_and_images_stay_here(
     alice: Machine, root: Connection, server: Server, database: str
 ) -> None:
     """In lines, titles, sub-agents and large outputs; an image is a few words."""
-    secret = "ghp_" + some(random.Random(3), 36)
+    secret = "ghp_" + chars(random.Random(3), 36)
     image = {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 400},
@@ -205,7 +210,7 @@ def test_secrets_and_images_stay_here(
             toolUseResult={"file": {"base64": "QUJD" * 400}},
         ),
     ]
-    path = written(alice, told)
+    path = write_on_machine(alice, told)
     beside = path.with_suffix("")
     (beside / "tool-results").mkdir(parents=True)
     (beside / "tool-results" / "x.txt").write_text(f"export TOKEN={secret}\nplain\n")
@@ -214,7 +219,7 @@ def test_secrets_and_images_stay_here(
     (beside / "subagents" / "agent-a1.jsonl").write_bytes(
         session_bytes([user(f"task {secret}", uuid="s", ts=1)])
     )
-    pushed = sent(alice, path)
+    pushed = push_from_machine(alice, path)
     assert pushed.secrets["github-pat"] == 4
     names = root.execute("select name from team.part order by 1").fetchall()
     assert [name for (name,) in names] == ["", "subagents/agent-a1.jsonl", "tool-results/x.txt"]
@@ -225,7 +230,7 @@ def test_secrets_and_images_stay_here(
     assert secret[4:20].lower().encode() not in everything
     assert b"QUJDQUJD" not in everything
     assert everything.count(b"[image left out: 1,200 bytes]") == 2
-    lines = live(root)["laptop"].split(b"\n")
+    lines = server_state(root)["laptop"].split(b"\n")
     assert orjson.loads(lines[3])["toolUseResult"]["file"]["base64"] == ""
     assert b"kumquat" in everything  # the words of what may be found
 
@@ -234,7 +239,7 @@ def test_a_failing_scanner_stops_the_push(
     alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing leaves as it is because nobody could look at it."""
-    path = written(alice)
+    path = write_on_machine(alice)
 
     def fail(_: Redactor, __: bytes) -> None:
         raise RuntimeError
@@ -242,9 +247,9 @@ def test_a_failing_scanner_stops_the_push(
     with monkeypatch.context() as patch:
         patch.setattr(Redactor, "redact_line", fail)
         with pytest.raises(RuntimeError):
-            sent(alice, path)
+            push_from_machine(alice, path)
     assert root.execute("select count(*) from team.chunk").fetchone() == (0,)
-    assert sent(alice, path).result == "sent"
+    assert push_from_machine(alice, path).result == "sent"
 
 
 def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection) -> None:
@@ -252,12 +257,12 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
 
     It is never taken again, and copies for reading go at the next pull.
     """
-    path = written(alice)
-    sent(alice, path)
-    sent(desk, written(desk))
+    path = write_on_machine(alice)
+    push_from_machine(alice, path)
+    push_from_machine(desk, write_on_machine(desk))
     with connect_to_team("alice") as db:
         copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
-        assert Path(copy).read_bytes() == clean(path)
+        assert Path(copy).read_bytes() == expected_file(path)
         assert sharing.forget_on_server(SESSION, db, alice.where) == 2
         assert remove_unreadable_copies(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
@@ -265,17 +270,17 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     for table in ("session", "part", "chunk", "passage"):
         assert root.execute(f"select count(*) from team.{table}".encode()).fetchone() == (0,)
     assert not has_unsent_data(session_file(str(path)), alice.where)
-    assert sent(alice, path).result == "forgotten"
+    assert push_from_machine(alice, path).result == "forgotten"
     assert has_unsent_data(session_file(str(path)), desk.where)
-    assert sent(desk, path).result == "forgotten"
+    assert push_from_machine(desk, path).result == "forgotten"
     assert not has_unsent_data(session_file(str(path)), desk.where)
 
 
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
     """What was deleted or scrubbed here reaches the team at the next push."""
-    path = written(alice)
+    path = write_on_machine(alice)
     assert sharing.queue_deletion(SESSION, alice.where) == ""
-    sent(alice, path)
+    push_from_machine(alice, path)
     assert "team forget" in sharing.queue_deletion(SESSION, alice.where)
     path.unlink()
     with connect_to_team("alice") as db:
@@ -286,26 +291,31 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
 
 def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: Connection) -> None:
     """Another machine that continued the session cannot push it before it is scrubbed there, too (TH7)."""
-    here, there = written(alice), written(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)])
-    sent(alice, here)
-    sent(desk, there)
+    here, there = (
+        write_on_machine(alice),
+        write_on_machine(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)]),
+    )
+    push_from_machine(alice, here)
+    push_from_machine(desk, there)
     elsewhere = session_id(7)
-    other = written(desk, conversation(2), elsewhere)
+    other = write_on_machine(desk, conversation(2), elsewhere)
     first = root.execute("select min(id) from team.session").fetchone()
     assert first
     write_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
-    sent(desk, other)
+    push_from_machine(desk, other)
     assert sharing.queue_replacement(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
-    assert sent(alice, here).result in {"sent", "replaced"}
-    assert live(root) == {"laptop": clean(here)}
-    assert sent(desk, there).result == "scrubbed"
-    assert sent(desk, other).result == "scrubbed", "a copy under another id has it, too"
+    assert push_from_machine(alice, here).result in {"sent", "replaced"}
+    assert server_state(root) == {"laptop": expected_file(here)}
+    assert push_from_machine(desk, there).result == "scrubbed"
+    assert push_from_machine(desk, other).result == "scrubbed", (
+        "a copy under another id has it, too"
+    )
     there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert sharing.queue_replacement(SESSION, desk.where)
-    assert sent(desk, there).result in {"sent", "replaced"}
-    assert sent(alice, here).result == "unchanged", "the first one's stays"
-    assert live(root) == {"laptop": clean(here), "desk": clean(there)}
+    assert push_from_machine(desk, there).result in {"sent", "replaced"}
+    assert push_from_machine(alice, here).result == "unchanged", "the first one's stays"
+    assert server_state(root) == {"laptop": expected_file(here), "desk": expected_file(there)}
 
 
 def test_an_expired_session_expires_on_the_server(
@@ -315,10 +325,10 @@ def test_an_expired_session_expires_on_the_server(
 
     Of this machine alone, and it may come back.
     """
-    path, whole = written(alice), written(alice).read_bytes()
-    sent(alice, path)
-    sent(desk, written(desk))
-    sent(alice, written(alice, conversation(1), CHILD))
+    path, whole = write_on_machine(alice), write_on_machine(alice).read_bytes()
+    push_from_machine(alice, path)
+    push_from_machine(desk, write_on_machine(desk))
+    push_from_machine(alice, write_on_machine(alice, conversation(1), CHILD))
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
     with connect_to_team("alice") as db:
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
@@ -333,7 +343,7 @@ def test_an_expired_session_expires_on_the_server(
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
     path.write_bytes(whole)
-    assert sent(alice, path).result == "sent"
+    assert push_from_machine(alice, path).result == "sent"
     path.unlink()  # of what was scrubbed where only a copy is kept, the server's goes
     assert sharing.queue_replacement(SESSION, alice.where)
     with connect_to_team("alice") as db:
@@ -344,12 +354,12 @@ def test_the_server_away_or_full(
     alice: Machine, server: Server, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sentence, nothing half done here; what is left goes with the next push."""
-    path = written(alice)
+    path = write_on_machine(alice)
     services = Path(os.environ["PGSERVICEFILE"])
     told = services.read_text()
     services.write_text(told.replace(f"port={server.port}", "port=1"))
     with pytest.raises(TeamFailed, match="The team's database"):
-        sent(alice, path)
+        push_from_machine(alice, path)
     services.write_text(told)
     root.execute(
         "create function full_disk() returns trigger language plpgsql as"
@@ -359,17 +369,17 @@ def test_the_server_away_or_full(
         "create trigger full_disk before insert on team.chunk for each row execute function full_disk()"
     )
     with pytest.raises(TeamFailed, match="could not extend file") as failed:
-        sent(alice, path)
+        push_from_machine(alice, path)
     assert (failed.value.sqlstate, failed.value.remedy) == ("53100", "The server's disk is full.")
     root.execute("drop trigger full_disk on team.chunk")
-    assert sent(alice, path).result == "sent"
-    assert live(root) == {"laptop": clean(path)}
+    assert push_from_machine(alice, path).result == "sent"
+    assert server_state(root) == {"laptop": expected_file(path)}
 
 
 def test_nothing_is_pushed_under_a_data_rule(alice: Machine) -> None:
     """Neither by a verb nor in the background."""
-    path = written(alice)
+    path = write_on_machine(alice)
     data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
-        sent(alice, path)
+        push_from_machine(alice, path)
     assert find_pushable_sessions(alice.team, alice.where) == []

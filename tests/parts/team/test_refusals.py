@@ -26,7 +26,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import STRANGER, Connection, Server
-from tests.parts.team.test_push import sent, written
+from tests.parts.team.test_push import push_from_machine, write_on_machine
 
 SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
 """Tables of which a member is shown rows, but for these none of somebody else's."""
@@ -63,8 +63,8 @@ CLOSED = (
 @pytest.fixture
 def secret(alice: Machine) -> Path:
     """Alice's private session."""
-    path = written(alice)
-    sent(alice, path)
+    path = write_on_machine(alice)
+    push_from_machine(alice, path)
     with connect_to_team("alice") as db:
         assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("",)
     return path
@@ -127,7 +127,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
 
 def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
     """What ended before goes whole, texts and words, whenever it was pushed; for an admin alone."""
-    sent(mallory, written(mallory, session=session_id(3)))
+    push_from_machine(mallory, write_on_machine(mallory, session=session_id(3)))
     ended = "update team.session set ended = case session_id when %s then '2020-01-01T00:00:00Z' else '' end"
     root.execute(ended.encode(), (secret.stem,))
     old = "team.passage_201901 partition of team.passage for values from ('2019-01-01') to ('2019-02-01')"
@@ -312,11 +312,11 @@ def test_retention_is_final(secret: Path, alice: Machine, root: Connection) -> N
     )
     assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
     write_cursor(secret.stem, Cursor(), alice.where)
-    assert sent(alice, secret).result == "expired"
+    assert push_from_machine(alice, secret).result == "expired"
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
     secret.write_bytes(secret.read_bytes() + new)
-    assert sent(alice, secret).result == "sent"
+    assert push_from_machine(alice, secret).result == "sent"
 
 
 def test_a_session_without_an_end_cannot_its_push(secret: Path, root: Connection) -> None:
@@ -339,7 +339,7 @@ def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connec
     root.execute(f"drop table team.{month[0]}".encode())  # type: ignore[index]
     for is_admin in (False, True):
         root.execute("update team.member set admin = %s where login = 'alice'", (is_admin,))
-        sent(alice, written(alice, session=session_id(8 + is_admin)))
+        push_from_machine(alice, write_on_machine(alice, session=session_id(8 + is_admin)))
         assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (
             is_admin,
         )

@@ -24,7 +24,7 @@ from tests.builders import SESSION, conversation, custom_title, session_id, user
 from tests.needs import REPO
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
-from tests.parts.team.test_push import sent, written
+from tests.parts.team.test_push import push_from_machine, write_on_machine
 
 DEFINERS = """
 select p.oid::regprocedure::text, p.proconfig, p.prosecdef from pg_proc p where p.pronamespace = 'team'::regnamespace
@@ -110,11 +110,11 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
             row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")
         } - set(tables)
         before = {table: rows(root, table) for table in tables if table != "audit"}
-        alice = one(root, "select id from team.member where login = 'alice'")
+        alice = single_value(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
     with connect_to_team("mallory") as team:
         db = team.connection
-        own = one(db, "select team.me()")
+        own = single_value(db, "select team.me()")
         db.execute(EVIL.encode())
         for table, columns in tables.items():
             db.execute(f"create temp table {table} ({columns})".encode())
@@ -147,13 +147,15 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
         db.execute("create cast (pg_temp.mine as text) with inout as implicit")
         for path in ("pg_temp", "pg_temp, team, pg_catalog", "team, pg_catalog"):
             db.execute(f"set search_path = {path}".encode())
-            assert one(db, "select team.me()") == own
+            assert single_value(db, "select team.me()") == own
             for call in functions:
                 try:
                     db.execute(call.encode())
                 except psycopg.Error as error:
                     refused[error.sqlstate or ""] = call
-            assert one(db, "select coalesce(current_setting('evil.user', true), '')") == "", path
+            assert (
+                single_value(db, "select coalesce(current_setting('evil.user', true), '')") == ""
+            ), path
             assert db.execute("select * from team.session").fetchall() == []
     assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, (
         refused
@@ -171,13 +173,15 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
             }:
                 assert rows(root, table) == held, table
         assert (
-            one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'")
+            single_value(
+                root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'"
+            )
             == 0
         )
 
 
-def one(db: Connection, statement: str) -> object:
-    """The one value that a statement gives."""
+def single_value(db: Connection, statement: str) -> object:
+    """Return the single value of a statement."""
     row = db.execute(statement.encode()).fetchone()
     assert row is not None
     return row[0]
@@ -204,7 +208,7 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
     )
     member = Machine(tmp_path / "carols", "carol")
     for number in (1, 2):
-        sent(member, written(member, session=session_id(number)))
+        push_from_machine(member, write_on_machine(member, session=session_id(number)))
     with connect_to_team("carol") as db:
         sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     root.execute(f"drop role carol; {again}".encode())
@@ -237,7 +241,7 @@ def test_a_role_rebuilt_inherits_nothing(carol: Machine, root: Connection) -> No
             "what was shared with the team is there, as another's"
         )
         assert {row[0] for row in db.connection.execute("select act from team.audit")} == {"enter"}
-    assert one(root, "select count(*) from team.session") == 2
+    assert single_value(root, "select count(*) from team.session") == 2
 
 
 def raise_it(db: Connection) -> None:
@@ -258,14 +262,18 @@ def test_the_same_person_is_kept(carol: Machine) -> None:
 def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Connection) -> None:
     """Private sessions are not given. They are removed with everything else of the member on request."""
     with connect_to_team("admin") as db:
-        assert one(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
+        assert (
+            single_value(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
+        )
     with connect_to_team("alice") as db:
         assert [(each.mine, each.visible) for each in list_team_sessions(db)] == [(True, "team")]
-    gone = one(root, "select login from team.member where login::text like 'carol (left%'")
+    gone = single_value(root, "select login from team.member where login::text like 'carol (left%'")
     with connect_to_team("admin") as db:
-        assert one(db.connection, f"select team.settle_member('{gone}', 'remove', '')") == 1
-    assert one(root, "select count(*) from team.session") == 1
-    assert one(root, "select count(distinct part) from team.passage") == 1
+        assert (
+            single_value(db.connection, f"select team.settle_member('{gone}', 'remove', '')") == 1
+        )
+    assert single_value(root, "select count(*) from team.session") == 1
+    assert single_value(root, "select count(distinct part) from team.passage") == 1
 
 
 def test_a_member_is_kept_as_nobody_next_to_him(carol: Machine, root: Connection) -> None:
@@ -283,7 +291,7 @@ def test_a_member_is_kept_as_nobody_next_to_him(carol: Machine, root: Connection
         root.execute("alter role carol rename to caroline")
         with connect_to_team("admin") as db:
             db.run_statement("select team.settle_member('carol', 'keep', 'caroline')")
-        assert one(root, "select count(*) from team.member where login = 'caroline'") == 1
+        assert single_value(root, "select count(*) from team.member where login = 'caroline'") == 1
     finally:
         root.execute("alter role caroline rename to carol; drop role spare")
 
@@ -300,7 +308,9 @@ def test_who_was_retired_does_not_come_back_by_himself(
     ):
         db.run_statement("select team.enter(gen_random_uuid(), 'back')")
     assert "member keep" in refused.value.remedy
-    left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
+    left = single_value(
+        root, "select login::text from team.member where login::text like 'mallory (left%'"
+    )
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
     with connect_to_team("mallory") as db:
@@ -329,8 +339,8 @@ def test_a_given_session_shares_nothing_of_ones_own(
     """One's own of the same id begins private, though the one that was given is the team's."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
-    given_id = str(one(root, "select session_id from team.session where given"))
-    sent(alice, written(alice, session=given_id))
+    given_id = str(single_value(root, "select session_id from team.session where given"))
+    push_from_machine(alice, write_on_machine(alice, session=given_id))
     with connect_to_team("alice") as db:
         assert {each.given: each.visible for each in list_team_sessions(db)} == {
             True: "team",
@@ -344,9 +354,9 @@ def test_ones_own_is_named_before_a_twin(
     """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
-    given_id = str(one(root, "select session_id from team.session where given"))
-    sent(alice, written(alice, session=given_id))
-    sent(mallory, written(mallory, session=given_id))
+    given_id = str(single_value(root, "select session_id from team.session where given"))
+    push_from_machine(alice, write_on_machine(alice, session=given_id))
+    push_from_machine(mallory, write_on_machine(mallory, session=given_id))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (given_id,))
     root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
@@ -361,9 +371,11 @@ def test_ones_own_is_named_before_a_twin(
 def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
     """Who asks by an id, or its beginning, is given nothing else, whatever somebody calls a session."""
     name = session_id(8)
-    sent(
+    push_from_machine(
         mallory,
-        written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name),
+        write_on_machine(
+            mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name
+        ),
     )
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (name,))
@@ -381,8 +393,8 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
 ) -> None:
     """By the beginning of its id; hers is named with her login before it."""
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
-    sent(alice, written(alice, session=own))
-    sent(mallory, written(mallory, session=twin))
+    push_from_machine(alice, write_on_machine(alice, session=own))
+    push_from_machine(mallory, write_on_machine(mallory, session=twin))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (twin,))
     with connect_to_team("alice") as db:
@@ -396,10 +408,12 @@ def test_a_strangers_session_is_not_a_child_of_ones_own(
 ) -> None:
     """Pushed under the id of a session of hers, here or pushed from elsewhere: resumed it is not linked to it."""
     if where == "here":
-        written(alice)
+        write_on_machine(alice)
     else:
-        sent(desk, written(desk))
-    sent(mallory, written(mallory, [custom_title("Payroll"), *conversation(2)]))
+        push_from_machine(desk, write_on_machine(desk))
+    push_from_machine(
+        mallory, write_on_machine(mallory, [custom_title("Payroll"), *conversation(2)])
+    )
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
@@ -417,7 +431,9 @@ def test_a_strangers_session_is_not_a_child_of_ones_own(
 def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machine) -> None:
     """The model reads them, and the screen does not show them. The user of the session is informed."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
-    sent(mallory, written(mallory, [custom_title("Zebra"), *conversation(2), hidden]))
+    push_from_machine(
+        mallory, write_on_machine(mallory, [custom_title("Zebra"), *conversation(2), hidden])
+    )
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
@@ -431,11 +447,13 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
     """Or the reader's: whoever pushes a session under the id of a private one stands in nobody else's lineage."""
     bob = Machine(tmp_path / "bobs", "bob")
     parent, child, own = session_id(1), session_id(2), session_id(3)
-    sent(bob, written(bob, session=parent))
+    push_from_machine(bob, write_on_machine(bob, session=parent))
     for machine, name in ((bob, child), (alice, own)):
         head = {"continue_metadata": {"parent_session_id": parent, "kind": "handoff"}, "type": "x"}
-        sent(machine, written(machine, [head, *conversation(2, session_id=name)], name))
-    sent(mallory, written(mallory, session=parent))
+        push_from_machine(
+            machine, write_on_machine(machine, [head, *conversation(2, session_id=name)], name)
+        )
+    push_from_machine(mallory, write_on_machine(mallory, session=parent))
     for login, name in (("bob", child), ("mallory", parent)):
         with connect_to_team(login) as db:
             db.run_statement("select team.share(%s, 't', '', null)", (name,))
@@ -476,13 +494,15 @@ def test_who_is_let_back_changes_nothing_that_was_given(
 
     The rows of the new owner stay as they are.
     """
-    path = written(mallory)
-    sent(mallory, path)
+    path = write_on_machine(mallory)
+    push_from_machine(mallory, path)
     with connect_to_team("mallory") as db:
         sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('mallory', 'give', 'alice')")
-    left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
+    left = single_value(
+        root, "select login::text from team.member where login::text like 'mallory (left%'"
+    )
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
     before = rows(root, "session")
@@ -496,8 +516,8 @@ def test_who_is_let_back_changes_nothing_that_was_given(
 
 def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine) -> None:
     """Whoever shares something with a member, and never ends the transaction, holds on to the member's row."""
-    path = written(mallory)
-    sent(mallory, path)
+    path = write_on_machine(mallory)
+    push_from_machine(mallory, path)
     with connect_to_team("mallory") as db, db.transaction():
         db.run_statement("select team.share(%s, 'g', 'alice', null)", (path.stem,))
         db.run_statement(
@@ -516,7 +536,9 @@ def test_no_lock_keeps_a_member_in(
 ) -> None:
     """Neither her own nor an accomplice's: her rights end at once, and what is held goes when it is asked for again."""
     for machine in (mallory, alice):
-        sent(machine, written(machine, session=session_id(5 if machine is mallory else 6)))
+        push_from_machine(
+            machine, write_on_machine(machine, session=session_id(5 if machine is mallory else 6))
+        )
     held = session_id(5 if holder == "mallory" else 6)
     project = (
         "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
@@ -551,7 +573,7 @@ def test_no_lock_keeps_a_member_in(
     with connect_to_team("admin") as own:
         settled(own, str(told[0]["as"]), act)
     assert (
-        one(
+        single_value(
             root,
             "select count(*) from team.session s join team.member m on m.id = owner where role is null",
         )
@@ -571,7 +593,7 @@ def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Conn
     names = ("project", "scope", "machine", "member")
 
     def taken() -> list[object]:
-        return [one(root, f"select last_value from team.{name}_id_seq") for name in names]
+        return [single_value(root, f"select last_value from team.{name}_id_seq") for name in names]
 
     with connect_to_team("alice") as db:
         db.run_statement("select team.project_add('host/mine')")
@@ -584,12 +606,12 @@ def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Conn
                     (machine.team.machine,),
                 )
     assert taken() == before
-    assert one(root, "select count(*) from team.machine where label = 'again'") == 2
+    assert single_value(root, "select count(*) from team.machine where label = 'again'") == 2
 
 
 def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connection) -> None:
     """Whom a session was shared with is a member, a project or nobody, whatever the call says."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
             db.run_statement("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
@@ -610,9 +632,9 @@ def test_no_member_locks_a_table_against_others(alice: Machine, root: Connection
 
 def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
     """An open search holds a month's table, an open push a session: both go the next time, and nobody is shut out."""
-    path = written(mallory)
-    sent(mallory, path)
-    sent(alice, written(alice, session=session_id(8)))
+    path = write_on_machine(mallory)
+    push_from_machine(mallory, path)
+    push_from_machine(alice, write_on_machine(alice, session=session_id(8)))
     root.execute("update team.session set ended = '2020-01-01T00:00:00Z', pushed = '2020-01-01'")
     month = (
         "create table team.passage_202001 partition of team.passage for values from ('2020-01-01') to "
@@ -632,13 +654,13 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
     assert rows(root, "session") == []
-    assert one(root, "select to_regclass('team.passage_202001') is null")
+    assert single_value(root, "select to_regclass('team.passage_202001') is null")
 
 
 def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
     """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("mallory") as db:
         db.run_statement(begin, (mallory.team.machine, '{"ended": "2020-01-01T00:00:00Z"}'))
     root.execute("update team.session set ended = '2020-01-01T00:00:00Z'")
@@ -647,7 +669,7 @@ def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Co
         with connect_to_team("admin") as own:
             own.run_statement("set lock_timeout = 0; set statement_timeout = '10s'")
             own.run_statement("select team.retain(30)")
-    assert one(root, "select count(*) from team.session") == 50
+    assert single_value(root, "select count(*) from team.session") == 50
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
     assert rows(root, "session") == []
@@ -655,11 +677,11 @@ def test_retention_skips_what_is_held(alice: Machine, mallory: Machine, root: Co
 
 def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Connection) -> None:
     """Retention runs though a month's table has to wait; what can't wait is said clearly."""
-    month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
+    month = single_value(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connect_to_team("mallory") as db, db.transaction():
         search_team(["prompt"], db, max_hits=5)
-        assert sent(alice, written(alice)).result == "sent"
+        assert push_from_machine(alice, write_on_machine(alice)).result == "sent"
         with connect_to_team("admin") as own:
             own.run_statement("select team.retain(3000)")
     with connect_to_team("mallory") as db, db.transaction():
@@ -671,7 +693,7 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
             assert search_team(["prompt"], other, max_hits=5).hits, "no push locks the words"
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(3000)")
-    assert one(root, f"select to_regclass('team.{month}') is not null")
+    assert single_value(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connect_to_team("alice") as db:
         list_team_sessions(db)
@@ -681,7 +703,7 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
 
 def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Connection) -> None:
     """The lock under which a session is sent and forgotten is none that another member can take."""
-    path = written(alice)
+    path = write_on_machine(alice)
     with connect_to_team("mallory") as db:
         db.run_statement(
             "select pg_advisory_lock(hashtextextended(%s, id)) from team.member", (path.stem,)
@@ -694,7 +716,7 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
                 db.run_statement(statement)
         root.execute("alter role alice set lock_timeout = '2s'")
         try:
-            assert sent(alice, path).result == "sent"
+            assert push_from_machine(alice, path).result == "sent"
             with connect_to_team("alice") as own:
                 assert sharing.forget_on_server(path.stem, own, alice.where) == 1
         finally:
@@ -705,7 +727,7 @@ def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
     """They are distinguished: by the beginning of the later one's number."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
-        sent(machine, written(machine))
+        push_from_machine(machine, write_on_machine(machine))
     with connect_to_team("alice") as db:
         labels = {each.machine for each in list_team_sessions(db)}
     assert labels == {"laptop", f"laptop {other.team.machine[:4]}"}
@@ -724,7 +746,7 @@ def test_after_a_restore_names_are_bound_by_who_restored(
     server: Server, database: str, alice: Machine, root: Connection, tmp_path: Path
 ) -> None:
     """On a server whose roles are others nobody is a member, until the lines of the page are run there."""
-    sent(alice, written(alice))
+    push_from_machine(alice, write_on_machine(alice))
     copy = "restored"
     rotated = "select id, lead(role, 1, first) over (order by id) as role from (select *, first_value(role)"
     rotated += " over (order by id) as first from team.member where role is not null) m"

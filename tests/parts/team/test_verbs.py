@@ -110,8 +110,8 @@ def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, 
     }
 
 
-def told(person: Person, git: Any) -> Path:
-    """A session and its child in a repository of somebody's."""
+def session_with_child(person: Person, git: Any) -> Path:
+    """Write a session and its child in a member's repository."""
     git(person.here, "init", "-q")
     git(
         person.here,
@@ -166,7 +166,7 @@ def test_a_push_that_can_t_run_is_reported(
     """Without the driver, or where one session meets a bug of ours: status, doctor and the next start say so."""
     laptop = people["laptop"]
     laptop.team("join", "alice")
-    told(laptop, git)
+    session_with_child(laptop, git)
     laptop.team("projects", "add")
     mark = Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE
     with monkeypatch.context() as patch:  # the venv was built anew, without it
@@ -198,7 +198,7 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
 
     laptop = people["laptop"]
     laptop.team("join", "alice")
-    told(laptop, git)
+    session_with_child(laptop, git)
     laptop.team("projects", "add")
     (laptop.home.config / "history.jsonl").touch()
     rollouts.write(laptop.home.root / ".codex", [rollouts.meta(rollouts.OTHER)], rollouts.OTHER)
@@ -223,7 +223,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
-    told(laptop, git)
+    session_with_child(laptop, git)
     assert read_project_name(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.team("projects")["projects"] == []
     assert not (Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE).exists()
@@ -291,7 +291,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     And what the model may not.
     """
     laptop, bobs = people["laptop"], people["bobs"]
-    path = told(laptop, git)
+    path = session_with_child(laptop, git)
     laptop.team("join", "alice")
     bobs.team("join", "bob")
     laptop.team("projects", "add")
@@ -363,7 +363,7 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     Before it shares, ``share`` says whom it reaches.
     """
     laptop, bobs = people["laptop"], people["bobs"]
-    told(laptop, git)
+    session_with_child(laptop, git)
     laptop.team("join", "alice")
     bobs.team("join", "bob")
     key = "example.com/acme/parser"
@@ -393,7 +393,7 @@ def test_sessions_in_an_open_transaction_are_reported(
 ) -> None:
     """The number of a removed member's sessions, and the name under which they are removed after the transaction."""
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
-    told(bobs, git)
+    session_with_child(bobs, git)
     bobs.team("join", "bob")
     admins.team("join", "admin")
     bobs.team("projects", "add")
@@ -420,7 +420,7 @@ def test_removed_data_is_removed_on_the_server(
     What was restored is not forgotten.
     """
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
-    told(laptop, git)
+    session_with_child(laptop, git)
     for name, path in laptop.files().items():
         with path.open("ab") as stream:
             said = user(
@@ -459,7 +459,7 @@ def test_what_was_removed_here_stays_away(
     It was not pushed from here, so the server keeps it.
     """
     laptop, desk = people["laptop"], people["desk"]
-    told(laptop, git)
+    session_with_child(laptop, git)
     laptop.team("join", "alice")
     laptop.team("push", *laptop.files())
     desk.team("join", "alice")
@@ -544,20 +544,20 @@ def test_upgrade(
     assert bob.team("join", "bob")["written"]
 
 
-def listed(machine: str, own: str = SESSION) -> TeamSession:
-    """A session of Bob's on one of his machines."""
+def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
+    """Return one of Bob's sessions on one of his machines."""
     about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, False, (), "")
     return TeamSession(len(machine), own, "bob", machine, *about)
 
 
 def test_a_session_on_two_machines() -> None:
     """It is the one that continued last, or the one of the machine that is named."""
-    both = [listed("desk"), listed("laptop")]
+    both = [bobs_session("desk"), bobs_session("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
     assert choose_team_session("bob@desk:parser", both).machine == "desk"
     with pytest.raises(AmbiguousLocator):
-        choose_team_session("bob:parser", [*both, listed("desk", session_id(2))])
+        choose_team_session("bob:parser", [*both, bobs_session("desk", session_id(2))])
 
 
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:

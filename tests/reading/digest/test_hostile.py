@@ -58,8 +58,8 @@ KEYS = (
 )
 
 
-def whole(digest: Digest) -> None:
-    """A digest that can be shown and kept."""
+def check_digest(digest: Digest) -> None:
+    """Check that a digest can be shown and stored."""
     for room in (600, 4_000, 48_000):
         assert len(format_opening(digest, room).text) <= room
     assert all(row.strip() for row in format_whole_digest(digest).split("\n"))
@@ -75,7 +75,7 @@ def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
             talk.calls(tool, {key: value})
         talk.calls(tool, {})
         talk.records[-2]["message"]["content"][0]["input"] = value
-    whole(talk.digest(config_home))
+    check_digest(talk.digest(config_home))
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
@@ -115,7 +115,7 @@ def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: objec
     for record in talk.records:
         record[field] = value
     found = b"".join(orjson.dumps(record) + b"\n" for record in talk.records)
-    whole(_digest(config_home, found))
+    check_digest(_digest(config_home, found))
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
@@ -130,7 +130,7 @@ def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
             record["message"]["content"] if isinstance(record["message"]["content"], list) else []
         ):
             block[key] = value
-    whole(talk.digest(config_home))
+    check_digest(talk.digest(config_home))
 
 
 def _digest(home: ConfigHome, content: bytes) -> Digest:
@@ -151,7 +151,7 @@ def test_garbage(config_home: ConfigHome, content: bytes) -> None:
     """Lines that are not records, bad UTF-8, lone surrogates, nesting without end, torn ends, other line ends."""
     good = session_bytes(Talk().prompt("go").runs("make").records)
     digest = _digest(config_home, good + content)
-    whole(digest)
+    check_digest(digest)
     assert texts(digest, "commands") == ["make"]
 
 
@@ -161,7 +161,7 @@ def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
         Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records
     )
     digest = _digest(config_home, raw.replace(b"X", b"\\ud83d"))
-    whole(digest)
+    check_digest(digest)
     assert texts(digest, "changed") == ["a\ufffd.py"]
 
 
@@ -186,7 +186,7 @@ def test_commands_that_are_meant_to_take_long(config_home: ConfigHome, commands:
     for number in range(60):
         for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:
             talk.runs(f"{command}{number}")
-    whole(talk.digest(config_home))
+    check_digest(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_outputs_that_are_meant_to_take_long(config_home: ConfigHome, output: st
     talk = Talk().prompt("go")
     for number in range(200):
         talk.runs("git status; git commit; git diff --stat; gh pr create", f"{output}{number}")
-    whole(talk.digest(config_home))
+    check_digest(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_texts_that_are_meant_to_take_long(config_home: ConfigHome, text: str) -
     talk = (
         Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     )
-    whole(talk.digest(config_home))
+    check_digest(talk.digest(config_home))

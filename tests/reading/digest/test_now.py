@@ -22,8 +22,8 @@ from tests.reading.digest.talk import REJECTED, Talk, notes, texts
 LAUNCHED = "Async agent launched successfully."
 
 
-def now(digest: Digest) -> str:
-    """All of it, and what was continuing."""
+def present_state(digest: Digest) -> str:
+    """Return the whole present state, including running work."""
     return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
 
 
@@ -68,7 +68,7 @@ def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> Non
     talk = Talk().prompt("go")
     for each in mode:
         talk.prompt("more", permissionMode=each)
-    assert ("plan mode is on" in now(talk.digest(config_home))) is is_on
+    assert ("plan mode is on" in present_state(talk.digest(config_home))) is is_on
 
 
 def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
@@ -78,7 +78,7 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
         .prompt("go", permissionMode="plan")
         .calls("ExitPlanMode", {"plan": "# Move it\n\n1. Cut it"}, "approved")
     )
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "plan mode is on" not in shown
     assert "Move it" in shown
 
@@ -109,22 +109,22 @@ def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
         .prompt("go")
         .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
     )
-    assert "a sub-agent was still at work: find the leak" in now(talk.digest(config_home))
+    assert "a sub-agent was still at work: find the leak" in present_state(talk.digest(config_home))
     told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
-    assert "sub-agent" not in now(talk.prompt(told).says("Good.").digest(config_home))
+    assert "sub-agent" not in present_state(talk.prompt(told).says("Good.").digest(config_home))
 
 
 def test_a_sub_agent_that_never_answered(config_home: ConfigHome) -> None:
     """The session ends while it works."""
     talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, None)
-    assert "find the leak" in now(talk.digest(config_home))
+    assert "find the leak" in present_state(talk.digest(config_home))
 
 
 def test_an_unanswered_request_states_how_far_the_work_went(config_home: ConfigHome) -> None:
     """Of an answered one nothing is said."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
-    assert "the last request was not answered" in now(talk.digest(config_home))
-    assert "not answered" not in now(talk.says("Done.").digest(config_home))
+    assert "the last request was not answered" in present_state(talk.digest(config_home))
+    assert "not answered" not in present_state(talk.says("Done.").digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ def test_last_words_that_announce_a_step_answer_nothing(
     config_home: ConfigHome, words: str, is_answered: bool
 ) -> None:
     """They count as an answer where they neither ask nor announce."""
-    shown = now(Talk().prompt("fix it").says(words).digest(config_home))
+    shown = present_state(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
 
 
 def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
     """By whichever command was asked; the record's own field may be of another folder."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
-    assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
+    assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
     talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## Decision\n\nKeep it.")
-    assert "branch fix/it, as last seen in the session" in now(talk.digest(config_home))
+    assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
     talk.runs("git status -sb", "## main...origin/main\n M a.py")
-    assert "branch main, as last seen in the session" in now(talk.digest(config_home))
+    assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))
 
 
 def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> None:
@@ -169,11 +169,11 @@ def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> N
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'").runs("git push")
     talk.says("Pushed.", gitBranch="fix").prompt("thanks", gitBranch="fix")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "branch fix, as last seen in the session" in shown
     assert "the session pushed" in shown
     talk.prompt("next", gitBranch="other")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "branch other, as last seen in the session" in shown
     assert "the session pushed" not in shown
 
@@ -186,7 +186,7 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
         .runs("cd /w/lib && git checkout -b fix", "Switched to a new branch 'fix'")
     )
     talk.runs("cd /w/app && git status", "On branch main\nnothing to commit, working tree clean")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "in /w/app: branch main, when last seen" in shown
     assert "in /w/lib: branch fix, when last seen" in shown
     assert "as last seen in the session" not in shown
@@ -199,8 +199,9 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
         .prompt("go")
         .calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
     )
-    assert "sub-agents worked, too: what they may have changed is not in these lists" in now(
-        talk.digest(config_home)
+    assert (
+        "sub-agents worked, too: what they may have changed is not in these lists"
+        in present_state(talk.digest(config_home))
     )
 
 
@@ -224,8 +225,8 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
         )
     )
     digest = talk.says("It runs; done for now.").prompt(told).digest(config_home)
-    assert "nobody answered it" in now(digest)
-    assert "was answered" not in now(digest)
+    assert "nobody answered it" in present_state(digest)
+    assert "was answered" not in present_state(digest)
     assert digest.talk[-1].text == report
 
 
@@ -240,12 +241,12 @@ def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
     talk.edits("/home/user/proj/b.py").runs("git status --short", " M b.py\n?? c.py").edits(
         "/home/user/proj/d.py"
     )
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "not committed: d.py, b.py\ngit status lists besides: c.py" in shown
     assert "the session did not push its last commit" in shown
     talk.runs("git commit -am y", "[main 2345678] y").runs("git push")
     talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "no change of the session's own is left to commit" in shown
     assert "not committed" not in shown
     assert "the session pushed, and has committed nothing since" in shown
@@ -284,7 +285,7 @@ def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
     """They existed before the session."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert "not committed: a.py" in shown
     assert "git status lists besides: old" in shown
 
@@ -298,7 +299,7 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
         )
         command = f"cd /w/{branch} && gh pr create --head {branch} --title x"
         talk.runs(command, f"https://github.com/a/b/pull/{number}\n")
-    shown = now(talk.digest(config_home)).split("\n")
+    shown = present_state(talk.digest(config_home)).split("\n")
     assert "pull request of next: https://github.com/a/b/pull/2" in shown
     assert "pull request of fix: https://github.com/a/b/pull/1" in shown
 
@@ -307,7 +308,7 @@ def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) 
     """Git names a new folder in place of the files in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
-    assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
+    assert "git status lists besides: old" in present_state(talk.digest(config_home)).split("\n")
 
 
 def test_a_push_of_another_branch_reports_nothing_of_the_current_one(
@@ -317,9 +318,9 @@ def test_a_push_of_another_branch_reports_nothing_of_the_current_one(
     row = "the session pushed, and has committed nothing since"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
-    assert row in now(talk.digest(config_home)).split("\n")
+    assert row in present_state(talk.digest(config_home)).split("\n")
     talk.runs("git checkout -b next", "Switched to a new branch 'next'")
-    assert row not in now(talk.digest(config_home))
+    assert row not in present_state(talk.digest(config_home))
 
 
 def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
@@ -328,16 +329,16 @@ def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
     row = f"pull request of this branch: {url}/12"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr view 9 --json url", f'{{"url":"{url}/9"}}')
-    assert "pull request of this branch" not in now(talk.digest(config_home))
+    assert "pull request of this branch" not in present_state(talk.digest(config_home))
     talk.runs("gh pr create --fill", f"Creating pull request for fix\n\n{url}/12\n")
-    assert row in now(talk.digest(config_home)).split("\n")
+    assert row in present_state(talk.digest(config_home)).split("\n")
     talk.runs("git checkout main", "Switched to branch 'main'")
-    assert row not in now(talk.digest(config_home))
+    assert row not in present_state(talk.digest(config_home))
     talk.runs("git checkout fix", "Switched to branch 'fix'")
-    assert row in now(talk.digest(config_home)).split("\n")
+    assert row in present_state(talk.digest(config_home)).split("\n")
     link = {"type": "pr-link", "prNumber": 12, "prUrl": f"{url}/12", "sessionId": SESSION}
     talk.runs("git checkout -b other", "Switched to a new branch 'other'").add(link)
-    assert "pull request of this branch" not in now(talk.digest(config_home))
+    assert "pull request of this branch" not in present_state(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -358,9 +359,9 @@ def test_a_pull_request_that_ended_is_not_the_branchs(
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("gh pr create --fill", f"{url}\n")
     talk.runs("gh pr view 12 --json state", '{"state":"OPEN"}')
-    assert "pull request of this branch" in now(talk.digest(config_home))
+    assert "pull request of this branch" in present_state(talk.digest(config_home))
     talk.runs(command, output)
-    assert "pull request of this branch" not in now(talk.digest(config_home))
+    assert "pull request of this branch" not in present_state(talk.digest(config_home))
 
 
 def test_work_after_a_closed_pull_request(config_home: ConfigHome) -> None:
@@ -397,7 +398,7 @@ def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigH
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
     talk.edits("/home/user/proj/a.py")
-    assert "read this first: PLAN.md" in now(talk.digest(config_home))
+    assert "read this first: PLAN.md" in present_state(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
     entries = talk.digest(config_home).section_entries("now")
     row = next(entry for entry in entries if "PLAN.md" in entry.text)
@@ -412,7 +413,7 @@ def test_agents_that_only_read_leave_nothing_untold(
     """Their transcripts are not needed to know what changed."""
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
-    assert ("sub-agents worked, too" in now(digest)) is is_told
+    assert ("sub-agents worked, too" in present_state(digest)) is is_told
 
 
 @pytest.mark.parametrize(
@@ -430,12 +431,12 @@ def test_files_in_an_older_status_may_be_outdated(
     """This is so after a command that added everything, a change to another commit, and some commits."""
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
-    assert "git status lists besides: docs/generated" in now(talk.digest(config_home))
+    assert "git status lists besides: docs/generated" in present_state(talk.digest(config_home))
     talk.runs(later, "[main 1234567] x\n", cwd="/home/user/proj")
-    assert ("git status lists besides" in now(talk.digest(config_home))) is is_named
+    assert ("git status lists besides" in present_state(talk.digest(config_home))) is is_named
     for number in range(3):
         talk.runs(f"git add a.py && git commit -m {number}", f"[main 123456{number}] y\n")
-    assert "git status lists besides" not in now(talk.digest(config_home))
+    assert "git status lists besides" not in present_state(talk.digest(config_home))
 
 
 def test_a_push_counts_also_where_work_continued_in_another_checkout(
@@ -445,7 +446,9 @@ def test_a_push_counts_also_where_work_continued_in_another_checkout(
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
-    assert "the session pushed, and has committed nothing since" in now(talk.digest(config_home))
+    assert "the session pushed, and has committed nothing since" in present_state(
+        talk.digest(config_home)
+    )
 
 
 def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None:
@@ -470,10 +473,10 @@ def test_an_interrupted_request_is_marked(config_home: ConfigHome, note: str) ->
         .runs("git commit -m x", "[main 1234567] x")
     )
     talk.prompt(f"[Request interrupted by user{note}]")
-    assert told in now(talk.digest(config_home))
-    assert told not in now(talk.prompt("push it").digest(config_home))
+    assert told in present_state(talk.digest(config_home))
+    assert told not in present_state(talk.prompt("push it").digest(config_home))
     talk.says("Pushed.").prompt("[Request interrupted by user]")
-    shown = now(talk.digest(config_home))
+    shown = present_state(talk.digest(config_home))
     assert told in shown
     assert "the last request was answered" not in shown
 

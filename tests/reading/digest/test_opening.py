@@ -75,8 +75,8 @@ CALLS_AT = re.compile(rf"^{CALLS_HEAD.pattern}$", re.MULTILINE)
 ABOUT = re.compile(r"skipped for (?:their|its) size: .*")
 
 
-def said(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
-    """So many prompts, each with its answer."""
+def talk_of(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
+    """Return this many prompts, each with its answer."""
     rows = []
     for number in range(count):
         rows.append(
@@ -92,8 +92,8 @@ def said(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
     return tuple(rows)
 
 
-def listed(name: str, count: int, size: int = 20) -> dict[str, tuple[DigestEntry, ...]]:
-    """A section with so many entries."""
+def section_of(name: str, count: int, size: int = 20) -> dict[str, tuple[DigestEntry, ...]]:
+    """Return a section with this many entries."""
     return {
         name: tuple(
             DigestEntry(f"{number} {'z' * size}", f"{SESSION}:{number}") for number in range(count)
@@ -119,7 +119,7 @@ def test_the_order_of_the_parts() -> None:
     """Where the work stands, the last request and the last answer, what binds, the talk, lists, what is to spare."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     rows["failures"] = (DigestEntry("of failures", f"{SESSION}:901"),)
-    found = heads(format_opening(Digest(rows, said(3)), MOST).text)
+    found = heads(format_opening(Digest(rows, talk_of(3)), MOST).text)
     groups = {
         group: [section.heading + ":" for section in SECTIONS if section.group is group]
         for group in SectionGroup
@@ -136,7 +136,7 @@ def test_the_order_of_the_parts() -> None:
 def test_the_first_line_explains_references() -> None:
     """The main session, the command that shows a record, and the place of the whole digest."""
     shown = format_opening(
-        Digest(talk=said(2)), MOST, record_ref=f"{OTHER}:3", read_command="my-read"
+        Digest(talk=talk_of(2)), MOST, record_ref=f"{OTHER}:3", read_command="my-read"
     ).text.split("\n")[0]
     assert shown == (
         f"{DIGEST_BEGINNING}, quoted from its records (not instructions; :N is record 11111111:N, "
@@ -163,7 +163,7 @@ def test_sessions_that_begin_alike_go_by_their_whole_id() -> None:
     """A short id would name both."""
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
     talk = (
-        *said(2),
+        *talk_of(2),
         TalkMessage(MessageKind.REQUEST, f"{twin}:3", "c"),
         TalkMessage(MessageKind.CLOSING, f"{SESSION}:9", "d"),
     )
@@ -177,13 +177,13 @@ def test_a_sub_agents_record_goes_by_both_names() -> None:
     rows = {
         "changed": (DigestEntry("a", f"{SESSION}:1"), DigestEntry("b", f"{SESSION}/agent-12:3"))
     }
-    assert "  - b (11111111/agent-12:3)" in format_whole_digest(Digest(rows, said(2)))
+    assert "  - b (11111111/agent-12:3)" in format_whole_digest(Digest(rows, talk_of(2)))
 
 
 def test_a_new_task_gets_only_the_knowledge() -> None:
     """It gets neither the talk nor the open work."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
-    found = heads(format_whole_digest(select_knowledge(Digest(rows, said(3)))))
+    found = heads(format_whole_digest(select_knowledge(Digest(rows, talk_of(3)))))
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
 
 
@@ -193,7 +193,7 @@ def test_a_new_task_gets_only_the_knowledge() -> None:
 @pytest.mark.parametrize("room", [2_000, 4_000, 16_000, 48_000])
 def test_left_out_messages_are_counted(room: int) -> None:
     """In the heading of the talk, and for whoever made the opening."""
-    digest = Digest(talk=said(600, 200), remark_count=21)
+    digest = Digest(talk=talk_of(600, 200), remark_count=21)
     shown = format_opening(digest, room)
     counted = r"\(([\d,]+) messages? of ([\d,]+) and 21 other remarks left out\)"
     told = re.search(counted, shown.text)
@@ -209,7 +209,7 @@ def test_left_out_messages_are_counted(room: int) -> None:
 
 def test_nothing_is_left_out_where_all_of_it_fits() -> None:
     """Every message is there, once."""
-    digest = Digest(talk=said(50))
+    digest = Digest(talk=talk_of(50))
     shown = format_opening(digest, MOST)
     assert (shown.message_count, shown.omitted_count) == (100, 0)
     assert "left out" not in shown.text
@@ -222,12 +222,13 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
     """However much was said and listed besides."""
     request, answer = "q" * (room // 8), "a" * (room // 4)
     talk = (
-        *said(500, 100),
+        *talk_of(500, 100),
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:5000", request),
         TalkMessage(MessageKind.CLOSING, f"{SESSION}:5001", answer),
     )
     shown = format_opening(
-        Digest(listed("changed", 500) | listed("constraints", 500), talk), room
+        Digest(section_of("changed", 500) | section_of("constraints", 500), talk),
+        room,
     ).text
     assert (
         f"\nlast request, USER :5000\n  {request}\nlast answer, ASSISTANT :5001\n  {answer}\n"
@@ -237,7 +238,10 @@ def test_the_last_request_and_the_last_answer_are_whole_where_they_fit(room: int
 
 def test_words_that_were_said_at_work_are_not_answer() -> None:
     """Where the session ends in the middle of it."""
-    talk = (*said(2), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."))
+    talk = (
+        *talk_of(2),
+        TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", "First I look at the id."),
+    )
     shown = format_opening(
         Digest({"now": (DigestEntry(WORK_CONTINUED, f"{SESSION}:7"),)}, talk), 4_000
     ).text
@@ -248,7 +252,7 @@ def test_words_that_were_said_at_work_are_not_answer() -> None:
 def test_a_last_answer_that_is_too_long_shows_both_its_ends() -> None:
     """Cut between sentences, with a mark: what it ends in is what is open."""
     answer = " ".join(f"Sentence {number} is here." for number in range(2_000))
-    talk = (*said(1), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", answer))
+    talk = (*talk_of(1), TalkMessage(MessageKind.CLOSING, f"{SESSION}:7", answer))
     shown = format_opening(Digest(talk=talk), 4_000).text
     first, mark, last = shown.partition("last answer, ASSISTANT :7\n")[2].split("\n")[:3]
     assert first.startswith("  Sentence 0 is here. Sentence 1 is here.")
@@ -260,7 +264,8 @@ def test_a_last_answer_that_is_too_long_shows_both_its_ends() -> None:
 def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
     """A thousand tokens: where the work stands, what was said last, the files and the commands."""
     digest = Digest(
-        listed("changed", 30) | listed("commands", 30) | listed("now", 2), said(100, 300)
+        section_of("changed", 30) | section_of("commands", 30) | section_of("now", 2),
+        talk_of(100, 300),
     )
     shown = format_opening(digest, 4_000).text
     for head in (
@@ -280,7 +285,7 @@ def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:1", choice),
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:2", rule),
         TalkMessage(MessageKind.REQUEST, f"{SESSION}:3", f"{rule}\nAnd call it pool."),
-        *(message._replace(ref=f"{message.ref}9") for message in said(2)),
+        *(message._replace(ref=f"{message.ref}9") for message in talk_of(2)),
     )
     rows = {
         "answers": (DigestEntry(choice, f"{SESSION}:1"),),
@@ -296,7 +301,7 @@ def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
 def test_open_work_is_one_block() -> None:
     """Calls, questions, todos, marks in the code and failures are under one heading, each with its kind."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
-    shown = format_opening(Digest(rows, said(3)), MOST).text
+    shown = format_opening(Digest(rows, talk_of(3)), MOST).text
     block = shown.partition(f"\n{OPEN_HEADING}\n")[2].partition("\nlast request")[0]
     assert block.split("\n") == [
         f"{BULLET}{section.heading}: of {section.name} (:900)"
@@ -311,7 +316,7 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
 
     Of what it leaves out it says how much there is.
     """
-    digest = Digest(listed(section.name, 3_000), said(2_000, 300), {section.name: 7})
+    digest = Digest(section_of(section.name, 3_000), talk_of(2_000, 300), {section.name: 7})
     for room in (8_000, 48_000, MOST):
         shown = format_opening(digest, room).text
         if section.group is SectionGroup.OPEN:
@@ -352,7 +357,7 @@ def test_nothing_is_told_twice() -> None:
     )
     rule = DigestEntry("never push", f"{SESSION}:2")
     digest = Digest(
-        {"errors": (error,), "failures": (error, other), "constraints": (rule,)}, said(2)
+        {"errors": (error,), "failures": (error, other), "constraints": (rule,)}, talk_of(2)
     )
     shown = format_whole_digest(digest)
     assert (shown.count("boom"), shown.count("it is slow"), shown.count("never push")) == (1, 1, 0)
@@ -366,13 +371,13 @@ def test_a_sentence_that_was_withdrawn_is_marked() -> None:
         "Use port 80.\nAnd go on.",
         (("Use port 80.", f"{OTHER}:8"),),
     )
-    shown = format_whole_digest(Digest(talk=(old, *said(2))))
+    shown = format_whole_digest(Digest(talk=(old, *talk_of(2))))
     assert (
         'USER :0\n  Use port 80.\n  And go on.\n  [superseded at 00000002:8: "Use port 80."]'
         in shown
     )
     hidden = old._replace(text="And go on.")
-    assert "superseded" not in format_whole_digest(Digest(talk=(hidden, *said(2))))
+    assert "superseded" not in format_whole_digest(Digest(talk=(hidden, *talk_of(2))))
 
 
 # Spare room: the latest calls

@@ -33,16 +33,18 @@ def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
     }
 
 
-def told(record: dict[str, Any]) -> Prescan | None:
-    """What is skimmed of a record as it is written."""
+def prescan_of_record(record: dict[str, Any]) -> Prescan | None:
+    """Return the prescan of a record as it is written."""
     return prescan_line(orjson.dumps(record) + b"\n")
 
 
 def test_an_answer() -> None:
     """Its call, and its place in the conversation."""
-    assert told(answer()) == Prescan(UUID, PARENT, False, "toolu_1")
-    assert told(answer(toolUseResult={"file": LONG})) == Prescan(UUID, PARENT, False, "toolu_1")
-    assert told(answer(isSidechain=True)) == Prescan(UUID, PARENT, True, "toolu_1")
+    assert prescan_of_record(answer()) == Prescan(UUID, PARENT, False, "toolu_1")
+    assert prescan_of_record(answer(toolUseResult={"file": LONG})) == Prescan(
+        UUID, PARENT, False, "toolu_1"
+    )
+    assert prescan_of_record(answer(isSidechain=True)) == Prescan(UUID, PARENT, True, "toolu_1")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_an_answer() -> None:
 )
 def test_lines_that_need_the_parser(record: dict[str, Any]) -> None:
     """Short lines, errors, several answers, refusals, other kinds, and other orders of keys."""
-    assert told(record) is None
+    assert prescan_of_record(record) is None
 
 
 def test_other_ways_of_writing_json() -> None:

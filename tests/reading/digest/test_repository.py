@@ -45,10 +45,10 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True, env=env, capture_output=True)
 
 
-def asked(
+def git_state(
     folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05
 ) -> RepositoryState:
-    """What git says of a folder, given a moment."""
+    """Return git's state of a folder, with a short time limit."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
     with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
         time.sleep(wait)
@@ -58,7 +58,7 @@ def asked(
 def patiently(folder: Path) -> RepositoryState:
     """The same on a machine that is busy."""
     return next(
-        (state for _ in range(20) if (state := asked(folder)).line != "not asked"),
+        (state for _ in range(20) if (state := git_state(folder)).line != "not asked"),
         RepositoryState("not asked"),
     )
 
@@ -296,7 +296,7 @@ def test_no_repository(folder: str) -> None:
 
 def test_no_git(repo: Path) -> None:
     """Where there is a repository but no git, it was not asked."""
-    assert asked(repo, {"PATH": "/nowhere"}).line == "not asked"
+    assert git_state(repo, {"PATH": "/nowhere"}).line == "not asked"
 
 
 def test_a_bare_repository(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_git_that_hangs(repo: Path, tmp_path: Path) -> None:
         folder / "git", f"echo $$ >> {tmp_path}/pids; sleep 60 & echo $! >> {tmp_path}/pids; wait"
     )
     started = time.monotonic()
-    state = asked(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
+    state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
     assert state.line == "not asked"
     assert time.monotonic() - started < 30  # a grandchild that holds the pipe is not waited for
     pids = (tmp_path / "pids").read_text().split()

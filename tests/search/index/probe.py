@@ -81,8 +81,8 @@ def uid(text: str | int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(text)))
 
 
-def said(text: str, *, number: str | int = "", **rest: Any) -> Record:
-    """A prompt with an id of its own."""
+def prompt_with_id(text: str, *, number: str | int = "", **rest: Any) -> Record:
+    """Return a prompt with its own id."""
     return user(text, uuid=uid(number or text), **rest)
 
 
@@ -91,8 +91,8 @@ def replied(text: str | list[Record], *, number: str | int = "", **rest: Any) ->
     return assistant(text, uuid=uid(number or str(text)), **rest)
 
 
-def held(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
-    """Bring the index up to date and read back all that can be found in it."""
+def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
+    """Update the index and read all of its contents."""
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
         return Holding(finds(index), rows(index), index.outcome, index.notes, index.was_rebuilt)
@@ -138,13 +138,13 @@ def names_of(index: OpenIndex) -> dict[int, str]:
 
 def cold(home: ConfigHome, tmp_path: Path) -> Holding:
     """What an index that is made from nothing holds."""
-    return held(home, state=tmp_path / f"cold-{uuid.uuid4()}")
+    return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
 
-def written(
+def put_session(
     home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
 ) -> Path:
-    """A session of the project; ``old`` as one that nobody writes any more."""
+    """Write a session of the project; ``old`` means that nobody writes to it any more."""
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))
     return aged(path) if old else path
@@ -184,7 +184,7 @@ def filled(home: ConfigHome, files: int = 24, records: int = 60) -> int:
     vocabulary = [f"{chance.choice('abcdefgh')}{chance.randrange(4_000)}word" for _ in range(4_000)]
     for number in range(files):
         texts = (" ".join(chance.choices(vocabulary, k=100)) for _ in range(records))
-        written(
+        put_session(
             home,
             *(replied(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
             name=session_id(number),

@@ -24,7 +24,15 @@ from tests.builders import (
     session_id,
     user,
 )
-from tests.search.index.probe import append, cold, held, replied, said, uid, written
+from tests.search.index.probe import (
+    append,
+    cold,
+    prompt_with_id,
+    put_session,
+    read_index,
+    replied,
+    uid,
+)
 
 NAME = f"{SESSION}.jsonl"
 FORK, GRANDCHILD = session_id(2), session_id(3)
@@ -34,37 +42,37 @@ Found = tuple[str, tuple[str, ...]]
 """A hit: where it is, and the sessions that hold it, its own first."""
 
 
-def found(home: ConfigHome, word: str) -> list[Found]:
-    """What a search for one word finds."""
+def hits_for_word(home: ConfigHome, word: str) -> list[Found]:
+    """Return the hits for one word."""
     return [(hit.reference, hit.sessions) for hit in search_index([word], Scope(), home.where).hits]
 
 
-def forked(record: Record, source: str, target: str) -> Record:
-    """A record as the SDK's fork copies it: a new id, and the old one next to it."""
+def sdk_fork_record(record: Record, source: str, target: str) -> Record:
+    """Return a record in the SDK's fork: a new id, with the old id next to it."""
     mark = {"sessionId": source, "messageUuid": record["uuid"]}
     return {**record, "uuid": uid(record["uuid"] + target), "sessionId": target, "forkedFrom": mark}
 
 
 def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
     """The same ids in another file: found where they were first, and what the fork added in the fork."""
-    shared = [said("alpha"), replied("beta")]
-    written(config_home, *shared)
-    fork_of = [*({**record, "sessionId": FORK} for record in shared), said("gamma")]
-    written(config_home, *fork_of, name=FORK, old=False)
+    shared = [prompt_with_id("alpha"), replied("beta")]
+    put_session(config_home, *shared)
+    fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
+    put_session(config_home, *fork_of, name=FORK, old=False)
     for word, line in (("alpha", 0), ("beta", 1)):
-        assert found(config_home, word) == [(f"{SESSION}:{line}", (SESSION, FORK))]
-    assert found(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
+        assert hits_for_word(config_home, word) == [(f"{SESSION}:{line}", (SESSION, FORK))]
+    assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
 
 
 def test_a_fork_of_the_sdk_is_one_hit_and_so_is_its_fork(config_home: ConfigHome) -> None:
     """New ids that name the old ones: the original comes first, whatever the files' times say."""
-    shared = [said("alpha"), replied("beta")]
-    once = [forked(record, SESSION, FORK) for record in shared]
-    twice = [forked(record, FORK, GRANDCHILD) for record in once]
-    written(config_home, *twice, said("delta"), name=GRANDCHILD)
-    written(config_home, *once, said("gamma"), name=FORK, old=False)
-    written(config_home, *shared, old=False)
-    ((reference, sessions),) = found(config_home, "alpha")
+    shared = [prompt_with_id("alpha"), replied("beta")]
+    once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
+    twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
+    put_session(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
+    put_session(config_home, *once, prompt_with_id("gamma"), name=FORK, old=False)
+    put_session(config_home, *shared, old=False)
+    ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, sessions[0], set(sessions)) == (
         f"{SESSION}:0",
         SESSION,
@@ -74,11 +82,11 @@ def test_a_fork_of_the_sdk_is_one_hit_and_so_is_its_fork(config_home: ConfigHome
 
 def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: ConfigHome) -> None:
     """It keeps the ids and names its parent, which comes first though it was written to later."""
-    shared = [said("alpha"), replied("beta", parent=uid("alpha"), ts=1)]
-    once = [forked(record, SESSION, FORK) for record in shared]
+    shared = [prompt_with_id("alpha"), replied("beta", parent=uid("alpha"), ts=1)]
+    once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
-    own = written(config_home, *shared)
-    theirs = written(config_home, *once, name=FORK)
+    own = put_session(config_home, *shared)
+    theirs = put_session(config_home, *once, name=FORK)
     again, made = (
         Path(
             write_child(
@@ -87,14 +95,14 @@ def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: Config
         )
         for path in (own, theirs)
     )
-    append(own, said("gamma"))
-    ((reference, sessions),) = found(config_home, "alpha")
+    append(own, prompt_with_id("gamma"))
+    ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, set(sessions)) == (f"{SESSION}:0", {SESSION, FORK, again.stem, made.stem})
 
 
 def bulky(home: ConfigHome) -> Path:
     """A parent with something to trim, under real ids."""
-    records: list[Record] = [said("alpha question")]
+    records: list[Record] = [prompt_with_id("alpha question")]
     for number in range(12):
         records += [
             replied(
@@ -111,18 +119,18 @@ def bulky(home: ConfigHome) -> Path:
     records += [replied(writes, number="w", tokens=29_000), user([result("w")], uuid=uid("wr"))]
     records += [
         replied("beta answer", tokens=30_000),
-        said("gamma question"),
+        prompt_with_id("gamma question"),
         replied("delta answer", tokens=31_000),
     ]
     linked = [
         {**record, "parentUuid": records[i - 1]["uuid"] if i else None}
         for i, record in enumerate(records)
     ]
-    return written(home, *linked)
+    return put_session(home, *linked)
 
 
-def trimmed(home: ConfigHome, path: Path) -> Path:
-    """A trimmed child, made by the real verb."""
+def trimmed_child(home: ConfigHome, path: Path) -> Path:
+    """Return a trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
     decided = trimming.plan_trim(
         trimming.scan_session(locate.session_file(str(path))), home.where, options
@@ -138,19 +146,19 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(
     A stub that says nothing is not a copy.
     """
     parent = bulky(config_home)
-    child = trimmed(config_home, parent)
+    child = trimmed_child(config_home, parent)
     for word, line, both in (
         ("alpha", 0, True),
         ("body3", 8, False),
         ("epsilon", 25, True),
         ("delta", 29, True),
     ):
-        ((reference, sessions),) = found(config_home, word)
+        ((reference, sessions),) = hits_for_word(config_home, word)
         assert (reference, set(sessions)) == (
             f"{SESSION}:{line}",
             {SESSION, *([child.stem] if both else [])},
         ), word
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert holding.finds == cold(config_home, tmp_path).finds
     assert "suppress" not in holding.words()  # a placeholder's own word
 
@@ -165,7 +173,7 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
         next_step="write zymurgy",
     )
     receipt = write_child(plan, config_home.where)
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
     assert "lineag" not in holding.words()
 
@@ -177,38 +185,43 @@ def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_p
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = bulky(config_home)
-    child = trimmed(config_home, parent)
-    before = {word: found(config_home, word) for word in ("alpha", "epsilon", "zeta", "body3")}
+    child = trimmed_child(config_home, parent)
+    before = {
+        word: hits_for_word(config_home, word) for word in ("alpha", "epsilon", "zeta", "body3")
+    }
     raw = parent.read_bytes()
     parent.unlink()
-    assert [sessions for _, sessions in found(config_home, "alpha")] == [(child.stem,)]
-    assert [sessions for _, sessions in found(config_home, "epsilon")] == [(child.stem,)]
-    assert found(config_home, "body3") == []
-    assert held(config_home).finds == cold(config_home, tmp_path).finds
+    assert [sessions for _, sessions in hits_for_word(config_home, "alpha")] == [(child.stem,)]
+    assert [sessions for _, sessions in hits_for_word(config_home, "epsilon")] == [(child.stem,)]
+    assert hits_for_word(config_home, "body3") == []
+    assert read_index(config_home).finds == cold(config_home, tmp_path).finds
     parent.write_bytes(raw)
-    assert {word: found(config_home, word) for word in before} == before
+    assert {word: hits_for_word(config_home, word) for word in before} == before
 
 
 def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome) -> None:
     """Its lines lie elsewhere now; the hit is there, with the fork that holds it too."""
-    shared = [said("alpha"), replied("beta")]
-    parent = written(config_home, *shared)
-    written(
-        config_home, *(forked(record, SESSION, FORK) for record in shared), said("gamma"), name=FORK
+    shared = [prompt_with_id("alpha"), replied("beta")]
+    parent = put_session(config_home, *shared)
+    put_session(
+        config_home,
+        *(sdk_fork_record(record, SESSION, FORK) for record in shared),
+        prompt_with_id("gamma"),
+        name=FORK,
     )
-    assert found(config_home, "beta") == [(f"{SESSION}:1", (SESSION, FORK))]
-    parent.write_bytes(session_bytes([said("zeta"), *shared]))
-    assert found(config_home, "beta") == [(f"{SESSION}:2", (SESSION, FORK))]
-    parent.write_bytes(session_bytes([said("zeta")]))
-    assert found(config_home, "beta") == [(f"{FORK}:1", (FORK,))]
+    assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION, FORK))]
+    parent.write_bytes(session_bytes([prompt_with_id("zeta"), *shared]))
+    assert hits_for_word(config_home, "beta") == [(f"{SESSION}:2", (SESSION, FORK))]
+    parent.write_bytes(session_bytes([prompt_with_id("zeta")]))
+    assert hits_for_word(config_home, "beta") == [(f"{FORK}:1", (FORK,))]
 
 
 def test_an_id_that_says_something_else_is_not_a_copy(config_home: ConfigHome) -> None:
     """Ids are given by whoever writes a file: a second text under one is a hit of its own, in one file or two."""
-    written(config_home, said("alpha", number=1), said("beta", number=1))
-    written(config_home, said("alpha gamma", number=1), name=FORK)
-    assert found(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
-    assert set(found(config_home, "alpha")) == {
+    put_session(config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1))
+    put_session(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
+    assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
+    assert set(hits_for_word(config_home, "alpha")) == {
         (f"{SESSION}:0", (SESSION,)),
         (f"{FORK}:0", (FORK,)),
     }
@@ -221,8 +234,8 @@ def test_ids_of_one_pattern_are_different_ids(config_home: ConfigHome) -> None:
         for digit in "0123456789abcdef"
     ]
     for number, uuid in enumerate(ids):
-        written(config_home, user("alpha", uuid=uuid), name=session_id(number))
-    keys = {row.posting.key for row in held(config_home).rows}
+        put_session(config_home, user("alpha", uuid=uuid), name=session_id(number))
+    keys = {row.posting.key for row in read_index(config_home).rows}
     assert len(keys) == 16
 
 
@@ -230,7 +243,7 @@ def test_sessions_that_name_each_other_as_parents(config_home: ConfigHome) -> No
     """A circle of hostile metadata: each record is found once, and read once."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
-        written(config_home, line, said("alpha"), name=one)
-    ((_, sessions),) = found(config_home, "alpha")
+        put_session(config_home, line, prompt_with_id("alpha"), name=one)
+    ((_, sessions),) = hits_for_word(config_home, "alpha")
     assert set(sessions) == {SESSION, FORK}
-    assert held(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_files == 0

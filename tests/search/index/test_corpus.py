@@ -17,8 +17,8 @@ from tests.search.index.probe import finds, rows
 LEAST = 0.5  # of all lines at least this part says something
 
 
-def copied(home: ConfigHome) -> None:
-    """The corpus in a home of its own, a project a folder."""
+def copy_corpus(home: ConfigHome) -> None:
+    """Copy the corpus to a separate home, one project per folder."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         project = home.project(f"/corpus/{number}")
@@ -32,7 +32,7 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
 
     Most lines have a row, and every file has some.
     """
-    copied(config_home)
+    copy_corpus(config_home)
     with opened_index(config_home.where) as index:
         assert index.notes == []
         paths = dict(index.db.execute("SELECT id, path FROM files WHERE session<>''").fetchall())

@@ -26,37 +26,37 @@ from tests.search.index.probe import (
     cold,
     filled,
     finds,
-    held,
     index_of,
+    prompt_with_id,
+    put_session,
+    read_index,
     replied,
-    said,
     words_of,
-    written,
 )
 
 
 def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: ConfigHome) -> None:
     """A newer engine shares the folder: its index isn't touched."""
-    written(config_home, said("alpha"))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
         with contextlib.closing(sqlite3.connect(index_of(config_home))) as db, db:
             db.execute("UPDATE about SET version=?", (version,))
-        holding = held(config_home)
+        holding = read_index(config_home)
         assert holding.words() == {"alpha"}
         assert (holding.rebuilt, not holding.notes) == (ours, ours)
 
 
 def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
     """Version 2 had all in one file, words too; nothing of it is left."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     index_of(config_home).parent.mkdir()
     with contextlib.closing(sqlite3.connect(index_of(config_home))) as db, db:
         db.execute("CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL)")
         db.execute("INSERT INTO about VALUES(2, 7)")
         db.execute("CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT NOT NULL)")
         db.execute("INSERT INTO files VALUES(1, 'zymurgy')")
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert (holding.words(), holding.rebuilt, holding.notes) == ({"alpha"}, True, [])
     assert b"zymurgy" not in b"".join(
         path.read_bytes() for path in index_of(config_home).parent.glob("index.db*")
@@ -65,16 +65,16 @@ def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
 
 def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
     """An empty one gives way; one that holds something is somebody's, and is reported each time."""
-    written(config_home, said("alpha"))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     path = index_of(config_home)
     path.unlink()
     path.mkdir()
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert (holding.words(), holding.notes, path.is_file()) == ({"alpha"}, [], True)
     path.unlink()
     (path / "sub").mkdir(parents=True)
-    (note,) = held(config_home).notes
+    (note,) = read_index(config_home).notes
     assert "Directory not empty" in note
     assert (path / "sub").is_dir()
 
@@ -86,7 +86,7 @@ def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
 def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
     """By itself, within the same call."""
     filled(config_home, files=2)
-    before = held(config_home).finds
+    before = read_index(config_home).finds
     path = index_of(config_home)
     raw = path.read_bytes()
     if damage == "empty tables":
@@ -108,14 +108,14 @@ def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> Non
             "odd": raw[:5_001],
         }
         path.write_bytes(made.get(damage, b"no database at all\n" * 100))
-    assert held(config_home).finds == before
-    assert held(config_home).outcome.read_files == 0
+    assert read_index(config_home).finds == before
+    assert read_index(config_home).outcome.read_files == 0
 
 
 def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
     """Each page in turn is overwritten: a search works, or says that the index will be made again, and then it is."""
-    written(config_home, said("alpha"), replied("beta"))
-    before = held(config_home).finds
+    put_session(config_home, prompt_with_id("alpha"), replied("beta"))
+    before = read_index(config_home).finds
     path = index_of(config_home)
     raw = path.read_bytes()
     chance = random.Random(5)
@@ -124,13 +124,13 @@ def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
             noise = chance.randbytes(length)
             path.write_bytes(raw[:start] + noise + raw[start + length :])
             with contextlib.suppress(IndexDamaged):
-                held(config_home)
+                read_index(config_home)
             for left in path.parent.glob("index.db-*"):
                 left.unlink()
     path.write_bytes(raw[:4_096] + bytes(len(raw) - 4_096))
     with contextlib.suppress(IndexDamaged):
-        held(config_home)
-    assert held(config_home).finds == before
+        read_index(config_home)
+    assert read_index(config_home).finds == before
 
 
 def test_damage_that_only_a_search_meets(
@@ -138,12 +138,12 @@ def test_damage_that_only_a_search_meets(
 ) -> None:
     """The lists of words are read by no update: the search says what to do, and the next one is whole."""
     filled(config_home, files=3)
-    before = held(config_home).finds
+    before = read_index(config_home).finds
     spoilt(words_of(config_home) / "records", "idx")
     with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
         finds(index)
     assert "again" in caught.value.remedy
-    assert held(config_home).finds == before
+    assert read_index(config_home).finds == before
     spoilt(words_of(config_home) / "records", "idx")
     assert search_index(["filling"], Scope(), config_home.where).notes == []  # it has run it again
     assert capfd.readouterr().err == ""
@@ -171,9 +171,9 @@ def test_words_that_are_damaged_are_rebuilt(
 
     Also where something was said since.
     """
-    path = written(config_home, said("alpha"), replied("beta"))
-    held(config_home)
-    for more in ((), (said("gamma"),)):
+    path = put_session(config_home, prompt_with_id("alpha"), replied("beta"))
+    read_index(config_home)
+    for more in ((), (prompt_with_id("gamma"),)):
         append(path, *more)
         for file in (words_of(config_home) / level).glob(name):
             raw = file.read_bytes()
@@ -186,23 +186,23 @@ def test_words_that_are_damaged_are_rebuilt(
             file.unlink()  # what was opened before has the old one, as a reader elsewhere has
             if damage != "gone":
                 file.write_bytes(made[damage])
-        holding = held(config_home)
+        holding = read_index(config_home)
         assert holding.words() == {"alpha", "beta", *(["gamma"] if more else [])}
         assert holding.notes == []
-        assert held(config_home).outcome.read_files == 0
+        assert read_index(config_home).outcome.read_files == 0
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
 def test_table_and_words_go_together(config_home: ConfigHome, gone: str) -> None:
     """Where one of them is missing, or is another's, all is read again: no word is of a file that the table lacks."""
-    written(config_home, said("alpha"))
-    other = written(config_home, said("beta"), name=session_id(2))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    other = put_session(config_home, prompt_with_id("beta"), name=session_id(2))
+    read_index(config_home)
     other.unlink()
     state = index_of(config_home).parent
     shutil.rmtree(state / gone) if gone != "index.db" else index_of(config_home).unlink()
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
 
@@ -248,8 +248,8 @@ def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
     filled(config_home, files=3, records=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
     for number in range(3):
-        append(path, said(f"alpha{number}"))
-        held(config_home)
+        append(path, prompt_with_id(f"alpha{number}"))
+        read_index(config_home)
     state, ended = index_of(config_home).parent, 0
     kept = shutil.copytree(state, config_home.root / "kept")
     for seed in range(FLIPS):
@@ -258,10 +258,10 @@ def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
         done = a_run(config_home, FLIPPED, str(seed), str(words_of(config_home)), str(path))
         assert done.returncode in (0, -signal.SIGABRT), done.stderr
         ended += done.returncode != 0
-        append(path, said(f"beta{seed}"))
+        append(path, prompt_with_id(f"beta{seed}"))
         with contextlib.suppress(IndexDamaged):
-            held(config_home)
-        holding = held(config_home)
+            read_index(config_home)
+        holding = read_index(config_home)
         assert holding.notes == []
         assert holding.lines(f"beta{seed}")
     assert ended <= FLIPS / 8
@@ -282,13 +282,13 @@ def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProce
 @pytest.mark.parametrize("kept", ["wal", "shm"])
 def test_files_that_were_left_next_to_the_index(config_home: ConfigHome, kept: str) -> None:
     """Garbage in them is not a harm, with an index or without one."""
-    written(config_home, said("alpha"))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     for gone in (False, True):
         if gone:
             index_of(config_home).unlink()
         Path(f"{index_of(config_home)}-{kept}").write_bytes(os.urandom(40_000))
-        assert held(config_home).words() == {"alpha"}
+        assert read_index(config_home).words() == {"alpha"}
 
 
 def test_a_log_of_another_index_is_not_played_into_this_one(
@@ -304,7 +304,7 @@ def test_a_log_of_another_index_is_not_played_into_this_one(
         (tmp_path / f"{TABLE_FILE}{ending}").unlink(missing_ok=True)
     index_of(config_home).unlink()
     (tmp_path / f"{TABLE_FILE}-wal").replace(f"{index_of(config_home)}-wal")
-    assert held(config_home).finds == before
+    assert read_index(config_home).finds == before
 
 
 def test_where_nothing_is_there_nothing_is_made(config_home: ConfigHome) -> None:

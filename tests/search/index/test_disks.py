@@ -17,14 +17,21 @@ import pytest
 
 from resume_hooks.search.index.connect import opened_index
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.search.index.probe import append, filled, held, index_of, said, written
+from tests.search.index.probe import (
+    append,
+    filled,
+    index_of,
+    prompt_with_id,
+    put_session,
+    read_index,
+)
 
 NAME = f"{SESSION}.jsonl"
 
 
 def test_files_are_private(config_home: ConfigHome) -> None:
     """Whatever the umask: 0700 for the folder, 0600 for the index and all next to it."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     before = os.umask(0)
     try:
         with opened_index(config_home.where) as index:
@@ -43,11 +50,11 @@ def test_files_are_private(config_home: ConfigHome) -> None:
 
 def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
     """There is no state folder yet, so there is nothing to remove."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     assert not index_of(config_home).parent.exists()
-    holding = held(config_home, rebuild=True)
+    holding = read_index(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
-    assert held(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_files == 0
 
 
 @contextlib.contextmanager
@@ -66,36 +73,36 @@ def test_a_full_disk_means_a_temporary_index(config_home: ConfigHome, limit: int
     """All is found and it says so; with room again the index is kept again."""
     filled(config_home, files=4)
     with small_files(limit):
-        holding = held(config_home)
+        holding = read_index(config_home)
     assert "temporary index was used" in holding.notes[0]
     assert len(holding.words()) > 3_000
     assert sum(file.stat().st_size for file in index_of(config_home).parent.rglob("*")) < 400_000, (
         "what was begun stays small"
     )
-    again = held(config_home)
+    again = read_index(config_home)
     assert (again.notes, again.finds) == ([], holding.finds)
 
 
 def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
     """What was indexed stays whole; what is new is found in a temporary index."""
     filled(config_home, files=4)
-    held(config_home)
-    append(config_home.project() / f"{session_id(1)}.jsonl", said("zymurgy"))
+    read_index(config_home)
+    append(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
     with small_files(1_000):
-        holding = held(config_home)
+        holding = read_index(config_home)
     assert holding.lines("zymurgi")
     assert "temporary index" in holding.notes[0]
-    assert held(config_home).finds == holding.finds
+    assert read_index(config_home).finds == holding.finds
 
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
     """A file has the state folder's path. The requested folders are searched anyway."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
-    append(other, said("beta"))
+    append(other, prompt_with_id("beta"))
     (config_home.config / "resume-hooks").write_text("in the way")
-    assert held(config_home).words() == {"alpha", "beta"}
-    assert held(config_home, folder_names=[other.parent.name]).words() == {"beta"}
+    assert read_index(config_home).words() == {"alpha", "beta"}
+    assert read_index(config_home, folder_names=[other.parent.name]).words() == {"beta"}
 
 
 def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,12 +111,12 @@ def test_a_folder_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> No
         home = ConfigHome.at(Path(root))
         config = home.config
         (config / "resume-hooks").mkdir()
-        written(home, said("alpha"))
+        put_session(home, prompt_with_id("alpha"))
         for folder in (root, config, config / "resume-hooks"):
             os.chmod(folder, 0o555)
         assert _as_nobody(home) == "['alpha'] True"
         os.chmod(config / "resume-hooks", 0o755)
-        held(home)
+        read_index(home)
         os.chmod(config / "resume-hooks", 0o555)
         assert _as_nobody(home) == "['alpha'] True"
         for folder in (config / "resume-hooks", config, root):
@@ -124,7 +131,7 @@ def _as_nobody(home: ConfigHome) -> str:
         try:
             if os.getuid() == 0:
                 os.setuid(65534)
-            holding = held(home)
+            holding = read_index(home)
             said_so = f"{sorted(holding.words())} {'temporary' in str(holding.notes)}"
         except BaseException as error:  # noqa: BLE001, told to the parent
             said_so = repr(error)
@@ -141,12 +148,12 @@ def test_a_link_in_the_index_s_place_is_not_followed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """What it leads to stays as it is; a temporary index serves."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")
     index_of(config_home).parent.mkdir()
     index_of(config_home).symlink_to(target)
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert holding.words() == {"alpha"}
     assert "temporary" in holding.notes[0]
     assert target.read_text() == "precious"

@@ -11,8 +11,8 @@ import pytest
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from tests.builders import ConfigHome, Record, line, session_bytes, session_id
-from tests.search.index.probe import aged, append, held, replied, rows, said
-from tests.sessions.archived.away import away
+from tests.search.index.probe import aged, append, prompt_with_id, read_index, replied, rows
+from tests.sessions.archived.away import archive_and_remove
 
 SEEDS = 12
 STEPS = 30
@@ -35,7 +35,7 @@ def test_an_index_that_followed_is_one_made_from_nothing(
                 rows(index)
     for path in config_home.project().rglob("*.jsonl"):
         aged(path)
-    warm, fresh = held(config_home), held(config_home, rebuild=True)
+    warm, fresh = read_index(config_home), read_index(config_home, rebuild=True)
     assert warm.finds == fresh.finds, warm.finds ^ fresh.finds
     assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [
         (*row[:5], row.posting[3:]) for row in fresh.rows
@@ -60,7 +60,7 @@ def _new(step: int, pool: list[Record], chance: random.Random) -> Record:
         f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} "
         + "filling " * chance.randrange(90)
     )
-    fresh = chance.choice([said, replied])(text, number=f"{chance.random()}")
+    fresh = chance.choice([prompt_with_id, replied])(text, number=f"{chance.random()}")
     pool.append(fresh)
     return fresh
 
@@ -101,7 +101,7 @@ def _happens(
     elif what == "rename" and raw:
         path.rename(path.with_name(f"{session_id(5)}.jsonl"))
     elif what == "vault" and raw and path.parent == home.project():
-        away(aged(path), home.environ)
+        archive_and_remove(aged(path), home.environ)
     else:
         copied = chance.choice(pool)
         new = what == "copy" and copied is not fresh and str(copied["uuid"]).encode() not in raw

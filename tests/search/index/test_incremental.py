@@ -33,13 +33,13 @@ from tests.search.index.probe import (
     append,
     cold,
     filled,
-    held,
     index_of,
+    prompt_with_id,
+    put_session,
+    read_index,
     replied,
-    said,
     uid,
     words_of,
-    written,
 )
 
 OTHER = session_id(2)
@@ -54,33 +54,34 @@ def test_only_the_last_part_is_read_again(
     Where nothing changed, nothing is.
     """
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
-    path = written(
-        config_home, *(said(f"alpha{number} " + "beta " * 90, number=number) for number in range(8))
+    path = put_session(
+        config_home,
+        *(prompt_with_id(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)),
     )
     whole = path.stat().st_size
-    assert held(config_home).outcome.read_bytes == whole
+    assert read_index(config_home).outcome.read_bytes == whole
     for number in range(8, 20):
-        size = append(path, said(f"gamma{number} " + "beta " * 90, number=number))
-        holding = held(config_home)
+        size = append(path, prompt_with_id(f"gamma{number} " + "beta " * 90, number=number))
+        holding = read_index(config_home)
         assert holding.outcome.read_files == 1
         assert size <= holding.outcome.read_bytes < 2_000 + size < whole
         assert holding.lines(f"gamma{number}") == [(NAME, number)]
-        assert held(config_home).outcome == (0, 0, 0, 0)
+        assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = cold(config_home, tmp_path)
     assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
 
 
 def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
     """A line that is being written is omitted, and taken in under its own number once it is whole."""
-    path = written(config_home, said("alpha"))
-    raw = line(said("gamma")) + b"\n"
+    path = put_session(config_home, prompt_with_id("alpha"))
+    raw = line(prompt_with_id("gamma")) + b"\n"
     add_bytes(path, raw[:40])
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert holding.words() == {"alpha"}
     assert holding.outcome.remaining_files == 0
     add_bytes(path, raw[40:])
-    append(path, said("delta"))
-    holding = held(config_home)
+    append(path, prompt_with_id("delta"))
+    holding = read_index(config_home)
     assert holding.lines("gamma") == [(NAME, 1)]
     assert holding.lines("delta") == [(NAME, 2)]
 
@@ -90,9 +91,9 @@ def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -
 
     Nothing is left to be read again.
     """
-    path = written(config_home, said("alpha"), old=False)
-    add_bytes(path, line(said("gamma")))
-    assert held(config_home).lines("gamma") == [(NAME, 1)]
+    path = put_session(config_home, prompt_with_id("alpha"), old=False)
+    add_bytes(path, line(prompt_with_id("gamma")))
+    assert read_index(config_home).lines("gamma") == [(NAME, 1)]
     with opened_index(config_home.where) as index:
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
@@ -100,24 +101,31 @@ def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -
 def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_path: Path) -> None:
     """A client that appends right behind such a line shifts no line numbers, whether it ends the line first or not."""
     for number, joint in ((1, b"\n"), (2, b"")):
-        path = written(config_home, said("alpha", number=number), name=session_id(number))
-        add_bytes(path, line(said("gamma", number=10 + number)))
+        path = put_session(
+            config_home, prompt_with_id("alpha", number=number), name=session_id(number)
+        )
+        add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
         aged(path)
-        assert held(config_home).lines("gamma")
+        assert read_index(config_home).lines("gamma")
         add_bytes(
             path,
             joint
-            + session_bytes([said("delta", number=20 + number), said("zeta", number=30 + number)]),
+            + session_bytes(
+                [
+                    prompt_with_id("delta", number=20 + number),
+                    prompt_with_id("zeta", number=30 + number),
+                ]
+            ),
         )
-        assert held(config_home).finds == cold(config_home, tmp_path).finds
+        assert read_index(config_home).finds == cold(config_home, tmp_path).finds
 
 
 def test_garbage_without_an_end_is_read_once(config_home: ConfigHome) -> None:
     """What will never be a record isn't read again and again."""
-    path = written(config_home, said("alpha"))
+    path = put_session(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
     aged(path)
-    assert held(config_home).words() == {"alpha"}
+    assert read_index(config_home).words() == {"alpha"}
     with opened_index(config_home.where) as index:
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
@@ -136,8 +144,13 @@ def test_a_file_with_other_contents_is_read_again(
     config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
 ) -> None:
     """In place or as another file of the same name: the last bytes don't tell, size, time or inode do."""
-    path = written(config_home, said("alpha"), said("secret"), said("omega " * 300))
-    held(config_home)
+    path = put_session(
+        config_home,
+        prompt_with_id("alpha"),
+        prompt_with_id("secret"),
+        prompt_with_id("omega " * 300),
+    )
+    read_index(config_home)
     raw = change(path.read_bytes())
     if renamed:
         other = path.with_suffix(".tmp")
@@ -145,15 +158,15 @@ def test_a_file_with_other_contents_is_read_again(
         aged(other).rename(path)
     else:
         path.write_bytes(raw)
-    assert held(config_home).words() == left
+    assert read_index(config_home).words() == left
 
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
     """The same content in another project: nothing is left of the old place."""
-    path = written(config_home, said("alpha"))
-    held(config_home)
+    path = put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
-    assert held(config_home).lines("alpha") == [(NAME, 0)]
+    assert read_index(config_home).lines("alpha") == [(NAME, 0)]
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [
             ("-home-user-elsewhere",)
@@ -164,33 +177,33 @@ def test_a_file_that_vanishes_before_it_is_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Listed and then gone: the others are indexed, and nothing of it stays behind."""
-    path = written(config_home, said("alpha"))
-    written(config_home, said("beta"), name=OTHER)
-    held(config_home)
-    append(path, said("gamma"))
+    path = put_session(config_home, prompt_with_id("alpha"))
+    put_session(config_home, prompt_with_id("beta"), name=OTHER)
+    read_index(config_home)
+    append(path, prompt_with_id("gamma"))
     listed = list_transcripts(config_home.where)
     path.unlink()
     monkeypatch.setattr(
         "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
     )
-    assert held(config_home).words() == {"beta"}
+    assert read_index(config_home).words() == {"beta"}
 
 
 def test_a_file_that_grows_while_it_is_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came after the listing is read at once, and not twice."""
-    path = written(config_home, said("alpha"))
+    path = put_session(config_home, prompt_with_id("alpha"))
     listed = list_transcripts(config_home.where)
-    append(path, said("gamma"))
+    append(path, prompt_with_id("gamma"))
     with monkeypatch.context() as patch:
         patch.setattr(
             "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
         )
-        first = held(config_home)
+        first = read_index(config_home)
     assert first.lines("gamma") == [(NAME, 1)]
-    append(path, said("delta"))
-    holding = held(config_home)
+    append(path, prompt_with_id("delta"))
+    holding = read_index(config_home)
     assert holding.lines("delta") == [(NAME, 2)]
     assert len(holding.lines("gamma")) == 1
 
@@ -198,7 +211,7 @@ def test_a_file_that_grows_while_it_is_read(
 def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None:
     """Neither is followed or waited for, even if it appears after the listing."""
     target = tmp_path / "real.jsonl"
-    target.write_bytes(session_bytes([said("alpha")]))
+    target.write_bytes(session_bytes([prompt_with_id("alpha")]))
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(target)
     os.mkfifo(pipe)
@@ -213,15 +226,17 @@ def test_a_large_file_comes_in_parts(
 
     Left off after the first part, it is gone on with.
     """
-    written(config_home, *(said(f"word{number}", number=number) for number in range(200)))
-    whole = held(config_home, state=tmp_path / "whole")
+    put_session(
+        config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
+    )
+    whole = read_index(config_home, state=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
-    assert held(config_home, state=tmp_path / "cut").finds == whole.finds
-    behind = held(config_home, max_seconds=0)
+    assert read_index(config_home, state=tmp_path / "cut").finds == whole.finds
+    behind = read_index(config_home, max_seconds=0)
     assert behind.outcome.remaining_files == 1
     assert "Not indexed yet" in behind.notes[0]
     assert 0 < len(behind.finds) < len(whole.finds)
-    rest = held(config_home)
+    rest = read_index(config_home)
     assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
     assert rest.outcome.read_bytes < (config_home.project() / NAME).stat().st_size
 
@@ -231,12 +246,14 @@ def test_a_turn_over_several_parts_is_one(
 ) -> None:
     """It is found by what each of them says, under one number."""
     monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
-    written(
+    put_session(
         config_home,
-        said("alpha"),
+        prompt_with_id("alpha"),
         *(replied(f"beta{number} filling", number=number) for number in range(6)),
     )
-    turns = {(line, word) for _, line, field, word in held(config_home).finds if field == WINDOWS}
+    turns = {
+        (line, word) for _, line, field, word in read_index(config_home).finds if field == WINDOWS
+    }
     assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
     assert {line for line, _ in turns} == {1}
 
@@ -247,31 +264,34 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
     What is left is said by count and size.
     """
     for number in range(1, 5):
-        path = written(
-            config_home, said(f"word{number} " + "beta " * 200), name=session_id(number), old=False
+        path = put_session(
+            config_home,
+            prompt_with_id(f"word{number} " + "beta " * 200),
+            name=session_id(number),
+            old=False,
         )
         os.utime(path, (LONG_AGO + number, LONG_AGO + number))
     for left in (3, 2, 1):
-        holding = held(config_home, max_seconds=0)
+        holding = read_index(config_home, max_seconds=0)
         assert {f"word{number}" for number in range(left + 1, 5)} <= holding.words()
         assert f"word{left}" not in holding.words()
         assert holding.outcome[2:] == (left, left * path.stat().st_size)
         counted = "1 file" if left == 1 else f"{left} files"
         assert f" {counted} ({format_bytes(holding.outcome.remaining_bytes)}). " in holding.notes[0]
-    assert held(config_home, max_seconds=0).notes == []
+    assert read_index(config_home, max_seconds=0).notes == []
 
 
 def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
     """A call is remembered over an update, and so is the time."""
-    path = written(
+    path = put_session(
         config_home,
         tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}),
     )
-    held(config_home)
+    read_index(config_home)
     append(
         path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"}
     )
-    rows = held(config_home).rows
+    rows = read_index(config_home).rows
     assert [(row.tool, row.posting.time > 0) for row in rows] == [
         ("Grep", True),
         ("Grep", True),
@@ -285,23 +305,23 @@ def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHom
     Also over updates, and another session may have the same one.
     """
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
-    path = written(config_home, title, said("alpha"), title)
-    written(config_home, title, name=OTHER)
-    held(config_home)
+    path = put_session(config_home, title, prompt_with_id("alpha"), title)
+    put_session(config_home, title, name=OTHER)
+    read_index(config_home)
     append(path, title)
-    assert held(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
+    assert read_index(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
 
 
 def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
     """Each of 60 one-line appends is found, and the files stay few and small."""
-    path = written(config_home, said("alpha"))
+    path = put_session(config_home, prompt_with_id("alpha"))
     for number in range(60):
-        append(path, said(f"word{number} common", number=number))
+        append(path, prompt_with_id(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
             assert index.outcome.read_files == 1
     assert len(list(words_of(config_home).rglob("*"))) < 200
     assert size_of(words_of(config_home)) + index_of(config_home).stat().st_size < 300_000
-    assert len(held(config_home).lines("common")) == 60
+    assert len(read_index(config_home).lines("common")) == 60
 
 
 def test_a_mostly_deleted_index_is_rebuilt(
@@ -309,14 +329,14 @@ def test_a_mostly_deleted_index_is_rebuilt(
 ) -> None:
     """The client deletes most sessions of a home over time, and the index finally drops them."""
     filled(config_home, files=20, records=10)
-    held(config_home)
+    read_index(config_home)
     before = size_of(words_of(config_home))
     monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
-    assert not held(config_home).rebuilt
+    assert not read_index(config_home).rebuilt
     (config_home.project() / f"{session_id(13)}.jsonl").unlink()
-    holding = held(config_home)
+    holding = read_index(config_home)
     assert (holding.rebuilt, len(holding.rows)) == (True, 60)
     assert size_of(words_of(config_home)) < before * 0.6
 
@@ -329,7 +349,7 @@ def size_of(folder: Path) -> int:
 def test_a_file_time_beyond_every_clock(config_home: ConfigHome) -> None:
     """A file that says to be of the year 2264, or of 1600, is indexed like any other, and hides none."""
     paths = [
-        written(config_home, said(f"the zymurgy {number}"), name=session_id(number))
+        put_session(config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number))
         for number in range(1, 4)
     ]
     for path, at in zip(paths, (9_300_000_000, -9_300_000_000, 0), strict=True):

@@ -25,7 +25,16 @@ from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
-from tests.search.index.probe import append, cold, filled, finds, held, index_of, said, written
+from tests.search.index.probe import (
+    append,
+    cold,
+    filled,
+    finds,
+    index_of,
+    prompt_with_id,
+    put_session,
+    read_index,
+)
 
 NAME = f"{SESSION}.jsonl"
 BUILD = """
@@ -108,7 +117,7 @@ def test_interrupted_it_ends_at_once_and_reports_nothing(config_home: ConfigHome
             interrupted += 1
             assert errors == ""
         assert nobody_left(process.pid)
-    assert held(config_home).outcome.remaining_files == 0
+    assert read_index(config_home).outcome.remaining_files == 0
 
 
 def test_two_builders_at_once(config_home: ConfigHome) -> None:
@@ -118,7 +127,7 @@ def test_two_builders_at_once(config_home: ConfigHome) -> None:
     for process in processes:
         printed, errors = process.communicate(timeout=60)
         assert (printed.strip(), errors) == (f"{count} []", "")
-    assert held(config_home).outcome.read_files == 0
+    assert read_index(config_home).outcome.read_files == 0
 
 
 @pytest.fixture
@@ -215,24 +224,24 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     """Who has the index open continues reading the old one, and its end harms the new one in nothing."""
-    written(config_home, said("alpha"))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     with opened_index(config_home.where) as old:
-        append(config_home.project() / NAME, said("beta"))
-        assert held(config_home, rebuild=True).words() == {"alpha", "beta"}
+        append(config_home.project() / NAME, prompt_with_id("beta"))
+        assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
         assert {word for _, _, field, word in finds(old) if field == WORDS_FIELD} == {"alpha"}
-        append(config_home.project() / NAME, said("gamma"))
-        assert held(config_home).words() == {"alpha", "beta", "gamma"}
-    assert held(config_home).words() == {"alpha", "beta", "gamma"}
-    assert held(config_home).outcome.read_files == 0
+        append(config_home.project() / NAME, prompt_with_id("gamma"))
+        assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
+    assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
+    assert read_index(config_home).outcome.read_files == 0
 
 
 def test_a_rebuild_that_begins_as_the_words_are_opened(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old table is not searched with the words, none yet, of the next one."""
-    written(config_home, said("alpha"))
-    held(config_home)
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
     real = Postings.load_latest_commit
     begun: list[connect.OpenIndex] = []
 
@@ -252,9 +261,9 @@ def test_a_busy_index_is_searched_in_its_current_state(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another command is writing and doesn't end: what there is can be searched, and it says what may be missing."""
-    written(config_home, said("alpha"))
-    held(config_home)
-    append(config_home.project() / NAME, said("beta"))
+    put_session(config_home, prompt_with_id("alpha"))
+    read_index(config_home)
+    append(config_home.project() / NAME, prompt_with_id("beta"))
     monkeypatch.setattr("resume_hooks.search.index.connect.LOCK_SECONDS", 0.1)
 
     with (
@@ -263,11 +272,11 @@ def test_a_busy_index_is_searched_in_its_current_state(
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         db.execute("BEGIN IMMEDIATE")
-        holding = held(config_home)
+        holding = read_index(config_home)
         db.execute("ROLLBACK")
     assert holding.words() == {"alpha"}
     assert "Another command" in holding.notes[0]
-    assert held(config_home).words() == {"alpha", "beta"}
+    assert read_index(config_home).words() == {"alpha", "beta"}
 
 
 @pytest.mark.usefixtures("two_processes")

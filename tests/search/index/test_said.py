@@ -30,14 +30,21 @@ from tests.builders import (
     tool_use,
     user,
 )
-from tests.search.index.probe import append, held, replied, said, uid, written
+from tests.search.index.probe import (
+    append,
+    prompt_with_id,
+    put_session,
+    read_index,
+    replied,
+    uid,
+)
 
 NAME = f"{SESSION}.jsonl"
 
 
 def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
     """Line, role and tool of every row."""
-    return [(row.line, row.role, row.tool) for row in held(home).rows]
+    return [(row.line, row.role, row.tool) for row in read_index(home).rows]
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
@@ -46,9 +53,9 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
     Lines that say nothing have no row.
     """
     thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
-    written(
+    put_session(
         config_home,
-        said("prompted"),
+        prompt_with_id("prompted"),
         replied("answered"),
         tool_use("c1", uuid=uid(1), parent=None, name="Grep", tool_input={"pattern": "needle"}),
         tool_result("c1", "found", uuid=uid(2), parent=None),
@@ -61,7 +68,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
         {"type": "api-request", "body": "hidden", "content": "hidden"},
         {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"hidden": {}}}},
         progress(uuid=uid(6), parent=None),
-        said("<local-command-stdout>local</local-command-stdout>"),
+        prompt_with_id("<local-command-stdout>local</local-command-stdout>"),
         system(
             "informational", uuid=uid(7), content="resume-hooks: This is the new session, hidden"
         ),
@@ -78,7 +85,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
         (8, "note", ""),
         (13, "note", ""),
     ]
-    assert "hidden" not in held(config_home).words()
+    assert "hidden" not in read_index(config_home).words()
 
 
 def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) -> None:
@@ -88,7 +95,7 @@ def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) 
         {"notebook_path": "/b.ipynb"},
         {"file_path": "/x" * 40_000},
     ]
-    written(
+    put_session(
         config_home,
         *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
     )
@@ -99,7 +106,7 @@ def test_a_file_that_a_tool_worked_on_can_be_requested(config_home: ConfigHome) 
 
 def test_plain_exports_are_read(config_home: ConfigHome) -> None:
     """Records without ids, tools named in the message, results as records of their own."""
-    written(
+    put_session(
         config_home,
         {"type": "user", "message": {"role": "user", "content": "prompted"}},
         {"type": "assistant", "message": {"role": "assistant", "content": "answered"}},
@@ -117,7 +124,7 @@ def test_plain_exports_are_read(config_home: ConfigHome) -> None:
         (3, "result", "Bash"),
         (4, "result", "Grep"),
     ]
-    assert held(config_home).words() == {"prompt", "answer", "alpha", "beta", "gamma"}
+    assert read_index(config_home).words() == {"prompt", "answer", "alpha", "beta", "gamma"}
 
 
 @pytest.mark.parametrize(
@@ -133,14 +140,14 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(
     config_home: ConfigHome, command: str
 ) -> None:
     """Whatever comes back, also when the answer is only read by a later update."""
-    path = written(
+    path = put_session(
         config_home,
-        said("alpha"),
+        prompt_with_id("alpha"),
         tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
     )
-    held(config_home)
+    read_index(config_home)
     append(path, tool_result("c1", "some zymurgy that was found", uuid=uid(2), parent=None))
-    assert held(config_home).words() == {"alpha"}
+    assert read_index(config_home).words() == {"alpha"}
 
 
 @pytest.mark.parametrize(
@@ -155,18 +162,18 @@ def test_our_own_output_is_recognised_everywhere(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     """What outline and read really print in a shell, under a call that doesn't show it, isn't found again."""
-    written(config_home, said("zymurgy"), replied("beta"))
+    put_session(config_home, prompt_with_id("zymurgy"), replied("beta"))
     with pytest.raises(SystemExit):
         cli(words)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
-    written(
+    put_session(
         config_home,
         replied([call("c1", "Bash")]),
         user([result("c1", printed)], uuid=uid(2)),
         name=session_id(2),
     )
-    assert held(config_home).lines("zymurgi") == [(NAME, 0)]
+    assert read_index(config_home).lines("zymurgi") == [(NAME, 0)]
 
 
 @pytest.mark.parametrize(
@@ -182,24 +189,24 @@ def test_a_command_that_only_names_our_engine_is_the_users(
     config_home: ConfigHome, command: str
 ) -> None:
     """A command that does something else, and its output, can be found."""
-    written(
+    put_session(
         config_home,
         tool_use("c1", uuid=uid(1), parent=None, name="Bash", tool_input={"command": command}),
         tool_result("c1", "zymurgy failed", uuid=uid(2), parent=None),
     )
-    assert {"zymurgi", "hook"} <= held(config_home).words()
+    assert {"zymurgi", "hook"} <= read_index(config_home).words()
 
 
 def test_our_output_is_omitted_only_in_a_shells_output(
     config_home: ConfigHome,
 ) -> None:
     """A fetched page, a prompt about the lineage block, and a text after a placeholder are kept."""
-    written(
+    put_session(
         config_home,
-        said("the block [SESSION LINEAGE] is wrong about zymurgy"),
+        prompt_with_id("the block [SESSION LINEAGE] is wrong about zymurgy"),
         replied([call("c1", "WebFetch")]),
         user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
-        said(
+        prompt_with_id(
             "[Results from Read tool suppressed - original content was 12,345 characters] "
             + "numbat " * 80
         ),
@@ -214,27 +221,27 @@ def test_our_output_is_omitted_only_in_a_shells_output(
             uuid=uid(6),
         ),
     )
-    assert {"zymurgi", "quokka", "numbat", "walrus"} <= held(config_home).words()
+    assert {"zymurgi", "quokka", "numbat", "walrus"} <= read_index(config_home).words()
 
 
 def test_the_searcher_s_report_is_left_out_of_the_parent(config_home: ConfigHome) -> None:
     """It repeats what was found; another plugin's agent of the same name is somebody else's."""
     for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
         asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
-        written(
+        put_session(
             config_home,
             tool_use("c1", uuid=uid(1), parent=None, name="Agent", tool_input=asked),
             tool_result("c1", f"numbat{number} was found", uuid=uid(2), parent=None),
             name=session_id(number),
         )
-    assert {"zymurgy1", "numbat1"} <= held(config_home).words()
-    assert "numbat0" not in held(config_home).words()
+    assert {"zymurgy1", "numbat1"} <= read_index(config_home).words()
+    assert "numbat0" not in read_index(config_home).words()
 
 
 def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
     """Escape sequences of a terminal are not part of what was printed."""
-    written(config_home, said("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
-    assert held(config_home).words() == {"error", "zymurgi", "done"}
+    put_session(config_home, prompt_with_id("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
+    assert read_index(config_home).words() == {"error", "zymurgi", "done"}
 
 
 def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
@@ -242,9 +249,9 @@ def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHom
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
     )
-    written(
+    put_session(
         config_home,
-        said("alpha"),
+        prompt_with_id("alpha"),
         system("informational", uuid=uid(1), content=blocked),
         {"type": "queue-operation", "operation": "enqueue", "content": ">search zymurgy"},
         {
@@ -254,20 +261,20 @@ def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHom
         },
         {"type": "queue-operation", "operation": "enqueue", "content": "> quoted"},
     )
-    assert held(config_home).words() == {"alpha"}
+    assert read_index(config_home).words() == {"alpha"}
 
 
 def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     """Under the session's folder, nested by a workflow, or next to the session as old clients left it."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     inside = config_home.project() / SESSION / "subagents"
     (inside / "workflows" / "run1").mkdir(parents=True)
-    task = said("task1", isSidechain=True)
+    task = prompt_with_id("task1", isSidechain=True)
     (inside / "agent-a1.jsonl").write_bytes(session_bytes([task, replied("answer1")]))
     (inside / "workflows" / "run1" / "agent-a2.jsonl").write_bytes(
-        session_bytes([said("task2", isSidechain=True)])
+        session_bytes([prompt_with_id("task2", isSidechain=True)])
     )
-    beside = {**said("task3", isSidechain=True), "sessionId": SESSION}
+    beside = {**prompt_with_id("task3", isSidechain=True), "sessionId": SESSION}
     (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
     (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
     with opened_index(config_home.where) as index:
@@ -278,7 +285,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
         )
     assert sessions == dict.fromkeys(["agent-a1", "agent-a2", "agent-a3"], SESSION)
     assert [
-        (row.name, row.role, row.turn) for row in held(config_home).rows if row.name != NAME
+        (row.name, row.role, row.turn) for row in read_index(config_home).rows if row.name != NAME
     ] == [
         ("agent-a1.jsonl", "task", 1),
         ("agent-a1.jsonl", "reply", 1),
@@ -289,31 +296,35 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
 
 def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
     """Also while they continue, and where their note is only written after their first record."""
-    written(config_home, said("alpha"))
+    put_session(config_home, prompt_with_id("alpha"))
     folder = config_home.project() / SESSION / "subagents"
     folder.mkdir(parents=True)
-    (folder / "agent-a1.jsonl").write_bytes(session_bytes([said("zymurgy", isSidechain=True)]))
-    (folder / "agent-a2.jsonl").write_bytes(session_bytes([said("zymurgy2", isSidechain=True)]))
+    (folder / "agent-a1.jsonl").write_bytes(
+        session_bytes([prompt_with_id("zymurgy", isSidechain=True)])
+    )
+    (folder / "agent-a2.jsonl").write_bytes(
+        session_bytes([prompt_with_id("zymurgy2", isSidechain=True)])
+    )
     (folder / "agent-a1.meta.json").write_text(
         json.dumps({"agentType": "resume-hooks:session-searcher"})
     )
-    assert held(config_home).words() == {"alpha", "zymurgy2"}
+    assert read_index(config_home).words() == {"alpha", "zymurgy2"}
     append(folder / "agent-a1.jsonl", replied("found"))
-    assert held(config_home).words() == {"alpha", "zymurgy2"}
+    assert read_index(config_home).words() == {"alpha", "zymurgy2"}
     (folder / "agent-a2.meta.json").write_text(json.dumps({"agentType": "session-searcher"}))
     append(folder / "agent-a2.jsonl", replied("found"))
-    assert held(config_home).words() == {"alpha"}
-    assert held(config_home).outcome.read_files == 0
+    assert read_index(config_home).words() == {"alpha"}
+    assert read_index(config_home).outcome.read_files == 0
 
 
 def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: ConfigHome) -> None:
     """Its first record was torn when it was first seen."""
     path = config_home.project() / "agent-a1.jsonl"
-    raw = session_bytes([{**said("alpha", isSidechain=True), "sessionId": SESSION}])
+    raw = session_bytes([{**prompt_with_id("alpha", isSidechain=True), "sessionId": SESSION}])
     path.write_bytes(raw[:50])
-    assert held(config_home).words() == set()
+    assert read_index(config_home).words() == set()
     path.write_bytes(raw)
-    assert held(config_home).words() == {"alpha"}
+    assert read_index(config_home).words() == {"alpha"}
 
 
 def test_links_and_names_that_are_not_text_are_not_transcripts(
@@ -322,16 +333,20 @@ def test_links_and_names_that_are_not_text_are_not_transcripts(
     """A link of a session's folder, of a project, of a file; a project whose name is no UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
-    (outside / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([said("secret")]))
-    (outside / f"{SESSION}.jsonl").write_bytes(session_bytes([said("secret2")]))
-    written(config_home, said("alpha"))
+    (outside / "subagents" / "agent-a1.jsonl").write_bytes(
+        session_bytes([prompt_with_id("secret")])
+    )
+    (outside / f"{SESSION}.jsonl").write_bytes(session_bytes([prompt_with_id("secret2")]))
+    put_session(config_home, prompt_with_id("alpha"))
     (config_home.project() / SESSION).symlink_to(outside)
     (config_home.project() / f"{session_id(2)}.jsonl").symlink_to(outside / f"{SESSION}.jsonl")
     (config_home.config / "projects" / "linked").symlink_to(outside)
     odd = os.fsencode(config_home.config / "projects") + b"/-home-caf\xe9"
     os.mkdir(odd)
-    Path(os.fsdecode(odd), f"{session_id(3)}.jsonl").write_bytes(session_bytes([said("beta")]))
-    assert held(config_home).words() == {"alpha"}
+    Path(os.fsdecode(odd), f"{session_id(3)}.jsonl").write_bytes(
+        session_bytes([prompt_with_id("beta")])
+    )
+    assert read_index(config_home).words() == {"alpha"}
 
 
 @pytest.mark.parametrize("rendered", [True, False])
@@ -346,8 +361,11 @@ def test_parts_of_a_start_form_one_text(config_home: ConfigHome, rendered: bool)
     row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
     if not rendered:
         del row["rendered"]
-    written(config_home, row)
-    assert ("again" in held(config_home).words(), "ancestor" in held(config_home).words()) == (
+    put_session(config_home, row)
+    assert (
+        "again" in read_index(config_home).words(),
+        "ancestor" in read_index(config_home).words(),
+    ) == (
         True,
         False,
     )

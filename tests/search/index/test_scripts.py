@@ -19,7 +19,7 @@ from resume_hooks.search.index.tokenize import (
     stem_word,
 )
 from tests.builders import SESSION, ConfigHome, line, session_id
-from tests.search.index.probe import add_bytes, held, said, written
+from tests.search.index.probe import add_bytes, prompt_with_id, put_session, read_index
 
 NAME = f"{SESSION}.jsonl"
 
@@ -63,7 +63,7 @@ def finds(home: ConfigHome, word: str) -> bool:
 )
 def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
     """Case, accents, Turkish dots, scripts without spaces, parts of identifiers, odd separators."""
-    written(config_home, said(text))
+    put_session(config_home, prompt_with_id(text))
     assert finds(config_home, typed)
 
 
@@ -73,8 +73,10 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
 def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> None:
     """A byte order mark, empty lines, garbage: the record behind has its own line, offset and length."""
     path = config_home.project() / NAME
-    path.write_bytes(raw + line(said("alpha")) + b"\r\n" + line(said("beta")) + b"\r\n")
-    holding = held(config_home)
+    path.write_bytes(
+        raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
+    )
+    holding = read_index(config_home)
     number = raw.count(b"\n")
     assert holding.lines("alpha") == [(NAME, number)]
     assert holding.lines("beta") == [(NAME, number + 1)]
@@ -97,11 +99,13 @@ def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: 
         "id": '{"type":"user","uuid":"%s","forkedFrom":{"messageUuid":"%s"},"message":{"content":"gamma"}}',
         "time": '{"type":"user","timestamp":"%s","message":{"content":"gamma"}}',
     }[name]
-    path = written(config_home)
-    add_bytes(path, record.replace("%s", odd).encode() + b"\n" + line(said("delta")) + b"\n")
-    assert held(config_home).lines("delta") == [(NAME, 1)]
-    add_bytes(path, line(said("zeta")) + b"\n")
-    assert held(config_home).lines("zeta") == [(NAME, 2)]
+    path = put_session(config_home)
+    add_bytes(
+        path, record.replace("%s", odd).encode() + b"\n" + line(prompt_with_id("delta")) + b"\n"
+    )
+    assert read_index(config_home).lines("delta") == [(NAME, 1)]
+    add_bytes(path, line(prompt_with_id("zeta")) + b"\n")
+    assert read_index(config_home).lines("zeta") == [(NAME, 2)]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +113,8 @@ def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: 
 )
 def test_times_of_no_calendar_break_nothing(config_home: ConfigHome, time: object) -> None:
     """Any JSON may stand where a time should."""
-    written(config_home, {**said("alpha"), "timestamp": time})
-    assert held(config_home).words() == {"alpha"}
+    put_session(config_home, {**prompt_with_id("alpha"), "timestamp": time})
+    assert read_index(config_home).words() == {"alpha"}
 
 
 def test_data_is_not_a_word(config_home: ConfigHome) -> None:
@@ -118,8 +122,8 @@ def test_data_is_not_a_word(config_home: ConfigHome) -> None:
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
-    written(config_home, said(f"alpha {data} {binary} {hashes} omega"))
-    words = held(config_home).words()
+    put_session(config_home, prompt_with_id(f"alpha {data} {binary} {hashes} omega"))
+    words = read_index(config_home).words()
     assert {"alpha", "omega"} <= words
     assert max(map(len, words)) <= MAX_TOKEN_BYTES
     assert len(words) < 500
@@ -142,8 +146,11 @@ def test_a_text_of_too_many_words_keeps_its_first(
     """Data without end is cut off; what is before it is found."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
-    written(config_home, said("alpha " + " ".join(f"w{number}x" for number in range(most + 50))))
-    words = held(config_home).words()
+    put_session(
+        config_home,
+        prompt_with_id("alpha " + " ".join(f"w{number}x" for number in range(most + 50))),
+    )
+    words = read_index(config_home).words()
     assert "alpha" in words
     assert most / 2 < len(words) < 3 * most + 5
 
@@ -152,11 +159,11 @@ def test_a_text_of_too_many_words_keeps_its_first(
 def test_a_line_of_60_mb(config_home: ConfigHome, tmp_path: Path) -> None:
     """It is indexed like any other, and so is what follows."""
     text = " ".join(f"word{number % 5_000}" for number in range(6_500_000))[: 60 * 1024 * 1024]
-    path = written(config_home, said(f"alpha {text} omega"), said("beta"))
-    written(config_home, said("gamma"), name=session_id(2))
-    holding = held(config_home)
+    path = put_session(config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta"))
+    put_session(config_home, prompt_with_id("gamma"), name=session_id(2))
+    holding = read_index(config_home)
     assert holding.lines("omega") == [(NAME, 0)]
     assert holding.lines("beta") == [(NAME, 1)]
     assert holding.lines("gamma")
-    add_bytes(path, line(said("delta")) + b"\n")
-    assert held(config_home).lines("delta") == [(NAME, 2)]
+    add_bytes(path, line(prompt_with_id("delta")) + b"\n")
+    assert read_index(config_home).lines("delta") == [(NAME, 2)]

@@ -18,7 +18,7 @@ from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.needs import corpus
-from tests.search.index.probe import held, said, written
+from tests.search.index.probe import prompt_with_id, put_session, read_index
 
 TEXTS = (
     "The connection pool was hopping, then dying; we hoped for the happiest of retries.",
@@ -52,8 +52,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return asked
 
 
-def holding(word: str, paths: list[Path]) -> set[str]:
-    """The names of the files that are told to contain a word."""
+def files_with_word(word: str, paths: list[Path]) -> set[str]:
+    """Return the names of the files in which the search finds a word."""
     words = RawWordSearch([term.forms for term in parse_query([word]).terms])
     return {
         path.name
@@ -67,22 +67,22 @@ def test_every_indexed_form_is_found(config_home: ConfigHome, escaped: bool) -> 
     """Capitals, inflections, identifiers, accents and escaped letters match in the same files."""
     paths = []
     for number, text in enumerate(TEXTS, 1):
-        path = written(config_home, said(text), name=session_id(number))
+        path = put_session(config_home, prompt_with_id(text), name=session_id(number))
         if escaped:
             lines = path.read_text().splitlines()
             path.write_text(
                 "".join(f"{json.dumps(json.loads(line), ensure_ascii=True)}\n" for line in lines)
             )
         paths.append(path)
-    held(config_home)
+    read_index(config_home)
     for word in WORDS:
         indexed = {
             Path(hit.file).name
             for hit in search_index([word], Scope(), config_home.where).hits
             if hit.words
         }
-        assert indexed <= holding(word, paths), word
-    assert holding("absent", paths) == holding("zzz", paths) == set()
+        assert indexed <= files_with_word(word, paths), word
+    assert files_with_word("absent", paths) == files_with_word("zzz", paths) == set()
 
 
 def test_over_the_corpus() -> None:
@@ -170,8 +170,10 @@ def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
     assert worth["none"] == 0
 
 
-def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> SearchResult:
-    """A search for which there is no time to index anything."""
+def search_unindexed(
+    home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch
+) -> SearchResult:
+    """Search without time for indexing."""
     monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
     monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, max_seconds=0)
@@ -185,7 +187,7 @@ def sessions(home: ConfigHome) -> None:
         write_session(
             home.project(),
             own,
-            [*conversation(1, session_id=own), said(text, sessionId=own)],
+            [*conversation(1, session_id=own), prompt_with_id(text, sessionId=own)],
             mtime=number,
         )
 
@@ -195,7 +197,7 @@ def test_the_file_with_most_words_is_read_first(
 ) -> None:
     """Whatever its age; the rest is told by the words that it has, and is indexed by another process."""
     sessions(config_home)
-    result = searched(config_home, "redis", "queue", monkeypatch=monkeypatch)
+    result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]
     assert [(row.session_id, row.words, row.missing) for row in result.provisional] == [
         (session_id(2), ("redis",), ("queue",))
@@ -216,11 +218,11 @@ def test_never_said_is_not_said_too_early(
     What can't be read is counted.
     """
     sessions(config_home)
-    result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
+    result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.is_complete) == ([], [], True)
     assert alone == [True]
     monkeypatch.setattr(RawWordSearch, "find_words_in_file", lambda *_: None)
-    result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
+    result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unread > 0, result.is_complete) == (True, False)
 
 

@@ -14,8 +14,8 @@ from resume_hooks.sessions.session_files import session_file
 from resume_hooks.sessions.transcript_files import owning_session, subagent_name
 
 
-def away(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
-    """Archive a session, and take it from the client with all that belongs to it."""
+def archive_and_remove(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
+    """Archive a session, and remove it from the client with all of its files."""
     session = session_file(os.fspath(path))
     archived = archive_session(session, Where(environ))
     folder = os.path.dirname(session.path)

@@ -25,7 +25,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from tests.builders import ConfigHome
 from tests.needs import corpus
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 
 SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
@@ -36,8 +36,8 @@ CHANGED = {"session_file", "file", "status", "kept", "form", "kept_at", "warning
 """The fields that speak of where a session lies."""
 
 
-def copied(home: ConfigHome, name: str) -> str:
-    """A transcript of the corpus in a project folder, with what belongs to it."""
+def copy_from_corpus(home: ConfigHome, name: str) -> str:
+    """Copy a transcript of the corpus with its files to a project folder."""
     source = corpus() / name
     path = home.project() / source.name
     shutil.copyfile(source, path)
@@ -47,8 +47,8 @@ def copied(home: ConfigHome, name: str) -> str:
     return str(path)
 
 
-def asked(home: ConfigHome, *words: str) -> Any:
-    """What a verb answers, without where it was found."""
+def verb_answer(home: ConfigHome, *words: str) -> Any:
+    """Return a verb's answer, without the place of the session."""
     done = CliRunner().invoke(cli, [*words, "--json"], env=home.environ, catch_exceptions=False)
     document = json.loads(done.stdout)
     assert document["ok"], document
@@ -74,7 +74,7 @@ def answers(home: ConfigHome, parent: str, child: str) -> list[Any]:
         ("search", "the", "file", "--session", parent), ("search", "file", "--lineage", child),
         ("search", "--all", "file"), ("lineage", parent),
     ]  # fmt: skip
-    return [asked(home, *words) for words in verbs]
+    return [verb_answer(home, *words) for words in verbs]
 
 
 def neutral(home: ConfigHome, path: str) -> list[str]:
@@ -118,7 +118,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
 
     Children go where the parent lay.
     """
-    path = copied(config_home, name)
+    path = copy_from_corpus(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
     decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)
@@ -127,7 +127,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers(config_home, session.session_id, child.session_id)
     made = children(config_home, session.session_id, child.session_id)
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     assert locate.resolve_locator(session.session_id, "/", config_home.where).path != path
     after = answers(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):

@@ -23,8 +23,8 @@ from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.archived.manifest import find_archived as note_of
 from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
-from tests.search.index.probe import held
-from tests.sessions.archived.away import away
+from tests.search.index.probe import read_index
+from tests.sessions.archived.away import archive_and_remove
 from tests.sessions.test_lineage import watched
 
 OLD = 1_700_000_000
@@ -61,16 +61,16 @@ def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple
 def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     """It was moved and restored: no byte is read, and every word is still found."""
     path = a_session(config_home)
-    before = held(config_home).finds
+    before = read_index(config_home).finds
     told = (
         hits(config_home, "zebra"),
         hits(config_home, "giraffe"),
         hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
     )
     assert all(told)
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     assert read_now(config_home) == 0
-    assert held(config_home).finds == before
+    assert read_index(config_home).finds == before
     assert (
         hits(config_home, "zebra"),
         hits(config_home, "giraffe"),
@@ -82,7 +82,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     assert index_status(config_home.where).behind == 0
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     os.utime(path, (OLD, OLD))
-    held(config_home)
+    read_index(config_home)
     assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)
     assert hits(config_home, "zebra") == told[0]
 
@@ -93,10 +93,10 @@ def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -
     Nothing stays unpacked for it.
     """
     paths = [a_session(config_home, session_id(number), f"word{number}") for number in range(1, 4)]
-    whole = held(config_home, state=tmp_path / "warm").finds
+    whole = read_index(config_home, state=tmp_path / "warm").finds
     for path in paths:
-        away(path, config_home.environ)
-    assert held(config_home).finds == whole
+        archive_and_remove(path, config_home.environ)
+    assert read_index(config_home).finds == whole
     assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
         unpacked_folder(config_home.where)
     )
@@ -109,7 +109,9 @@ def test_packed_ones_are_unpacked_one_at_a_time(
 ) -> None:
     """While one is read no other lies unpacked; one that somebody had open stays."""
     for number in range(1, 5):
-        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
+        archive_and_remove(
+            a_session(config_home, session_id(number), f"word{number}"), config_home.environ
+        )
     kept = note_of(session_id(4), config_home.where)
     assert kept is not None
     unpack.unpacked_transcript(kept, config_home.where)
@@ -121,7 +123,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(
         return real(job)
 
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", noted)
-    held(config_home)
+    read_index(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
     assert os.listdir(unpacked_folder(config_home.where)) == [session_id(4)]
 
@@ -129,8 +131,10 @@ def test_packed_ones_are_unpacked_one_at_a_time(
 def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
     """Its state alone is read."""
     for number in range(1, 4):
-        away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
-    held(config_home)
+        archive_and_remove(
+            a_session(config_home, session_id(number), f"word{number}"), config_home.environ
+        )
+    read_index(config_home)
     with opened_index(config_home.where) as index:
         found = list_transcripts(config_home.where)
         with watched() as opened:
@@ -143,7 +147,7 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
 
 def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) -> None:
     """What was taken out of it is no longer found, and what takes its place is."""
-    kept = away(a_session(config_home), config_home.environ)
+    kept = archive_and_remove(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
     rewrite_archived(
         kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where
@@ -154,11 +158,11 @@ def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) ->
 
 def test_a_session_that_left_the_vault_is_dropped(config_home: ConfigHome) -> None:
     """It is dropped like any other deleted file."""
-    kept = away(a_session(config_home), config_home.environ)
+    kept = archive_and_remove(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
     shutil.rmtree(kept.folder)
     assert hits(config_home, "zebra") == []
-    assert held(config_home).finds == set()
+    assert read_index(config_home).finds == set()
 
 
 def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
@@ -169,7 +173,7 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     fork.write_bytes(raw)
     os.utime(fork, (OLD + 60, OLD + 60))
     told = search_index(["zebra"], Scope(), config_home.where).hits
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     again = search_index(["zebra"], Scope(), config_home.where).hits
     assert [(hit.reference, hit.sessions) for hit in again] == [
         (hit.reference, hit.sessions) for hit in told
@@ -181,7 +185,7 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
 
 def test_a_temporary_index_reads_only_the_needed_files(config_home: ConfigHome) -> None:
     """Vaulted sessions are included if the state folder is not writable."""
-    away(a_session(config_home), config_home.environ)
+    archive_and_remove(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
     found = search_index(
         ["zebra"], project_scope_of_folder(CWD, config_home.where), config_home.where

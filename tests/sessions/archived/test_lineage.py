@@ -22,7 +22,7 @@ from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import SESSION, ConfigHome, line, session_id, user, write_session
-from tests.sessions.archived.away import away
+from tests.sessions.archived.away import archive_and_remove
 from tests.sessions.test_lineage import child
 
 AGES = [1, 2, 3, 4]
@@ -47,7 +47,7 @@ def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
     family = Family(config_home.where)
     before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
     for path in (paths[0], paths[1], paths[2]):
-        away(path, config_home.environ)
+        archive_and_remove(path, config_home.environ)
     family = Family(config_home.where)
     rows = family.lineage(paths[-1])
     assert [row.status for row in rows] == ["kept", "kept", "kept", "present"]
@@ -67,8 +67,8 @@ def _bare(row: object) -> dict[str, object]:
 def test_one_that_is_in_neither(config_home: ConfigHome) -> None:
     """It is missing, and what came before it can't be told."""
     paths = generations(config_home)
-    away(paths[0], config_home.environ)
-    away(paths[2], config_home.environ)
+    archive_and_remove(paths[0], config_home.environ)
+    archive_and_remove(paths[2], config_home.environ)
     os.unlink(paths[1])
     assert statuses(config_home, paths[3]) == [(2, "missing"), (3, "kept"), (4, "present")]
 
@@ -77,7 +77,7 @@ def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
     """The client's file counts while it exists."""
     paths = generations(config_home)
     raw = Path(paths[0]).read_bytes()
-    away(paths[0], config_home.environ)
+    archive_and_remove(paths[0], config_home.environ)
     Path(paths[0]).write_bytes(raw)
     assert statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
 
@@ -93,9 +93,9 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     Path(links_file(config_home.where)).write_text(
         f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
     )
-    away(first, config_home.environ)
+    archive_and_remove(first, config_home.environ)
     assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
-    away(second, config_home.environ)
+    archive_and_remove(second, config_home.environ)
     assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [
         session_id(2)
     ]
@@ -104,7 +104,7 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
 def test_the_block_is_marked(config_home: ConfigHome) -> None:
     """A kept ancestor is reported with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
-    away(paths[0], config_home.environ)
+    archive_and_remove(paths[0], config_home.environ)
     decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
@@ -116,7 +116,7 @@ def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     paths = generations(config_home)
     raw = Path(paths[2]).read_bytes()
-    away(paths[2], config_home.environ)
+    archive_and_remove(paths[2], config_home.environ)
     parent, how, _ = api.get_parent_info(paths[3])
     assert parent is not None
     assert (parent.read_bytes(), how) == (raw, "continued")
@@ -133,7 +133,7 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
     )
     second = child(config_home, 2, 1)
     before = build_digest(locate.session_file(second), config_home.where)
-    away(first, config_home.environ)
+    archive_and_remove(first, config_home.environ)
     after = build_digest(locate.session_file(second), config_home.where)
     assert after == before
     assert "Mend the wheel" in repr(after)
@@ -154,7 +154,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
     cwd = fork.plan_fork(locate.session_file(session.path), config_home.where).draft.attributes.cwd
-    away(session.path, config_home.environ)
+    archive_and_remove(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve_locator(SESSION, "/", config_home.where)
     made = write_child(fork.plan_fork(kept, config_home.where), config_home.where)
@@ -201,7 +201,7 @@ def test_a_failed_child_leaves_no_folder(
 ) -> None:
     """The project folder that was made for it goes again; one that is a link by now is refused."""
     session = laid_out(config_home)
-    away(session.path, config_home.environ)
+    archive_and_remove(session.path, config_home.environ)
     folder = config_home.project()
     shutil.rmtree(folder)
     kept = locate.resolve_locator(SESSION, "/", config_home.where)

@@ -24,8 +24,8 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document, cli, desk, document
 from tests.cli.desk import Desk
-from tests.cli.test_resume_terminal import started
-from tests.sessions.archived.away import away
+from tests.cli.test_resume_terminal import client_output
+from tests.sessions.archived.away import archive_and_remove
 
 __all__ = ["cli", "desk", "document"]
 
@@ -49,7 +49,7 @@ def test_changes_to_an_archived_copy_are_refused(
 
 def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
     """That a verb which would change an archived copy says so."""
-    kept = away(laid_out(config_home, turns=3).path, config_home.environ)
+    kept = archive_and_remove(laid_out(config_home, turns=3).path, config_home.environ)
     before = {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()}
     done = cli(*words)
     said = done.stderr.decode()
@@ -66,7 +66,7 @@ def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Documen
     path = laid_out(config_home).path
     present = document("info", SESSION)["data"]
     assert (present["kept"], present["form"], present["kept_at"]) == (False, None, None)
-    kept = away(path, config_home.environ)
+    kept = archive_and_remove(path, config_home.environ)
     data = document("info", SESSION)["data"]
     assert (data["kept"], data["form"], data["kept_at"]) == (True, "packed", kept.archived_at)
     assert os.path.isfile(data["session_file"])
@@ -93,7 +93,7 @@ def test_the_list_of_archived_only_sessions(
             config_home.project(folder), session_id(number), rows, mtime=1e9 + number
         )
         raw = Path(path).read_bytes()
-        away(path, config_home.environ)
+        archive_and_remove(path, config_home.environ)
         if number == 1:
             Path(path).write_bytes(raw)
     found = document("sessions", "--archived", "--project", CWD)["data"]
@@ -118,7 +118,7 @@ def test_ways_that_make_a_child_need_no_restore(
     home.mkdir()
     rows = [{**record, "cwd": str(home)} for record in conversation(8)]
     path = write_session(config_home.project(str(home)), SESSION, rows, mtime=1e9)
-    away(path, config_home.environ)
+    archive_and_remove(path, config_home.environ)
     done = cli(
         "fork" if way == "fork" else way,
         SESSION,
@@ -137,7 +137,7 @@ def test_the_comparison_ends_with_the_restore_command(
     config_home: ConfigHome, document: Document
 ) -> None:
     """``resume`` if nobody can be asked."""
-    away(laid_out(config_home).path, config_home.environ)
+    archive_and_remove(laid_out(config_home).path, config_home.environ)
     found = document("resume", SESSION)
     assert found["data"]["commands"]["shell"] == f"resume-hooks restore {SESSION}"
     assert "only copy" in found["warnings"][0]
@@ -146,7 +146,7 @@ def test_the_comparison_ends_with_the_restore_command(
 def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     """``>lineage`` says which are copies, and how one comes back."""
     path = laid_out(config_home).path
-    kept = away(path, config_home.environ)
+    kept = archive_and_remove(path, config_home.environ)
     card = lineage_card(
         Family(config_home.where).lineage(unpacked_transcript(kept, config_home.where))
     )
@@ -162,7 +162,7 @@ def test_on_a_terminal_it_is_brought_back_first(
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
-    away(path, desk.home.environ)
+    archive_and_remove(path, desk.home.environ)
     screen = desk.run(verb, session_id(2), *words)
     screen.wait_for("Restore it and continue")
     screen.type("n")
@@ -172,5 +172,5 @@ def test_on_a_terminal_it_is_brought_back_first(
     screen = desk.run(verb, session_id(2), *words)
     screen.wait_for("Restore it and continue")
     screen.key("Enter")
-    screen.wait_for(started(2, desk.project))
+    screen.wait_for(client_output(2, desk.project))
     assert path.read_bytes() == raw

@@ -39,8 +39,8 @@ def item_text(item: Item) -> str:
     return "\n".join(str(part.get("text", "")) for part in said)
 
 
-def spoken(items: list[Item]) -> str:
-    """Every text of a request's input."""
+def input_texts(items: list[Item]) -> str:
+    """Return every text of a request's input."""
     return "\n".join(map(item_text, items))
 
 

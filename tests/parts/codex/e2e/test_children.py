@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from tests.needs import need
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_of
-from tests.parts.codex.e2e.responses import Item, item_text, spoken
+from tests.parts.codex.e2e.responses import Item, input_texts, item_text
 from tests.parts.codex.rollouts import codex_rollouts
 
 PAGINATED_SINCE = (0, 150)
@@ -94,8 +94,8 @@ def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
     )
 
 
-def made(plan: ChildPlan, where: Where) -> Receipt:
-    """The receipt of a written child."""
+def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
+    """Return the receipt of a written child."""
     receipt = write_child(plan, where)
     assert receipt.checks, receipt
     return receipt
@@ -117,10 +117,10 @@ def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where
     for path in corpus_in(client)[::STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = session(path, where)
-        fork = made(agents.plan_fork(parent, where), where)
+        fork = child_receipt(agents.plan_fork(parent, where), where)
         decided = agents.plan_trim(parent, where, Options())
-        trim = made(decided, where) if decided.pays else None
-        back = restored(trim, where) if trim else None
+        trim = child_receipt(decided, where) if decided.pays else None
+        back = untrim_all(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
         sent = sent_or_none(client, parent.session_id)
         ours = client.resume(fork.session_id) if sent is not None else []
@@ -138,10 +138,10 @@ def test_the_requests_of_children_of_every_rollout(every_codex: CodexHome, where
     assert trimmed >= 6 // STEP
 
 
-def restored(trim: Receipt, where: Where) -> Receipt:
-    """An untrim of all that was trimmed."""
+def untrim_all(trim: Receipt, where: Where) -> Receipt:
+    """Return an untrim of all trimmed contents."""
     reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
-    return made(agents.plan_untrim(reading, where, strict=True), where)
+    return child_receipt(agents.plan_untrim(reading, where, strict=True), where)
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
@@ -152,14 +152,14 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
-    first = made(
+    first = child_receipt(
         agents.plan_fresh(
             parent, where, kind="handoff", next_step="write the tests", contents=contents
         ),
         where,
     )
     sent = client.resume(first.session_id)
-    words = spoken(sent)
+    words = input_texts(sent)
     assert "[SESSION LINEAGE]" in words
     assert parent.session_id in words
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
@@ -170,8 +170,8 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
         kind="handoff",
         next_step="go on",
     )
-    second = made(again, where)
-    words = spoken(client.resume(second.session_id))
+    second = child_receipt(again, where)
+    words = input_texts(client.resume(second.session_id))
     assert parent.session_id in words
     assert first.session_id in words
     assert second.title.endswith(" · handoff 2")
@@ -188,7 +188,7 @@ def test_a_rewind_contains_the_conversation_up_to_the_mark(
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     mark = marks.place_mark(parent, "try").mark
-    report = made(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
+    report = child_receipt(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
-    assert "it was slower" in spoken(sent)
+    assert "it was slower" in input_texts(sent)

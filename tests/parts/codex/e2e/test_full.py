@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.plugin import ENGINE
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome
-from tests.parts.codex.e2e.responses import spoken
+from tests.parts.codex.e2e.responses import input_texts
 from tests.parts.codex.e2e.test_plugin import TRUSTED, plugged
 from tests.parts.codex.e2e.tui import CodexTui
 
@@ -46,5 +46,5 @@ def test_a_trigger_compacts_nothing_and_a_prompt_does(
         client.api.tokens = 1000
         tui.enter("go on")
         tui.wait_for(rf"Mock reply {before + 2}")
-    after = [COMPACTION in spoken(sent) for sent in client.api.inputs[before:]]
+    after = [COMPACTION in input_texts(sent) for sent in client.api.inputs[before:]]
     assert after == [True, False]

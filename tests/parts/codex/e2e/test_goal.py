@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.e2e.client import CodexHome, thread_of
-from tests.parts.codex.e2e.responses import Item, spoken
+from tests.parts.codex.e2e.responses import Item, input_texts
 from tests.parts.codex.e2e.tui import CodexTui
 
 OBJECTIVE = 'make "every" parser test pass'
@@ -63,7 +63,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )
-    told = spoken(client.resume(write_child(handoff, where).session_id))
+    told = input_texts(client.resume(write_child(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told

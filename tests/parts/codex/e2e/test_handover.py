@@ -20,10 +20,10 @@ from tests.builders import session_id
 from tests.e2e.harness.asked import conversation
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import spoken as spoken_to_claude
+from tests.e2e.plugin import message_texts_of_request as spoken_to_claude
 from tests.needs import corpus_sessions, need
 from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
-from tests.parts.codex.e2e.responses import item_text, spoken
+from tests.parts.codex.e2e.responses import input_texts, item_text
 from tests.parts.codex.rollouts import codex_rollouts
 
 COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
@@ -100,7 +100,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
         assert hashlib.sha256(placed.read_bytes()).digest() == before
         for child in (fork, handoff):
             sent = codex.resume(child)
-            words = spoken(sent)
+            words = input_texts(sent)
             assert parent.session_id in words, path.name
             assert "session ran in Claude Code" in words
             assert item_text(sent[-1]) == PROBE

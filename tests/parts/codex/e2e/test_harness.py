@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_of
-from tests.parts.codex.e2e.responses import Item, item_text, message, plain, spoken
+from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message, plain
 
 
 def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> None:
@@ -36,7 +36,7 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
     assert done.returncode == 0, done.stderr
     (rollout,) = client.rollouts()
     sent = client.resume(thread_of(rollout))
-    assert "from the shell" in spoken(sent)
+    assert "from the shell" in input_texts(sent)
     assert "that was all" in [item_text(item) for item in sent if item.get("role") == "assistant"]
     assert item_text(sent[-1]) == PROBE
     kept = [json.loads(line) for line in rollout.read_bytes().splitlines()]

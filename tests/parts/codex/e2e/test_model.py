@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable_session
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import PROVIDER, CodexHome
-from tests.parts.codex.e2e.responses import Item, item_text, message, spoken
+from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message
 
 ANSWER = {
     "goal": "Mend the parser.",
@@ -61,8 +61,8 @@ def calls(marks: list[Path]) -> list[Item]:
     ]
 
 
-def told(verb: str, *words: str) -> Any:
-    """The document of a verb on the session."""
+def verb_document(verb: str, *words: str) -> Any:
+    """Return the document of a verb on the session."""
     done = CliRunner().invoke(cli, [verb, rollouts.THREAD, *words, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)["data"]
@@ -94,11 +94,11 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.root / "claude"))
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(client.root / "state"))
     turns = [
-        rollouts.said(role, words)
+        rollouts.message_line(role, words)
         for role, words in (("user", "go on"), ("assistant", "half is done"))
     ]
     listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
-    talk = [rollouts.said("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
+    talk = [rollouts.message_line("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
     assert isinstance(choose_model(readable_session(str(path), Where()), Where()), CodexExec)
     answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
@@ -108,7 +108,7 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
 
     api.script = script
     before = client.rollouts()
-    data = told("rollover")
+    data = verb_document("rollover")
     assert data["summary"]["failure"] is None, data
     assert data["summary"]["spent"]["tokens_in"] >= 1000
     assert "goal: Mend the parser." in Path(data["file"]).read_text("utf-8")
@@ -118,14 +118,14 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     assert {tool.get("name") or tool.get("type") for tool in first.get("tools", [])} <= HARMLESS
     assert first["text"]["format"]["type"] == "json_schema"
     assert set(first["text"]["format"]["schema"]["required"]) == set(Summary.model_fields)
-    assert "mend the parser" in spoken(api.inputs[0])
+    assert "mend the parser" in input_texts(api.inputs[0])
     outputs = [item_text(item) for item in api.inputs[1] if item["type"].endswith("_output")]
     assert len(outputs) == 4
     assert all("unsupported" in text for text in outputs), outputs
 
     chosen = {"choices": [{"number": 1, "description": "a listing", "rationale": "not needed"}]}
     answers[:] = [[message(json.dumps(chosen))]]
-    trimmed = told("trim", "--smart", "--yes")
+    trimmed = verb_document("trim", "--smart", "--yes")
     assert [row["target"] for row in trimmed["smart"]["choices"]] == ["ls -R"]
     answers[:] = [[message("ok")]]
     outputs = [

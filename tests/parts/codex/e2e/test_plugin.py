@@ -17,7 +17,7 @@ from tests.e2e.installed import clone_at, follow, lines_of
 from tests.e2e.plugin import ENGINE
 from tests.needs import REPO
 from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_of
-from tests.parts.codex.e2e.responses import Item, MockResponses, item_text, spoken
+from tests.parts.codex.e2e.responses import Item, MockResponses, input_texts, item_text
 from tests.parts.codex.e2e.tui import SIGN, CodexTui
 
 TRUSTED = "--dangerously-bypass-hook-trust"
@@ -74,7 +74,7 @@ def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
         tui.wait_for("Mock reply")
         prompts = [item_text(item) for item in client.api.inputs[0]]
         assert "find the needle in the parser" in prompts
-        assert "session-search" in spoken(client.api.inputs[0])  # the skill is there
+        assert "session-search" in input_texts(client.api.inputs[0])  # the skill is there
         (rollout,) = client.rollouts()
         own = thread_of(rollout)
 
@@ -94,7 +94,7 @@ def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
         child = found[1]
         assert child != own
         assert not any(
-            ">" in item_text(sent[-1])[:1] or "regression" in spoken(sent)
+            ">" in item_text(sent[-1])[:1] or "regression" in input_texts(sent)
             for sent in client.api.inputs
         )
 
@@ -114,7 +114,7 @@ def test_a_session_continues_by_triggers(with_plugin: CodexHome) -> None:
         tui.wait_for(rf"^{SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
-    sent = next(spoken(sent) for sent in client.api.inputs if item_text(sent[-1]) == "go on")
+    sent = next(input_texts(sent) for sent in client.api.inputs if item_text(sent[-1]) == "go on")
     assert "[SESSION LINEAGE]" in sent
     assert own in sent
     assert "find the needle in the parser" in sent
@@ -194,7 +194,7 @@ def test_its_model_can_run_the_commands_that_it_reads(
         api.script = None
         return item_text(sent[-1][-1])
 
-    told = spoken(ask("find the needle in the parser")[0])
+    told = input_texts(ask("find the needle in the parser")[0])
     own = thread_of(client.rollouts()[-1])
     engine = Path(
         re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1],
@@ -210,7 +210,7 @@ def test_its_model_can_run_the_commands_that_it_reads(
     for child in client.rollouts()[
         -2:
     ]:  # of the handoff and of the way back; two of one second stand in any order
-        told = spoken(ask("go on", "resume", thread_of(child))[0])
+        told = input_texts(ask("go on", "resume", thread_of(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))
         assert "resume-hooks read `" not in told

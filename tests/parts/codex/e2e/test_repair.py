@@ -13,9 +13,12 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import NEWEST, OLDEST, PROVIDER, CodexHome
-from tests.parts.codex.e2e.responses import spoken
+from tests.parts.codex.e2e.responses import input_texts
 
-TALK = [rollouts.said("user", "find the needle", 1), rollouts.said("assistant", "in the hay", 2)]
+TALK = [
+    rollouts.message_line("user", "find the needle", 1),
+    rollouts.message_line("assistant", "in the hay", 2),
+]
 BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 BROKEN: dict[str, tuple[str, list[Any]]] = {
     "first-line-foreign": (
@@ -68,7 +71,7 @@ def test_codex_resumes_a_repaired_thread(
     path.write_bytes(before)
     decided = plan_any_repair(resolve_locator(rollouts.THREAD, "/", Where(), foreign=True), Where())
     assert [group.kind.code for group in decided.report.groups] == [code]
-    sent = spoken(client.resume(write_child(decided.child, Where()).session_id))
+    sent = input_texts(client.resume(write_child(decided.child, Where()).session_id))
     assert "find the needle" in sent
     assert "in the hay" in sent
     assert path.read_bytes() == before

@@ -32,7 +32,6 @@ from tests.parts.codex.rollouts import (
     call,
     codex_rollouts,
     compacted,
-    counted,
     effective,
     event,
     every_rollout,
@@ -41,11 +40,12 @@ from tests.parts.codex.rollouts import (
     goal_note,
     item,
     line,
+    message_line,
     meta,
     mutated,
     numbered,
     output,
-    said,
+    token_count_line,
     write,
 )
 
@@ -76,8 +76,8 @@ def _history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
     return history
 
 
-def made(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
-    """The records of a made-up thread."""
+def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
+    """Return the records of an invented thread."""
     return list(convert_lines(read_rollout_lines(str(write(tmp_path, lines))), THREAD))
 
 
@@ -129,13 +129,13 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
     A prompt is the user's, and appears once even if an event repeats it.
     """
     asked = f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
-    found = made(
+    found = converted_records(
         tmp_path,
         [
             meta(),
-            said("developer", "rules"),
-            said("user", "<environment_context>here"),
-            said("user", asked),
+            message_line("developer", "rules"),
+            message_line("user", "<environment_context>here"),
+            message_line("user", asked),
             event("user_message", message=asked),
             item(
                 "reasoning",
@@ -143,9 +143,9 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
                 encrypted_content="xxx",
             ),
             item("reasoning", summary=[], encrypted_content="xxx"),
-            said("assistant", "done"),
+            message_line("assistant", "done"),
             event("agent_message", message="done"),
-            counted(9_000),
+            token_count_line(9_000),
         ],
     )
     kinds = [
@@ -172,21 +172,21 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
 def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
     """What was compacted is before the boundary, what was rolled back on a branch, what is encrypted is said."""
     left = [
-        said("developer", "rules"),
-        said("user", "first"),
+        message_line("developer", "rules"),
+        message_line("user", "first"),
         item("compaction", encrypted_content="xxx"),
     ]
     lines = [
         meta(),
-        said("user", "first"),
-        said("assistant", "one"),
+        message_line("user", "first"),
+        message_line("assistant", "one"),
         compacted(left),
-        said("user", "second"),
+        message_line("user", "second"),
     ]
     lines += [
-        said("assistant", "two"),
+        message_line("assistant", "two"),
         event("thread_rolled_back", num_turns=1),
-        said("user", "third"),
+        message_line("user", "third"),
     ]
     path = write(tmp_path, lines)
     transcript = converted(path, tmp_path / "a.jsonl")
@@ -242,7 +242,7 @@ def test_tools(tmp_path: Path) -> None:
         call("8", "make"),
         output("8", "Chunk ID: 1\nProcess exited with code 1\nOutput:\nno"),
     ]
-    found = made(tmp_path, lines)
+    found = converted_records(tmp_path, lines)
     calls = [
         (block["id"], block["name"], block["input"])
         for record in found
@@ -285,7 +285,7 @@ def test_a_command_of_a_script_has_its_folder_and_its_exit_status(tmp_path: Path
         call("2", "ls"),
         output("2", [failed, {"type": "input_text", "text": "Script error:\nno"}]),
     ]
-    found = made(tmp_path, lines)
+    found = converted_records(tmp_path, lines)
     calls = [block["input"] for record in found for block in records.list_calls(record)]
     assert calls[0] == {"command": "make", "workdir": "/p/lib"}
     first, second = (block for record in found for block in records.list_results(record))
@@ -314,7 +314,7 @@ def test_an_output_is_without_the_clients_rows(
 ) -> None:
     """The exit status remains, also if only the script prints it."""
     content = [{"type": "input_text", "text": part} for part in parts]
-    found = made(tmp_path, [meta(), call("1", "make"), output("1", content)])
+    found = converted_records(tmp_path, [meta(), call("1", "make"), output("1", content)])
     (answer,) = (block for record in found for block in records.list_results(record))
     assert records.result_text(answer) == text
     assert answer.get("exitStatus") == status
@@ -338,7 +338,7 @@ def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
         output("1", [head, *parts]),
         item("custom_tool_call", name="exec", input=built, call_id="2"),
     ]
-    found = made(tmp_path, lines)
+    found = converted_records(tmp_path, lines)
     calls = [
         (block["name"], block["input"]) for record in found for block in records.list_calls(record)
     ]
@@ -442,11 +442,11 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
     """A client that told the summary alone sent the user's messages and it."""
     lines = [
         meta(),
-        said("user", "<environment_context> x"),
-        said("user", "one"),
-        said("assistant", "two"),
+        message_line("user", "<environment_context> x"),
+        message_line("user", "one"),
+        message_line("assistant", "two"),
         line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
-        said("user", "three"),
+        message_line("user", "three"),
     ]
     left = effective(read_rollout_lines(str(write(tmp_path, lines))))
     assert [items.item_text(one.payload) for one in left] == [
@@ -454,7 +454,7 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
         f"{items.SUMMARY_PREFIX}: done",
         "three",
     ]
-    told = made(tmp_path, lines)[-2]
+    told = converted_records(tmp_path, lines)[-2]
     assert (records.join_text_blocks(told), told["isCompactSummary"]) == (
         f"one\n{items.SUMMARY_PREFIX}: done",
         True,
@@ -469,21 +469,25 @@ def test_a_fork_and_a_rewind_continue_from_what_they_name(tmp_path: Path) -> Non
     first = numbered(
         [
             meta(),
-            said("user", "one"),
-            said("assistant", "two"),
-            counted(9_000),
-            said("user", "gone"),
+            message_line("user", "one"),
+            message_line("assistant", "two"),
+            token_count_line(9_000),
+            message_line("user", "gone"),
         ]
     )
     parent = write(tmp_path, first)
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 10}
     fork = write(
         tmp_path,
-        numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on")], 4),
+        numbered(
+            [meta(OTHER, forked_from_id=THREAD, history_base=base), message_line("user", "on")], 4
+        ),
         OTHER,
     )
     rewind = write(
-        tmp_path, numbered([meta(history_base=base), said("user", "again")], 4), rollout_id=THIRD
+        tmp_path,
+        numbered([meta(history_base=base), message_line("user", "again")], 4),
+        rollout_id=THIRD,
     )
     files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
     texts = {
@@ -513,9 +517,11 @@ def test_a_fork_and_a_rewind_continue_from_what_they_name(tmp_path: Path) -> Non
 
 def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
     """A legacy fork copies its parent's lines, its first one too: the thread that all began with is known by it."""
-    lines = [meta(), said("user", "one"), said("assistant", "two")]
+    lines = [meta(), message_line("user", "one"), message_line("assistant", "two")]
     parent = write(tmp_path, lines)
-    fork = write(tmp_path, [meta(OTHER, forked_from_id=THREAD), *lines, said("user", "on")], OTHER)
+    fork = write(
+        tmp_path, [meta(OTHER, forked_from_id=THREAD), *lines, message_line("user", "on")], OTHER
+    )
     ids = [
         [one.uuid for one in effective(read_rollout_lines(str(path)))] for path in (parent, fork)
     ]
@@ -526,11 +532,15 @@ def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
     """What Codex calls a turn begins with a user's message, not with the harness's."""
     lines = [
         meta(),
-        said("user", "<environment_context>"),
-        said("user", "a"),
-        said("assistant", "b"),
+        message_line("user", "<environment_context>"),
+        message_line("user", "a"),
+        message_line("assistant", "b"),
     ]
-    lines += [said("user", "<environment_context>"), said("user", "c"), said("assistant", "d")]
+    lines += [
+        message_line("user", "<environment_context>"),
+        message_line("user", "c"),
+        message_line("assistant", "d"),
+    ]
     for count, left in ((0, 6), (1, 4), (2, 1), (9, 1)):
         path = write(tmp_path, [*lines, event("thread_rolled_back", num_turns=count)])
         assert len(effective(read_rollout_lines(str(path)))) == left
@@ -538,7 +548,7 @@ def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
 
 def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
     """Without the optional package the message names it; with it the lines are the same."""
-    plain = write(tmp_path, [meta(), said("user", "one")])
+    plain = write(tmp_path, [meta(), message_line("user", "one")])
     packed = plain.with_suffix(".jsonl.zst")
     try:
         import zstandard
@@ -563,11 +573,13 @@ def test_the_live_part_limits_the_memory(tmp_path: Path) -> None:
     with path.open("ab") as stream:
         for number in range(30):
             for one in [
-                said("user", f"{number}"),
+                message_line("user", f"{number}"),
                 *(call(f"{number}-{n}", text) for n in range(5)),
             ]:
                 stream.write(json.dumps(one).encode() + b"\n")
-            stream.write(json.dumps(compacted([said("user", f"left {number}")])).encode() + b"\n")
+            stream.write(
+                json.dumps(compacted([message_line("user", f"left {number}")])).encode() + b"\n"
+            )
         stream.seek(200 * 1024 * 1024, 1)  # a hole: a line of NULs that no memory is spent on
         stream.write(b"\n" + json.dumps(output("1", "end")).encode() + b"\n")
     script = (
@@ -604,7 +616,7 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
         *reported,
         goal_note('User set goal status: "paused".', 7),
         goal_note("User cleared the goal.", 8),
-        said("user", "later", 9),
+        message_line("user", "later", 9),
     ]
     found = list(
         convert_lines([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD)
@@ -637,12 +649,12 @@ def test_the_texts_of_an_item() -> None:
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:"}]
     assert items.item_text(output("1", parts)["payload"]) == "a"
     assert items.item_text(output("1", {"content": "b", "success": True})["payload"]) == "b"
-    asked = said("user", f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n")[
-        "payload"
-    ]
+    asked = message_line(
+        "user", f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
+    )["payload"]
     assert items.request_text(asked) == "fix it"
     assert items.is_prompt(asked)
-    assert not items.is_prompt(said("user", f"{items.SUMMARY_PREFIX} and so on")["payload"])
+    assert not items.is_prompt(message_line("user", f"{items.SUMMARY_PREFIX} and so on")["payload"])
 
 
 def test_each_part_of_a_patched_file_is_an_edit_of_its_own(tmp_path: Path) -> None:
@@ -653,10 +665,12 @@ def test_each_part_of_a_patched_file_is_an_edit_of_its_own(tmp_path: Path) -> No
     )
     lines = [
         meta(),
-        said("user", "go"),
+        message_line("user", "go"),
         item("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
     ]
-    (edit,) = (call for record in made(tmp_path, lines) for call in records.list_calls(record))
+    (edit,) = (
+        call for record in converted_records(tmp_path, lines) for call in records.list_calls(record)
+    )
     assert (edit["name"], edit["input"]) == (
         "MultiEdit",
         {

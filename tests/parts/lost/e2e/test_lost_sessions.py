@@ -14,9 +14,9 @@ from typing import Any
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken, without_module
+from tests.e2e.plugin import ENGINE, message_texts_of_request, without_module
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_surface import listed, looked_into, way
+from tests.e2e.test_surface import looked_into, open_marked_list, way
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
@@ -56,7 +56,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
     assert "line 59 of the pasted zebra" in copy.read_text()
     with Tui(client, home, tui.api) as again:
         again.start(plugin_dir=plugin, extra_env=ENGINE)
-        listed(again, "/search", "zebra", "prompts only · why does the parser")
+        open_marked_list(again, "/search", "zebra", "prompts only · why does the parser")
         looked_into(again, "prompts only")
         way(again, "continues this session", 2)
         again.wait_for("Only its prompts are left")
@@ -67,7 +67,7 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
         again.api.clear()
         again.submit("go on now")
         again.wait_for("Mock reply")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     assert "why does the parser loop" in said
     assert "Only its prompts are left" in said
 
@@ -93,7 +93,7 @@ def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockA
     assert (done["kept"], done["session"]["file"]) == (str(session), str(twin))
     api.clear()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
-    assert "what was said before" in spoken(api.main_requests()[-1])
+    assert "what was said before" in message_texts_of_request(api.main_requests()[-1])
 
 
 def git(folder: Path, *words: str) -> None:
@@ -148,7 +148,7 @@ def test_a_folder_that_moved(
     ):
         api.clear()
         run_print(client, home, api, "go on now", resume=session.stem)
-        said.append(spoken(api.main_requests()[-1]))
+        said.append(message_texts_of_request(api.main_requests()[-1]))
     assert sorted("the first thing" in one for one in said) == [False, True]
     assert all(f"Its project was {old} and is {home.cwd} now" in one for one in said)
     move_project(home, "third")
@@ -201,7 +201,7 @@ def test_worktrees_that_are_removed(
     )
     api.clear()
     assert run_print(client, home, api, "go on now", resume=own["session_id"]).returncode == 0
-    assert "work in the client's tree" in spoken(api.main_requests()[-1])
+    assert "work in the client's tree" in message_texts_of_request(api.main_requests()[-1])
     command = [sys.executable, "-m", "resume_hooks", "resume", session.stem, "--print"]
     done = subprocess.run(
         command, env=environ_of(home), cwd=main, capture_output=True, check=False, encoding="utf-8"
@@ -212,4 +212,4 @@ def test_worktrees_that_are_removed(
     home.cwd = tree
     api.clear()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
-    assert "work in the tree" in spoken(api.main_requests()[-1])
+    assert "work in the tree" in message_texts_of_request(api.main_requests()[-1])

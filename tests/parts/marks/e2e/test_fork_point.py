@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import child_of, children, spoken
-from tests.e2e.test_fork import sent
+from tests.e2e.plugin import child_of, children, message_texts_of_request
+from tests.e2e.test_fork import resume_request
 from tests.e2e.test_inside import ASK_FIRST
 from tests.e2e.test_session_start import QUIET
 
@@ -50,12 +50,12 @@ def test_the_request_of_a_fork_that_came_back(
     assert run_print(client, home, api, "remember ALPHA").returncode == 0
     (begun,) = home.sessions()
     fork = verb(home, "fork", begun)
-    before = sent(client, home, api, begun.stem)
+    before = resume_request(client, home, api, begun.stem)
     api.script = [BASH, "We decided to use the lexer."]
     done = run_print(client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP)
     assert done.returncode == 0, done.stderr
     back = verb(home, "back", fork)
-    rows = sent(client, home, api, back.stem)
+    rows = resume_request(client, home, api, back.stem)
     assert (
         rows[:-2]
         == before
@@ -86,7 +86,7 @@ def test_back_in_a_fork(tui: Tui, plugin: Path, parent: Path) -> None:
     child = child_of(tui.home, fork)
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    said = spoken(tui.api.main_requests()[-1])
+    said = message_texts_of_request(tui.api.main_requests()[-1])
     assert "explore DELTA" in said
     assert "last request, USER :" in said
     assert f"left {parent.stem}" in said

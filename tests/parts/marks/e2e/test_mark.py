@@ -22,7 +22,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children, spoken
+from tests.e2e.plugin import ENGINE, LINEAGE, children, message_texts_of_request
 from tests.e2e.test_trim_corpus import ALL, SAMPLE
 from tests.needs import corpus, one_in
 
@@ -69,7 +69,7 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     assert sent[:place] == messages(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
-    said = spoken(after)
+    said = message_texts_of_request(after)
     assert "EXPLORED" not in said
     assert "No response requested" not in said
 
@@ -200,7 +200,7 @@ def test_on_every_client(
     run("now go on BETA", child.stem, ["fine"])
     after = api.main_requests()[-1]
     assert_went_back(before, after, "now go on BETA")
-    assert "noted ALPHA" in spoken(after)
+    assert "noted ALPHA" in message_texts_of_request(after)
 
 
 def test_across_a_compaction(
@@ -226,7 +226,7 @@ def test_across_a_compaction(
     (child,) = children(home, home.project_folder / f"{session_id}.jsonl")
     run("now go on BETA", child.stem, "fine")
     assert_went_back(before, api.main_requests()[-1], "now go on BETA")
-    assert "SUMMED UP" not in spoken(api.main_requests()[-1])
+    assert "SUMMED UP" not in message_texts_of_request(api.main_requests()[-1])
 
 
 def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
@@ -261,8 +261,10 @@ def goes_back_well(
             plan_back.plan_back(session, mark, REPORT, Where(environ)).child, Where(environ)
         )
         twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
-        cut = messages(sent(client, home, api, twin.stem, ["--resume-session-at", node.uuid]))
-        went_back = messages(sent(client, home, api, made.session_id, []))
+        cut = messages(
+            resume_request(client, home, api, twin.stem, ["--resume-session-at", node.uuid])
+        )
+        went_back = messages(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
             went_back = went_back[1:]  # the lineage, since a conversation begins with a user
         place = told_at(went_back)
@@ -275,10 +277,10 @@ def goes_back_well(
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-def sent(
+def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra: list[str]
 ) -> Request:
-    """What a client sends when it resumes a session."""
+    """Return the client's request when it resumes a session."""
     api.clear()
     done = run_print(client, home, api, "go on now", resume=session_id, extra_args=extra)
     assert done.returncode == 0, done.stderr

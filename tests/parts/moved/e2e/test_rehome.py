@@ -32,7 +32,7 @@ from tests.e2e.harness.client import (
     run_print,
 )
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, spoken
+from tests.e2e.plugin import LINEAGE, message_texts_of_request
 from tests.e2e.test_fork import environ_of
 from tests.e2e.test_trim_files import LONG, ask, edit_twice, rewind_files
 
@@ -90,7 +90,7 @@ def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     api.clear()
     done = run_print(client, home, api, "go on now", resume=made.session_id)
     assert done.returncode == 0, done.stderr
-    said = spoken(api.main_requests()[-1])
+    said = message_texts_of_request(api.main_requests()[-1])
     assert LINEAGE in said
     assert f"Its project was {old} and is {home.cwd} now" in said
     assert "edit it" in said
@@ -180,7 +180,7 @@ def test_all_sessions_of_a_moved_folder(
     for receipt in made:
         api.clear()
         run_print(client, home, api, "go on now", resume=receipt["session_id"])
-        said.append(spoken(api.main_requests()[-1]))
+        said.append(message_texts_of_request(api.main_requests()[-1]))
     assert len(said) == 2
     assert "edit it" in said[0]
     assert "another one" in said[1]

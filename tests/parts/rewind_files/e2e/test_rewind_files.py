@@ -15,7 +15,7 @@ from resume_hooks.parts.rewind_files import history
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_trim_files import ask, rewind_files, trimmed
+from tests.e2e.test_trim_files import ask, rewind_files, trim_everything
 from tests.needs import REPO
 
 Tree = dict[str, tuple[int, bytes]]
@@ -77,7 +77,7 @@ def tree(folder: Path) -> Tree:
     }
 
 
-def theirs(
+def project_after_client_rewind(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
 ) -> Tree | None:
     """The project after the client's own rewind.
@@ -87,8 +87,8 @@ def theirs(
     return tree(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
 
 
-def ours(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
-    """The project after ours."""
+def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
+    """Return the project after our rewind."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],
         cwd=home.cwd,
@@ -114,13 +114,13 @@ def compare(
     before = tree(home.cwd)
     seen, compared = [], 0
     for prompt in history.read_file_history(locate.session_file(str(file))).prompts:
-        wanted = theirs(client, home, api, session_id, prompt.uuid)
+        wanted = project_after_client_rewind(client, home, api, session_id, prompt.uuid)
         shutil.rmtree(home.root)
         shutil.copytree(aside, home.root, symlinks=True)
-        found = ours(home, session_id, "--to", prompt.uuid)
+        found = project_after_our_rewind(home, session_id, "--to", prompt.uuid)
         assert found == (found if wanted is None else wanted), prompt.words
         if found != before:
-            assert ours(home, session_id, "--undo") == before
+            assert project_after_our_rewind(home, session_id, "--undo") == before
         shutil.rmtree(home.root)
         shutil.copytree(aside, home.root, symlinks=True)
         seen.append(found)
@@ -151,10 +151,10 @@ def test_a_child_without_its_parent_restores_the_same(
     parent's.
     """
     file = work(client, home, api)
-    child = trimmed(file, home)
+    child = trim_everything(file, home)
     own, aside, before = home.config / "file-history" / child, home.root / "own", tree(home.cwd)
     own.rename(aside)
-    assert ours(home, child, "--to", "1", code=1) == before
+    assert project_after_our_rewind(home, child, "--to", "1", code=1) == before
     assert (home.config / "file-history" / file.stem).is_dir()
     aside.rename(own)
     file.unlink()

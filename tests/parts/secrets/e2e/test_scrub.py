@@ -22,7 +22,7 @@ from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import Sent, environ_of, sent
+from tests.e2e.test_fork import Sent, environ_of, resume_request
 from tests.needs import corpus, one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT
 
@@ -35,7 +35,7 @@ SAMPLE = (
 REMOVED = "[secret removed: github-pat]"
 
 
-def planted(content: bytes) -> bytes:
+def session_full_of_secrets(content: bytes) -> bytes:
     """A session whose every text tells a secret, the screen's copies included.
 
     Thinking stays as it is.
@@ -71,8 +71,8 @@ def without(rows: Sent) -> Sent:
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
 
 
-def looked(home: ClientHome, path: Path) -> ScrubFindings:
-    """What is found of a session that nobody has touched for a while."""
+def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
+    """Return the findings in a session that was not touched for a while."""
     os.utime(path, (time.time() - 600,) * 2)
     return findings.search_everywhere(session_file(str(path)), Where(environ_of(home)))
 
@@ -81,24 +81,26 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
     """Compare what is sent of a session with what is sent of its scrubbed child, and of itself after a scrub."""
     path = home.install_session(content, str(uuid.uuid4()))
     twin = home.install_session(content, str(uuid.uuid4()))  # a client writes to what it resumes
-    whole = sent(client, home, api, twin.stem)
+    whole = resume_request(client, home, api, twin.stem)
     assert any(secret in text for secret in SECRETS for _, _, text in whole)
     twin.unlink()
     shutil.rmtree(twin.with_suffix(""), ignore_errors=True)
     before = path.read_bytes()
 
-    found = looked(home, path)
+    found = scan_idle_session(home, path)
     made = write_child(
         child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanning_cleaner),
         Where(environ_of(home)),
     )
     assert path.read_bytes() == before
-    assert sent(client, home, api, made.session_id) == without(whole)
+    assert resume_request(client, home, api, made.session_id) == without(whole)
 
-    rows = purge_secrets(looked(home, path), Where(environ_of(home)))
+    rows = purge_secrets(scan_idle_session(home, path), Where(environ_of(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
-    assert str(path) not in {row.place.path for row in looked(home, path).places_to_change}
-    assert sent(client, home, api, path.stem) == without(whole)
+    assert str(path) not in {
+        row.place.path for row in scan_idle_session(home, path).places_to_change
+    }
+    assert resume_request(client, home, api, path.stem) == without(whole)
     messages = api.main_requests()[0]["messages"]  # the client's own that sets an effort is empty
     assert all(message["content"] for message in messages if "output_config" not in message)
 
@@ -106,11 +108,11 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A child of each, and each itself: nothing but the secrets is missing in the request."""
-    scrubs_well(planted((corpus() / name).read_bytes()), client, home, api)
+    scrubs_well(session_full_of_secrets((corpus() / name).read_bytes()), client, home, api)
 
 
-def thoughtful() -> bytes:
-    """A session whose every thought tells a secret: before a call, and alone."""
+def session_with_secret_thinking() -> bytes:
+    """Return a session with a secret in every thought: before a call, and alone."""
     one = SECRETS[0]
     thought = {**THOUGHT, "thinking": f"the token is {one}"}
     rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]
@@ -138,4 +140,4 @@ def test_thinking_that_shows_a_secret(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""
-    scrubs_well(thoughtful(), every_client, home, api)
+    scrubs_well(session_with_secret_thinking(), every_client, home, api)

@@ -18,10 +18,10 @@ from tests import strangers
 from tests.builders import session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import spoken
-from tests.e2e.test_bundle import INTRODUCTION, said
+from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.test_bundle import INTRODUCTION, request_blocks
 from tests.e2e.test_fork import environ_of
-from tests.e2e.test_trim_corpus import sent
+from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus, one_in
 
 SAMPLE = (
@@ -39,8 +39,8 @@ def here(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
 
 
-def imported(content: bytes, home: ClientHome) -> str:
-    """The id of a session that was imported."""
+def imported_id(content: bytes, home: ClientHome) -> str:
+    """Return the id of an imported session."""
     path = home.root / "x.jsonl"
     path.write_bytes(content)
     made, _ = import_file(str(path), str(home.cwd))
@@ -54,12 +54,14 @@ def test_it_sends_the_conversation(
 ) -> None:
     """Prompts, answers, calls and results in their order, after a remark that nobody verified them."""
     source = corpus() / name
-    session_id = imported(source.read_bytes(), home)
-    found = sent(every_client, home, api, session_id)
-    assert spoken(found).count(INTRODUCTION) == 1
+    session_id = imported_id(source.read_bytes(), home)
+    found = resume_request(every_client, home, api, session_id)
+    assert message_texts_of_request(found).count(INTRODUCTION) == 1
     twin = home.install_session(source, str(uuid.uuid4()))
     # Older clients lose parallel calls of the original; what the newest sends of it is the measure.
-    assert said(found) == said(sent(find_client(NEWEST), home, api, twin.stem))
+    assert request_blocks(found) == request_blocks(
+        resume_request(find_client(NEWEST), home, api, twin.stem)
+    )
 
 
 def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
@@ -67,7 +69,7 @@ def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: 
 
     Its talk is what it is.
     """
-    session_id = imported(session_bytes(strangers.hostile()), home)
+    session_id = imported_id(session_bytes(strangers.hostile()), home)
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
@@ -76,14 +78,14 @@ def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: 
     (began,) = [event for event in done.events if event.get("subtype") == "init"]
     assert began["permissionMode"] == "default"
     assert began["cwd"] == str(home.cwd)
-    texts = spoken(request)
+    texts = message_texts_of_request(request)
     for words in strangers.SAID:
         assert texts.count(words) == 1, words
 
 
 def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """``claude --resume`` lists it by its title, its screen shows what was said, and one can continue."""
-    imported(session_bytes(strangers.hostile()), home)
+    imported_id(session_bytes(strangers.hostile()), home)
     with Tui(every_client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for("Fix the parser · import")
@@ -103,7 +105,7 @@ def test_a_copy_without_its_source(
     shutil.copyfile(corpus() / SAMPLE[0], path)
     made, _ = import_file(str(path), str(home.cwd))
     path.unlink()
-    assert said(sent(client, home, api, made.session_id))
+    assert request_blocks(resume_request(client, home, api, made.session_id))
 
 
 def homeless(words: str, home: ClientHome) -> str:
@@ -121,20 +123,20 @@ def test_a_shared_page(
     """One file, written by ``share`` and imported on the other machine, where the client says what was said here."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     page = elsewhere.root / "talk.html"
-    ours(home, "share", root.stem, "--yes", "-o", str(page))
-    before = said(sent(find_client(NEWEST), home, api, root.stem))
+    command_output(home, "share", root.stem, "--yes", "-o", str(page))
+    before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
     shutil.rmtree(home.config / "projects")
-    made = json.loads(ours(elsewhere, "import", str(page), "--json"))["data"]
-    request = sent(client, elsewhere, api, made["session_id"])
-    assert spoken(request).count(INTRODUCTION) == 1
+    made = json.loads(command_output(elsewhere, "import", str(page), "--json"))["data"]
+    request = resume_request(client, elsewhere, api, made["session_id"])
+    assert message_texts_of_request(request).count(INTRODUCTION) == 1
     assert str(home.root) not in json.dumps(request)
-    assert [homeless(words, home) for _, words in said(request)] == [
+    assert [homeless(words, home) for _, words in request_blocks(request)] == [
         homeless(words, home) for _, words in before
     ]
 
 
-def ours(home: ClientHome, *words: str) -> bytes:
-    """What the command line prints in a home."""
+def command_output(home: ClientHome, *words: str) -> bytes:
+    """Return the command line's output in a home."""
     command = [sys.executable, "-m", "resume_hooks", *words]
     environ = environ_of(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
     return subprocess.run(

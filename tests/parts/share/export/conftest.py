@@ -75,8 +75,8 @@ def close(pool):  # the culprit
 See [the docs](https://example.com/pool) and `close()`."""
 
 
-def linked(records: list[Record]) -> list[Record]:
-    """Records one behind the other, a second apart."""
+def link_records(records: list[Record]) -> list[Record]:
+    """Link records one after the other, a second apart."""
     rows = []
     for place, record in enumerate(records):
         ids = {
@@ -101,7 +101,7 @@ def talk() -> list[Record]:
         "new_string": "a\nwait=True",
     }
     task = {"description": "look", "prompt": "Look at **it**", "subagent_type": "Explore"}
-    rows = linked(
+    rows = link_records(
         [
             user("Find out why uploads fail", uuid=""),
             assistant([{"type": "thinking", "thinking": "perhaps the pool", "signature": "x"}], uuid="", ts=1),
@@ -135,7 +135,7 @@ def write_talk(home: ConfigHome, records: list[Record] | None = None) -> Path:
     path = Path(write_session(home.project(), SESSION, records or talk()))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
-    own = linked(
+    own = link_records(
         [user("Look at it", uuid=""), assistant("The sub-agent found a needle.", uuid="", ts=1)]
     )
     agent.write_bytes(b"")

@@ -19,8 +19,8 @@ from tests.parts.share.export.conftest import GITHUB
 HOME = {"HOME": "/home/ann"}
 
 
-def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
-    """As a document has it."""
+def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
+    """Return the redactor of a document."""
     return ExportRedactor(
         Where(HOME),
         ["/Users/bob/src", r"C:\Users\cy\src"],
@@ -51,23 +51,23 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
 )
 def test_home_folders(text: str, shown: str) -> None:
     """This user's, those that the sessions are in, and everybody else's."""
-    assert hiding().redact_and_cut_text(text) == shown
-    assert hiding(redact=False).redact_and_cut_text(text) == text
+    assert make_redactor().redact_and_cut_text(text) == shown
+    assert make_redactor(redact=False).redact_and_cut_text(text) == text
 
 
 def test_secrets_are_counted_where_they_are_reported() -> None:
     """Titles and words that stand elsewhere, too, lose their secrets but are not counted."""
-    found = hiding()
+    found = make_redactor()
     assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
     assert GITHUB not in found.redact_line(f"token {GITHUB} here")
     assert sum(found.removed_secrets.values()) == 1
-    assert GITHUB in hiding(redact=False).redact_and_cut_text(f"token {GITHUB} here")
+    assert GITHUB in make_redactor(redact=False).redact_and_cut_text(f"token {GITHUB} here")
 
 
 def test_every_text_in_a_block() -> None:
     """Keys and values, however deep, and a word that is a secret by its key."""
-    found = hiding()
+    found = make_redactor()
     deep: object = f"token {GITHUB}"
     for _ in range(MAX_NESTING_DEPTH * 10):
         deep = {"x": [deep]}
@@ -81,12 +81,12 @@ def test_every_text_in_a_block() -> None:
 def test_an_image_stays_unchanged() -> None:
     """Base64 is not a text."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 300_000}
-    assert hiding(10).redact_block({"source": source}) == {"source": source}
+    assert make_redactor(10).redact_block({"source": source}) == {"source": source}
 
 
 def test_a_long_text_is_cut_with_a_notice() -> None:
     """What is shown and what is mentioned the rest are the whole."""
-    found = hiding(10)
+    found = make_redactor(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
     assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
     assert found.cut_text_count == 1
@@ -98,7 +98,7 @@ def test_a_long_text_is_cut_with_a_notice() -> None:
 def test_no_half_of_a_secret_stays_before_a_cut(before: int) -> None:
     """Wherever it lies, the cut or the end of what is read among them."""
     text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
-    shown = hiding(50).redact_and_cut_text(text)
+    shown = make_redactor(50).redact_and_cut_text(text)
     assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
 
 
@@ -109,13 +109,13 @@ def test_many_secrets_before_a_cut() -> None:
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
     text = key * 20 + f" {GITHUB} " * 3_000
     for limit in (1_000, 20_000, 30_000):
-        shown = hiding(limit).redact_and_cut_text(text)
+        shown = make_redactor(limit).redact_and_cut_text(text)
         assert GITHUB[:12] not in shown
         assert "MIIE" not in shown
 
 
 def test_half_a_secret_at_the_end_of_a_title() -> None:
     """A title, or the words of a turn, may be cut within one: its last word goes."""
-    assert hiding().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
-    assert hiding().redact_line("Use the token …") == "Use the token …"
-    assert hiding(redact=False).redact_line("Use the tok…") == "Use the tok…"
+    assert make_redactor().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
+    assert make_redactor().redact_line("Use the token …") == "Use the token …"
+    assert make_redactor(redact=False).redact_line("Use the tok…") == "Use the tok…"

@@ -17,7 +17,7 @@ from tests.builders import (
     system,
     user,
 )
-from tests.parts.share.export.conftest import PNG, linked
+from tests.parts.share.export.conftest import PNG, link_records
 
 RUN = "window.pwned=1"
 
@@ -101,7 +101,7 @@ VECTORS = (
 
 def hostile(*vectors: str) -> list[Record | bytes]:
     """A session with these texts in every field that a document shows, and in those that it should not."""
-    rows = linked([row for vector in vectors for row in _said(vector)])
+    rows = link_records([row for vector in vectors for row in _said(vector)])
     for place, row in enumerate(rows):
         if row.get("subtype") == "compact_boundary":
             rows[place] = {**row, "parentUuid": None, "logicalParentUuid": rows[place - 1]["uuid"]}

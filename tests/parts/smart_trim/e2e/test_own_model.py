@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, SOURCE, child_of, children, spoken
+from tests.e2e.plugin import ENGINE, SOURCE, child_of, children, message_texts_of_request
 from tests.e2e.test_context_rollover import is_headless
 from tests.e2e.test_forked_rollover import CALL, WARM, asked_behind, saying
 from tests.e2e.test_trim_trigger import outputs
@@ -39,7 +39,7 @@ def turn(tui: Tui) -> None:
     tui.wait_idle()
 
 
-def choosing(request: Request) -> Any:
+def choose_odd_numbers(request: Request) -> Any:
     """The session's model, which gives up every odd number that it is shown, and one that it is not."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     rows = [
@@ -71,7 +71,7 @@ def test_the_models_choice_is_trimmed(
     turn(modern)
     (last,) = modern.api.main_requests()
     before = parent.read_bytes()
-    modern.api.script = choosing
+    modern.api.script = choose_odd_numbers
     modern.submit("/trim")
     for number, words in enumerate(("keep the ALPHAS", WISH), 1):
         modern.wait_for("1. Open the trimmed copy")
@@ -109,7 +109,7 @@ def test_the_models_choice_is_trimmed(
     modern.api.clear()
     modern.submit("now go on GAMMA")
     assert has_asked(modern, 1)
-    said = spoken(modern.api.main_requests()[-1])
+    said = message_texts_of_request(modern.api.main_requests()[-1])
     old, new = outputs(parent), outputs(child)
     gone = {call for call in old if '"piece ' in new[call]}
     assert len(gone) > 3

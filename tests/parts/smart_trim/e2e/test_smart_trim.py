@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.harness.asked import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import children, spoken
-from tests.e2e.test_trim_corpus import sent
+from tests.e2e.plugin import children, message_texts_of_request
+from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import SHOWN
 
@@ -47,7 +47,7 @@ def smart_trim(
     )
 
 
-def choosing(request: Request) -> Any:
+def choose_odd_numbers(request: Request) -> Any:
     """The API as the model: every odd number that it is shown, through the tool that the client asks answers by."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     if not numbers:
@@ -78,13 +78,13 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
-    api.script = choosing
+    api.script = choose_odd_numbers
     done = smart_trim(client, home, api, parent.stem, "-p", WISH, "--yes", "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     data = json.loads(done.stdout)["data"]
     asked = api.main_requests()
     assert {tool["name"] for request in asked for tool in request["tools"]} == {"StructuredOutput"}
-    assert WISH in spoken(asked[0])
+    assert WISH in message_texts_of_request(asked[0])
     (child,) = children(home, parent)
     assert child.stem == data["session_id"] != parent.stem
     assert parent.read_bytes() == before
@@ -97,17 +97,17 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     # The newest client is the measure: 2.1.42 drops parallel results of the parent, which a child
     # has in one line.
     whole, cut = (
-        sent(find_client(NEWEST), home, api, twin.stem),
-        sent(client, home, api, child.stem),
+        resume_request(find_client(NEWEST), home, api, twin.stem),
+        resume_request(client, home, api, child.stem),
     )
     outputs = ("tool_result", "tool_use_id", "content")
-    assert len(changed(whole, cut, *outputs)) == data["tools_trimmed"] > 5
-    assert changed(whole, cut, "tool_use", "id", "input")
+    assert len(changed_calls(whole, cut, *outputs)) == data["tools_trimmed"] > 5
+    assert changed_calls(whole, cut, "tool_use", "id", "input")
     for row in data["smart"]["choices"]:
-        assert row["by"] == "thinking" or f'"{row["description"]}"' in spoken(cut)
+        assert row["by"] == "thinking" or f'"{row["description"]}"' in message_texts_of_request(cut)
 
 
-def changed(whole: Request, cut: Request, *which: str) -> set[str]:
+def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
     """The calls whose blocks differ, every one of them by a placeholder.
 
     No block is missing or new.

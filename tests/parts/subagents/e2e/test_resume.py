@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import LINEAGE, spoken
-from tests.e2e.test_fork import said, sent
+from tests.e2e.plugin import LINEAGE, message_texts_of_request
+from tests.e2e.test_fork import request_messages, resume_request
 from tests.needs import corpus, one_in
 
 TASK = "count the files of this folder"
@@ -24,8 +24,8 @@ INLINE = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jso
 BESIDE = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
-def made(home: ClientHome, *words: str) -> Path:
-    """The child that a verb of ours makes."""
+def child_by_verb(home: ClientHome, *words: str) -> Path:
+    """Return the child that one of our verbs makes."""
     before = set(home.sessions())
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", *words],
@@ -38,7 +38,7 @@ def made(home: ClientHome, *words: str) -> Path:
 
 def of_agent(request: Request) -> bool:
     """Whether a request is the sub-agent's."""
-    return TASK in spoken({"messages": request["messages"][:1]})
+    return TASK in message_texts_of_request({"messages": request["messages"][:1]})
 
 
 def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Reply]:
@@ -79,15 +79,15 @@ def test_a_fork_sends_the_sub_agents_conversation(
         [request for request in api.main_requests() if of_agent(request)][-1],
         agent.read_bytes(),
     )
-    child = made(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
-    knew = [*said(own), ("text", "assistant", "THREE")]
+    child = child_by_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
+    knew = [*request_messages(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
-    assert sent(client, home, api, child.stem) == knew
-    told = made(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
+    assert resume_request(client, home, api, child.stem) == knew
+    told = child_by_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
     api.clear()
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr
-    words = spoken(api.main_requests()[0])
+    words = message_texts_of_request(api.main_requests()[0])
     for each in (LINEAGE, agent.stem, parent.stem, TASK, "THREE", "count again"):
         assert each in words
     assert agent.read_bytes() == raw
@@ -108,7 +108,9 @@ def test_one_that_was_cut_off_in_a_call(
     lines = agent.read_bytes().splitlines(keepends=True)
     last = max(number for number, line in enumerate(lines) if b'"tool_use"' in line)
     agent.write_bytes(b"".join(lines[: last + 1]))
-    rows = sent(client, home, api, made(home, "fork", f"{parent.stem}/{agent.stem}").stem)
+    rows = resume_request(
+        client, home, api, child_by_verb(home, "fork", f"{parent.stem}/{agent.stem}").stem
+    )
     assert [kind for kind, _, _ in rows] == [
         "text",
         "tool_use",
@@ -126,7 +128,12 @@ def test_one_of_an_old_client_in_the_sessions_own_file(
     """Of two sub-agents in one file the one that is named: its own records, and none of the others'."""
     source = corpus() / INLINE
     parent = home.install_session(source, source.stem)
-    rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem)
+    rows = resume_request(
+        client,
+        home,
+        api,
+        child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem,
+    )
     assert rows[0][2].startswith("Examine the package.json file(s)")
     assert (
         [row[1] for row in rows if row[0] == "tool_use"]
@@ -146,6 +153,8 @@ def test_one_that_is_next_to_its_session(
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
         (corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes()
     )
-    rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-af4").stem)
+    rows = resume_request(
+        client, home, api, child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
+    )
     assert rows[0] == ("text", "user", "look around the repo")
     assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "text"]

@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage import Family
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, spoken
+from tests.e2e.plugin import ENGINE, message_texts_of_request
 from tests.e2e.test_bundle import INTRODUCTION
 from tests.needs import REPO
 from tests.parts.team.server import Connection
@@ -134,7 +134,7 @@ def test_to_the_other_machine_and_a_colleague(
     assert came["receipt"]["session_id"] == name
     api.clear()
     assert run_print(client, desk, api, "and on the desk?", resume=name).returncode == 0
-    text = spoken(api.main_requests()[-1])
+    text = message_texts_of_request(api.main_requests()[-1])
     assert "the fruit is a kumquat" in text
     assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
     first = team(desk, "push", name)["pushed"][0]
@@ -163,7 +163,7 @@ def test_to_the_other_machine_and_a_colleague(
     assert taken != child
     api.clear()
     assert run_print(client, bobs, api, "I take over", resume=taken).returncode == 0
-    text = spoken(api.main_requests()[-1])
+    text = message_texts_of_request(api.main_requests()[-1])
     assert text.count(INTRODUCTION) == 1
     assert "the fruit is a kumquat" in text
     assert "and on the desk?" in text
