@@ -38,3 +38,22 @@ def test_messages_since_the_last_request_are_first() -> None:
     texts = choose_talk(talk, 1_000, lambda _, text: len(text), 20)
     assert 23 in texts
     assert len([at for at in texts if at < 20]) < 20
+
+
+def test_a_whole_report_leaves_room_for_calls() -> None:
+    """Else its middle is cut. Answers are whole before reports."""
+    report = "\n".join(f"Row {number} of the report." for number in range(400))
+    talk = [
+        TalkMessage(MessageKind.REQUEST, "s:0", "look"),
+        TalkMessage(MessageKind.REPORT, "s:1", report),
+        TalkMessage(MessageKind.CLOSING, "s:2", "Looked."),
+    ]
+
+    def show_report(room: int) -> str:
+        return choose_talk(talk, room, lambda _, text: len(text), len(talk))[1]
+
+    assert show_report(2 * len(report)) == report
+    shortened = show_report(len(report) * 5 // 4)
+    assert len(shortened) < 4_100
+    assert shortened.startswith("Row 0 of")
+    assert shortened.endswith("Row 399 of the report.")

@@ -22,6 +22,8 @@ MAX_NARRATION_CHARACTERS = 600  # the maximum number of characters in words betw
 MIN_WHOLE_TALK_CHARACTERS = 56_000  # if this many characters are available, the whole talk is shown
 # the maximum number of characters in a sub-agent's report that does not fit whole
 MAX_REPORT_CHARACTERS = 4_000
+# the fraction of the space that whole reports leave for the calls after the talk
+CALLS_FRACTION = 0.3
 # the maximum number of characters in a request that does not fit whole
 MAX_BEGINNING_CHARACTERS = 400
 CURRENT_FRACTION = 0.25  # the fraction of the space for messages since the last request
@@ -81,22 +83,27 @@ def choose_talk(
         choice.show_message(
             index, talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
         )
-    _add_whole_texts(choice, messages, closings)
-    if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
-        for index in choice.indexes_of_kind(MessageKind.NARRATION):
-            choice.show_message(index, messages[index].text)
+    _add_whole_texts(choice, messages, closings, max_characters)
     return choice.texts
 
 
 def _add_whole_texts(
-    choice: _TalkChoice, messages: Sequence[TalkMessage], closings: Sequence[int]
+    choice: _TalkChoice,
+    messages: Sequence[TalkMessage],
+    closings: Sequence[int],
+    max_characters: int,
 ) -> None:
-    """Show the sub-agents' reports and the last words of turns whole, as far as the space allows."""
-    for index in choice.indexes_of_kind(MessageKind.REPORT):
-        shortened_report = talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS)
-        choice.show_longest(index, messages[index].text, shortened_report)
-    for index in closings:
+    """Show more of the sub-agents' reports, and whole texts: last words of turns, narration, last reports."""
+    reports = choice.indexes_of_kind(MessageKind.REPORT)
+    for index in reports:
+        choice.show_message(index, talk.shorten_text(messages[index].text, MAX_REPORT_CHARACTERS))
+    whole_indexes = list(closings)
+    if max_characters >= MIN_WHOLE_TALK_CHARACTERS:
+        whole_indexes += choice.indexes_of_kind(MessageKind.NARRATION)
+    for index in whole_indexes:
         choice.show_message(index, messages[index].text)
+    for index in reports:
+        choice.show_in_spare_space(index, round(max_characters * CALLS_FRACTION))
 
 
 class _TalkChoice:
@@ -136,6 +143,13 @@ class _TalkChoice:
         for index in range(len(self._messages) - 1, first_current - 1, -1):
             if self._remaining_characters > min_remaining:
                 self.show_message(index, self._messages[index].text)
+
+    def show_in_spare_space(self, index: int, reserved_characters: int) -> None:
+        """Show a message whole if this many characters remain, for the calls after the talk."""
+        text = self._messages[index].text
+        added_characters = len(text) - len(self.texts.get(index, ""))
+        if added_characters + reserved_characters < self._remaining_characters:
+            self.show_message(index, text)
 
     def show_longest(self, index: int, *texts: str) -> None:
         """Show the first of these texts of a message, given longest first, that fits."""
