@@ -124,7 +124,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays to the end: to look for garbage in it took half of the time."""
+    """Freeze the collected items, because garbage collection took half of the time."""
     gc.disable()
     collected = yield
     gc.freeze()

@@ -40,7 +40,7 @@ class StandIn(NamedTuple):
     calls_folder: Path
 
     def calls(self) -> list[dict[str, Any]]:
-        """What it was given, a row a call: argv, environ, folder, files (in it), text."""
+        """Return its input, one row per call: argv, environ, folder, files in it, text."""
         paths = sorted(self.calls_folder.iterdir(), key=lambda path: int(path.stem))
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 

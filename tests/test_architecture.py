@@ -1,4 +1,4 @@
-"""What import-linter can't see: modules that are imported by name, and what only the two outermost rims may do."""
+"""Rules that import-linter cannot check: modules imported by name, and rights of the two outermost functions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_verb_is_declared(verb: str) -> None:
 
 
 def test_every_verb_has_its_body() -> None:
-    """What a declared verb does is found by name, too."""
+    """A declared verb's function is also found by name."""
     for verb in VERBS:
         load_command(verb)
     bodies = [

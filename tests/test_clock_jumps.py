@@ -64,7 +64,7 @@ def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str, Any]:
-    """What a hook answers, ``{}`` for nothing."""
+    """Return a hook's answer, ``{}`` for none."""
     out = hook_output(
         main,
         json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode(),

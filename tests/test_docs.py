@@ -209,7 +209,7 @@ def test_the_lock_pins_every_dependency() -> None:
 
 
 def test_every_message_of_troubleshooting_is_one_of_this_program() -> None:
-    """What is quoted there is in the source; an ellipsis is what varies."""
+    """Quotes there are in the source; an ellipsis marks a variable part."""
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
     source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
@@ -231,7 +231,7 @@ def test_every_message_of_troubleshooting_is_one_of_this_program() -> None:
 
 
 def test_every_command_that_is_shown_is_one() -> None:
-    """What the pages show of the command line parses as it is there, and the settings that it names exist."""
+    """Commands in the pages are valid, and the settings that they name exist."""
     failed = []
     for page in PAGES:
         for shown in shown_on(page):

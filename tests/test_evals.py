@@ -41,7 +41,7 @@ def case_files(kind: str) -> list[Path]:
 
 
 def prompt_of(case: Path) -> str:
-    """What the user says in a case."""
+    """Return the user's prompt in a case."""
     found = re.search(
         r"^  prompt: \|\n((?:    .*\n|\n)+)", case.read_text(encoding="utf-8"), re.MULTILINE
     )

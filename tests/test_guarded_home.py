@@ -43,7 +43,7 @@ def test_a_touch_of_the_real_home_raises(touch: Callable[[], object]) -> None:
 
 
 def test_home_leads_nowhere_unless_a_test_makes_one() -> None:
-    """What our code takes for the user's home doesn't exist and can't be made."""
+    """Our code's home folder of the user does not exist and cannot be created."""
     home = paths.Where().config
     assert not os.path.exists(home)
     with pytest.raises(NotADirectoryError):

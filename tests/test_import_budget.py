@@ -1,4 +1,4 @@
-"""What each lane may import: a prompt waits for every module that its answer loads."""
+"""The allowed imports of each lane: a prompt waits for every module that its answer loads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def roots(modules: set[str]) -> set[str]:
 
 
 def prompted(home: ConfigHome, prompt: str) -> set[str]:
-    """What the answer to a trigger loads."""
+    """Return the modules that the answer to a trigger loads."""
     write_session(home.project(), SESSION, conversation(2))
     return roots(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
 
@@ -268,10 +268,7 @@ def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
 
 
 def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
-    """What was said is looked through once the screen is there.
-
-    Until then nothing of the index is loaded.
-    """
+    """Messages are searched after the screen is drawn. Until then nothing of the index is loaded."""
     found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(

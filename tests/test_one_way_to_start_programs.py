@@ -149,10 +149,7 @@ def test_another_way_is_seen_in_a_script(line: str) -> None:
 
 
 def test_hooks_start_with_our_scripts_alone() -> None:
-    """What the client runs sources a script of the plugin, by the client's own shell.
-
-    The module asks the same way.
-    """
+    """The client's shell sources a script of the plugin. The module calls it in the same way."""
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(
             r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How often a verb opens the session that it is about: each time is another reading of what may be a large file."""
+"""The number of times that a verb opens its session, because the file may be large."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Opens:
         write_session(home.project(), SESSION, bulky())
 
     def of(self, verb: str, session_id: str = SESSION) -> int:
-        """How often a verb, or a prompt, opens the file of a session that it is asked for."""
+        """Return how often a verb, or a prompt, opens the file of its session."""
         is_prompt = verb.startswith(">")
         event = {
             "hook_event_name": "UserPromptSubmit",

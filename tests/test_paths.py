@@ -223,7 +223,7 @@ def test_find_session(config_home: ConfigHome) -> None:
     "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
 def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
-    """What is not an id finds nothing, and reaches no path."""
+    """An invalid id finds nothing, and is not used in a path."""
     assert find_session(hostile, config_home.where) is None
 
 

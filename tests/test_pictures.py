@@ -140,7 +140,7 @@ def test_a_verb_matches_its_picture(
 
 @pytest.mark.parametrize("name", HELD)
 def test_a_screen_contains_its_words(name: str) -> None:
-    """What the client, or the chooser, shows there."""
+    """The screen of the client or of the chooser."""
     for words in HELD[name]:
         assert flat(words) in flat(text_of(name))
 

@@ -1,4 +1,4 @@
-"""What runs before the engine is installed must run on Python 3.9, which macOS ships."""
+"""Code that runs before the installation must run on Python 3.9, which macOS has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``make release`` builds: whole, small, each file by its sum, and nothing of a version without changes."""
+"""The output of ``make release`` is complete, small, with checksums, and needs a changed version."""
 
 from __future__ import annotations
 

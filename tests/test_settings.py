@@ -178,7 +178,7 @@ def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: 
 def test_a_compaction_of_0_2_0_is_the_usual_size(
     config_home: ConfigHome, given: str, kept: str
 ) -> None:
-    """What is stored, and what was, is read by its name of today."""
+    """The stored value of an old version is read under its present name."""
     assert store_setting("compaction", given, config_home.where) == kept
     write_settings(config_home, {"compaction": given})
     assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")

@@ -235,7 +235,7 @@ def test_links_with_a_second_name_continue_in_a_copy(config_home: ConfigHome) ->
 def test_a_folder_of_another_user_is_not_ours(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What we would write there another user could read."""
+    """Another user could read our files there."""
     state = state_of(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
     assert not is_private_folder(str(state), config_home.where)

@@ -1,4 +1,4 @@
-"""What the engine does where POSIX isn't: every verb that writes, and what stands in for locks, alarms and signals."""
+"""The engine without POSIX: every verb that writes, and the substitutes for locks, alarms and signals."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_no_two_write_at_once(config_home: ConfigHome, session: Path) -> None:
 
 
 def test_an_alarm_that_another_thread_rings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes too long is stopped, what doesn't is not, and Ctrl+C stays Ctrl+C."""
+    """Slow work is stopped, fast work is not, and Ctrl+C keeps its meaning."""
     monkeypatch.delattr(signal, "setitimer")
     with (
         pytest.raises(TimeLimitExceeded, match=r"It took longer than 0\.05 s"),

@@ -17,7 +17,7 @@ from tests.builders import SESSION, ConfigHome
 
 
 def ask(**fields: object) -> object:
-    """What the module asks at a start."""
+    """The module's question at a start."""
     return answer_module("rules", {"session_id": SESSION, "screen": True, **fields})
 
 

@@ -57,7 +57,7 @@ def own(found: SessionFile) -> Path:
 
 
 def look(home: ConfigHome) -> None:
-    """What follows a start."""
+    """Run the work that follows a start."""
     link_sessions.link_all_sessions(home.where, never)
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_a_client_recreated(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
 def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, how: str) -> None:
-    """What is held is what the client's file was last; what the vault has is not touched by it."""
+    """Our link shows the client's last version, and the vault's copy is unchanged."""
     found = session(config_home)
     look(config_home)
     with open(found.path, "r+b") as stream:
@@ -448,7 +448,7 @@ def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
 
 
 def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
-    """What can't be archived stays held, and the next look tries again."""
+    """A session that cannot be archived keeps its link, and the next check tries again."""
     found = session(config_home)
     look(config_home)
     Path(found.path).unlink()

@@ -123,7 +123,7 @@ def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_at_a_compaction(tmp_path: Path) -> None:
-    """What was said before it counts, nothing after it: for the client's summary, and for what takes its place."""
+    """Only earlier messages count, both for the client's summary and for its replacement."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),

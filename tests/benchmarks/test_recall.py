@@ -192,7 +192,7 @@ def test_a_single_time_is_its_own_spread() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_the_naive_baseline_reads_messages_itself() -> None:
-    """What was said, asked of tools and answered by them, by chunks that end with their turn."""
+    """It reads messages, tool calls and results, in chunks that end with their turn."""
     naive = Naive()
     assert naive.search(["limescale"], DEPTH).hits == [Place(ONE, 1)]
     assert naive.search(["the descaling?"], DEPTH).hits == []

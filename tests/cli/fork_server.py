@@ -56,7 +56,7 @@ class ForkServer:
         timeout: float,
         script: str = "",
     ) -> subprocess.CompletedProcess[bytes]:
-        """What a process did that was started with these words: of the command line, or of a script. One at a time."""
+        """Return the result of a process with these words: of the command line, or of a script. One runs at a time."""
         if not self._idle.acquire(blocking=False):
             raise RuntimeError(
                 "it still runs something: what goes on at once is started by processes of its own"

@@ -44,7 +44,7 @@ def path(config_home: ConfigHome) -> Path:
 
 
 def findings(cli: Cli) -> list[dict[str, str]]:
-    """What ``--verify`` finds, where it finds something."""
+    """Return the findings of ``--verify``."""
     done = cli("archive", "--verify", "--json")
     assert done.returncode == 1
     found: list[dict[str, str]] = json.loads(done.stdout)["data"]["findings"]

@@ -119,7 +119,7 @@ def test_in_a_real_shell(shell: Shell, desk: Path) -> None:
 
 
 def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> list[str]:
-    """What our program answers a shell, a line an item."""
+    """Return the completions for a shell, one item per line."""
     env = environment(home, desk) | {
         "_RESUME_HOOKS_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
@@ -201,7 +201,7 @@ def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Pat
 
 
 def test_the_script_as_a_document(cli: Cli, document: Document) -> None:
-    """Which bash and zsh are given."""
+    """The script for bash and zsh."""
     data = document("install", "--completion", "zsh")["data"]
     assert (data["ran"], data["commands"]) == (False, [])
     assert data["script"].startswith("#compdef resume-hooks")

@@ -1,4 +1,4 @@
-"""How full a session is: `info`, `resume` and `sessions` give one figure, and say why it is an estimate."""
+"""`info`, `resume` and `sessions` show the same context size, and the reason if it is an estimate."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def cleared() -> list[Record]:
 
 
 def said_everywhere(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
-    """What `info`, `resume` and `sessions` say of a session of these records."""
+    """Return the sizes in `info`, `resume` and `sessions` for a session with these records."""
     write_session(home.project(CWD), SESSION, records)
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]

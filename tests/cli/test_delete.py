@@ -96,7 +96,7 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
 
 
 def test_it_asks_first(path: Path, config_home: ConfigHome) -> None:
-    """What goes, how old and large it is, who will miss it; Enter alone means no."""
+    """The question shows the session, its age, its size and its descendants; Enter alone means no."""
     terminal = on_a_terminal(config_home, "delete", SESSION)
     for words in (
         "Mine",
@@ -191,7 +191,7 @@ def test_doctor_shows_the_trash(path: Path, cli: Cli, document: Document) -> Non
 def test_an_original_in_the_trash_is_named(
     path: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """What a placeholder stands for is a restore away, and says so."""
+    """The error for a placeholder names the restore command."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).trim_fields(0)
     assert "restore" not in Originals(config_home.where).describe_place(record)
     document("delete", SESSION, "--yes")

@@ -34,7 +34,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def files(parent: Path) -> int:
-    """How many sessions are in the project."""
+    """The number of sessions in the project."""
     return len(list(parent.parent.glob("*.jsonl")))
 
 

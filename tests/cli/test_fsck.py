@@ -53,10 +53,7 @@ def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_notes_are_not_a_failure(config_home: ConfigHome, cli: Cli) -> None:
-    """What clients leave behind by themselves is counted, and listed for programs.
-
-    The session is clean.
-    """
+    """Records that clients write themselves are counted, and listed for programs. The session is clean."""
     installed("closed during a tool call", config_home)
     done = cli("fsck", SESSION)
     assert done.returncode == 0

@@ -218,7 +218,7 @@ def test_an_invalid_size(document: Document, parent: Path, size: str) -> None:
 def test_a_child_stores_no_secret_that_its_opening_lacks(
     document: Document, config_home: ConfigHome
 ) -> None:
-    """What a tool's result told of goes from the record in the child, which is all that its own children read."""
+    """A secret that only a tool's result identified is removed from the child's record."""
     value = "Xk29vLq8Zp3w"
     rows = [
         *conversation(2),

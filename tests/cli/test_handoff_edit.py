@@ -17,7 +17,7 @@ from tests.needs import REPO
 
 
 class Ended(NamedTuple):
-    """What a command in a terminal left: its exit code and all that it printed."""
+    """The result of a command in a terminal: its exit code and its output."""
 
     code: int | None
     text: str
@@ -74,7 +74,7 @@ class Desk:
         return Ended(child.exitstatus, str(child.before).replace("\r\n", "\n"))
 
     def openings(self) -> list[str]:
-        """What the children were told."""
+        """Return the openings of the children."""
         return [
             str(read_opening(str(path)))
             for path in self.parent.parent.iterdir()

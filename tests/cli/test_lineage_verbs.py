@@ -98,7 +98,7 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
 
 
 def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
-    """Who came from whom, by indentation."""
+    """The indentation shows each session's parent."""
     lines = cli("find-derived", ONE, "--tree").stdout.decode().split("\n")
     assert lines[0] == ONE
     assert lines[1] == "└── title 2  trim"

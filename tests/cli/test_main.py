@@ -109,7 +109,7 @@ def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], w
 
 
 def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
-    """What is typed there under a name of its own is found here."""
+    """A verb is also found by Claude Code's name for it."""
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)
@@ -279,7 +279,7 @@ def test_a_reader_that_left_is_not_a_failure(config_home: ConfigHome) -> None:
 
 
 def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
-    """What a verb writes to a terminal, at which this is typed."""
+    """Return the output of a verb on a terminal with this input."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
@@ -348,7 +348,7 @@ def test_documents_hold_whatever_a_transcript_says(
 
 
 def test_a_terminal_of_another_encoding_is_written_to(config_home: ConfigHome, cli: Cli) -> None:
-    """What the encoding lacks becomes a question mark, no failure."""
+    """Characters outside the encoding become question marks."""
     a_session(config_home, title="日本語 · ü")
     done = cli("lineage", SESSION, environ={"PYTHONIOENCODING": "latin-1"})
     assert (done.returncode, done.stderr) == (0, b"")

@@ -55,7 +55,7 @@ def session(config_home: ConfigHome) -> Path:
 
 
 def test_as_text(cli: Cli, session: Path) -> None:
-    """What it is, the whole in numbers, then a line a turn with its sub-agents and compactions."""
+    """A heading, the totals, and a line for each turn with its sub-agents and compactions."""
     done = cli("outline", SESSION[:6])
     assert (done.returncode, done.stderr) == (0, b"")
     marker, numbers, *lines = done.stdout.decode().rstrip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""What reaches the terminal: widths, tables, colours."""
+"""The output on a terminal: widths, tables, colours."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ Told = Callable[..., str]
 
 
 class _Stream(io.StringIO):
-    """What is printed, on something that says whether it is a terminal."""
+    """A stream that records the output and may be a terminal."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _Stream(io.StringIO):
 
 @pytest.fixture
 def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
-    """What a verb prints in this process, on a terminal or into a pipe, in an environment."""
+    """Run a verb in this process, on a terminal or into a pipe, and return its output."""
     records = conversation(2)
     records += [
         tool_use("c", uuid="c1", parent="r3", ts=9, tool_input={"file_path": "/x"}, tokens=9_000)

@@ -20,7 +20,7 @@ def screen(*, terminal: bool) -> SimpleNamespace:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What the bar was told, in place of a bar; every file is long."""
+    """Record the calls of the progress bar; every file is long."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
     monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)

@@ -61,7 +61,7 @@ def placeholder(child: Path) -> int:
 
 
 def test_a_record_as_text(cli: Cli, parent: Path) -> None:
-    """What this is; where it stands, whose it is, when, and of which tool; then what it says."""
+    """A heading with the record's place, speaker, time and tool, and then its text."""
     done = cli("read", f"{SESSION[:8]}:2")
     marker, heading, blank, *rest = done.stdout.decode().split("\n")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -104,7 +104,7 @@ def test_every_documented_field(document: Document, parent: Path) -> None:
 
 
 def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
-    """What is omitted is counted, with the words that print it; 0 prints all."""
+    """Omitted texts are counted, with the command that prints them; 0 prints everything."""
     following = f"resume-hooks read {SESSION[:8]}:2 --skip 10 --max-chars 10"
     notice = (
         f"{len(BULK) - 10:,} of {len(BULK):,} characters left out; the next page: {following}; --max-chars 0 "
@@ -159,7 +159,7 @@ def test_an_unchanged_line(cli: Cli, parent: Path, child: Path) -> None:
 
 
 def test_controls_reach_no_terminal(cli: Cli, parent: Path) -> None:
-    """What was said is shown without what a terminal would obey."""
+    """Messages are shown without control characters."""
     assert cli("read", f"{SESSION}:4").stdout.decode().endswith("\n\n  done red\n")
 
 
@@ -254,10 +254,7 @@ def text(cli: Cli, *words: str) -> list[str]:
 
 
 def test_a_turn(cli: Cli, session: Path) -> None:
-    """Who speaks at the margin, what was said set off from it, calls in a line.
-
-    No control reaches the terminal.
-    """
+    """The speaker at the margin, the indented text, and one line for each call. Control characters are removed."""
     assert text(cli, SESSION, "--turns", "1") == [
         f"resume-hooks read: Run the tests · 11111111 · turn 1 of 2 · {MARK}",
         "11111111:0 · 01-31 09:30 · turn 1 · user",
@@ -357,7 +354,7 @@ def test_every_printed_command_runs(cli: Cli, session: Path) -> None:
 
 
 def test_errors(cli: Cli, document: Document, session: Path) -> None:
-    """What failed, each with its call."""
+    """Each failure, with its call."""
     assert text(cli, SESSION, "--errors")[1:] == [
         "11111111:2 · 01-31 09:30 · turn 1 · failed result of Bash make test",
         "  Exit code 2",

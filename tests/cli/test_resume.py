@@ -176,7 +176,7 @@ def test_a_way_where_nobody_can_be_asked(
 
 
 def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, project: str) -> None:
-    """What eval gets is the command, whatever the session and its folder are called."""
+    """The input of eval is the command alone, for any name of session and folder."""
     folder = f"{project}/\x1b[31mred\n$(touch pwned)'"
     os.mkdir(folder)
     rows = [{**row, "cwd": folder} for row in conversation(2, session_id=SESSION)]

@@ -45,7 +45,7 @@ def a_client(home: ConfigHome) -> str:
 
 
 def children(parent: Path) -> list[Path]:
-    """What is next to a session."""
+    """Return the sessions next to a session."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
@@ -76,7 +76,7 @@ def test_the_receipt_as_a_document(
 
 @pytest.mark.parametrize("words", VERBS)
 def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) -> None:
-    """What was written, that the parent is unchanged, both commands."""
+    """The written child, the unchanged parent, and both commands."""
     text = cli(*words, SESSION).stdout.decode()
     (child,) = children(parent)
     for part in (
@@ -90,7 +90,7 @@ def test_the_receipt_for_people(cli: Cli, parent: Path, words: tuple[str, ...]) 
 
 
 def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
-    """What belongs to a summary means nothing next to it."""
+    """Options of a summary have no effect with it."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
@@ -149,7 +149,7 @@ def environ_of(made: StandIn) -> dict[str, str]:
 
 
 def opening_of(file: str) -> str:
-    """What a child opens with."""
+    """Return a child's opening."""
     row = json.loads(Path(file).read_bytes().splitlines()[OPENING_LINE])
     return str(row["message"]["content"])
 
@@ -239,7 +239,7 @@ def test_a_failure_leaves_the_digest(
 def test_a_dry_run_asks_nobody(
     config_home: ConfigHome, document: Document, cli: Cli, parent: Path
 ) -> None:
-    """What would be read, in how many calls; nothing is written, no model asked."""
+    """The amount to read and the number of calls; nothing is written, and no model is asked."""
     made = stand_in(config_home.root, GOOD)
     before = sorted(config_home.root.rglob("*"))
     data = document("rollover", SESSION, "--dry-run", environ=environ_of(made))["data"]

@@ -78,7 +78,7 @@ def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -
 
 
 def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
-    """What goes to a program is not cut to a terminal that is not there."""
+    """Output for a program is not cut to a terminal's width."""
     write_aged_session(config_home, 1, custom_title("word " * 16))
     assert lines(cli, "--project", CWD)[1].count("word") == 16
 
@@ -138,7 +138,7 @@ def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
 
 
 def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """How many were omitted, and what lists them."""
+    """The number of omitted runs, with the option that lists them."""
     write_aged_session(config_home, 1)
     for number in (2, 3):
         name = session_id(number)

@@ -72,7 +72,7 @@ def test_bytes_that_are_not_text(cli: Cli, parent: Path) -> None:
 
 
 def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
-    """What the model is to show the user is on stdout, with exit code 0."""
+    """The model shows the text on stdout to the user; the exit code is 0."""
     assert "Claude Code sent no session id" in slash_card(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )

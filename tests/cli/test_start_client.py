@@ -71,7 +71,7 @@ def test_a_file_anywhere_has_no_config_home() -> None:
 
 
 def test_settings_of_the_user_stay() -> None:
-    """What a client around us says of itself goes."""
+    """Variables of a surrounding client are removed."""
     environ = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": SESSION,

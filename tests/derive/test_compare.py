@@ -189,7 +189,7 @@ def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> N
 
 
 def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
-    """What the last one of the live conversation left, and how long its summary was."""
+    """The estimate uses the size after the live conversation's last compaction, and its summary's length."""
     rows = [
         *bulky(5),
         boundary(uuid="b", ts=300),

@@ -27,7 +27,7 @@ TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 
 
 def turns(requests: int, growth: int) -> RecentRequests:
-    """What a turn takes."""
+    """Return the cost of a turn."""
     return RecentRequests(None, 0, 0, requests, growth)
 
 
@@ -58,7 +58,7 @@ def test_the_public_ratios() -> None:
     ],
 )
 def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
-    """What the cache gives at a tenth, the rest at what writing costs, and what was asked apart."""
+    """Cached tokens cost a tenth, the others the price of a cache write, plus a separate request."""
     assert first_request_cost(way, rates_for_lifetime(lifetime)) == pytest.approx(expected)
 
 

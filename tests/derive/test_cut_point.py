@@ -111,7 +111,7 @@ CUTS: dict[str, tuple[CutSelector, str]] = {
 
 @pytest.mark.parametrize("name", CUTS)
 def test_a_place(name: str, tmp_path: Path) -> None:
-    """What was named by id stays, with what answers it; of an instant nothing later does."""
+    """A record named by id is kept with its answers; later records than an instant are dropped."""
     truncator, expected = CUTS[name]
     assert kept_records(cut_conversation(scan_records(tmp_path, talk()), truncator)) == expected
 
@@ -285,7 +285,7 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:
-    """What the end does not tell is asked of the whole; turns are counted there alone."""
+    """A position outside the end needs the whole file; turns are counted only there."""
     path = write_session(tmp_path, SESSION, compacted())
     whole = scan_transcript(path)
     part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))

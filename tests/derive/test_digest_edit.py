@@ -1,4 +1,4 @@
-"""What is taken of an edited opening."""
+"""The parts of an edited opening that are used."""
 
 from __future__ import annotations
 

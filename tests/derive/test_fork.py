@@ -246,7 +246,7 @@ def test_a_cut(config_home: ConfigHome) -> None:
 
 
 def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
-    """What came after the last count is in it, in a fork that is cut behind it, too."""
+    """The size includes content after the last count, also in a fork that is cut after it."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens

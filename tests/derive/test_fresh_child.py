@@ -190,10 +190,7 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
 
 
 def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
-    """What was written, every check passed, the commands.
-
-    The link stands in links.jsonl as well.
-    """
+    """The child, the passed checks and the commands. The link is also in links.jsonl."""
     parent = a_parent(config_home)
     receipt, records = write_handoff(config_home, parent)
     assert receipt.written

@@ -152,7 +152,7 @@ def test_nothing_found() -> None:
 
 
 def test_nothing_found_without_words() -> None:
-    """Who gave no words is not told to change them."""
+    """The text does not suggest other words, because there were none."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 

@@ -40,7 +40,7 @@ class Said:
         self.texts = texts
 
     def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
-        """What a search of all that was said comes to."""
+        """Return the result of a search in all messages."""
         return search_index(
             [" ".join(words)], Scope(include_helpers=True), self.where, other_wordings=also
         )

@@ -68,13 +68,13 @@ def test_found(home: ConfigHome, query: str) -> None:
     ],
 )
 def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
-    """What stands for the typed word is marked where it stands."""
+    """The replacement of the typed word is marked in the text."""
     assert marked(search(home, query)) == marks
 
 
 @pytest.mark.parametrize("query", ['"recieve"', '"Verbindung"', '"HTTPResponse"', '"certifi"'])
 def test_a_phrase_is_never_guessed(home: ConfigHome, query: str) -> None:
-    """Who quotes a word wants that one."""
+    """A quoted word must match exactly."""
     assert search(home, query).hits == []
 
 

@@ -83,7 +83,7 @@ def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession
 
 
 def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
-    """Which sessions are listed, by their numbers."""
+    """Return the numbers of the listed sessions."""
     return [int(row.session_id[:8], 16) for row in rows(home, cwd, **options)]
 
 
@@ -255,7 +255,7 @@ def test_a_trim_in_place_reports_the_remaining_size_of_a_long_file(
 
 
 def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome) -> None:
-    """What a child says of itself is newer."""
+    """The child's own statement is newer."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
     write_aged_session(
@@ -304,10 +304,7 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
     ],
 )
 def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
-    """What was counted last, and what was said since.
-
-    After a compaction it is an estimate; what a sub-agent used does not count.
-    """
+    """The last count and the content after it. After a compaction it is an estimate; sub-agents do not count."""
     write_aged_session(config_home, 1, [*conversation(2), *more])
     (row,) = rows(config_home)
     assert row.tokens == tokens

@@ -44,7 +44,7 @@ def test_sessions_from_a_subfolder_of_a_repository(
 def test_a_worktree_is_searched_from_the_other(
     git: Any, tmp_path: Path, config_home: ConfigHome
 ) -> None:
-    """What was said in one is found from the other, and what was said elsewhere is not."""
+    """Each worktree finds the other's messages, and no messages of other places."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")

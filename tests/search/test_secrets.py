@@ -1,4 +1,4 @@
-"""What a search shows contains no secret: neither its snippets nor its titles."""
+"""The output of a search contains no secrets, in snippets and in titles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a hit is: strong where all was said in one place, weak where little of the question was."""
+"""The strength of a hit: strong if all words are in one place, weak if it has few of them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ def test_one_common_word_of_eight(home: ConfigHome) -> None:
 
 
 def test_nothing_close(config_home: ConfigHome) -> None:
-    """What was asked in other words than were said gets two words from near the hits.
-
-    What is found needs none.
-    """
+    """A question without close hits gets two suggested words from near the hits. A good hit needs none."""
     for number in range(1, 4):
         talk(
             config_home,
@@ -74,7 +71,7 @@ def test_nothing_close(config_home: ConfigHome) -> None:
 
 
 def test_a_title(home: ConfigHome) -> None:
-    """Who asks for a session by its title found it, whatever is said in the turn that the title was given in."""
+    """A question with a session's title finds it, even if the turn has other words."""
     talk(home, 20, "the test of this fails on CI", custom_title("Flaky upload", session_id(20)))
     hit = search(home, "flaky upload").hits[0]
     assert (hit.session_id, hit.strength) == (session_id(20), "strong")
@@ -113,7 +110,7 @@ def test_factors_of_confidence() -> None:
 
 
 def test_more_wordings_make_nothing_sure_by_themselves() -> None:
-    """What several wordings found a little is less sure than what one alone found as well as all of them together."""
+    """A hit of several weak wordings is weaker than a hit of one good wording."""
     assert hit_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < hit_probability(0.5, 0.5, 0.5, 6, 1.2, 1)
 
 

@@ -115,10 +115,7 @@ def test_a_span() -> None:
 
 
 def test_a_hint_is_never_required(config_home: ConfigHome) -> None:
-    """What was said then comes first, whatever its age.
-
-    What was said at another time is found all the same.
-    """
+    """Messages of that time are first, regardless of age. Those of other times are also found."""
     talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
     talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
     talk(config_home, 3, "tune the linter again")

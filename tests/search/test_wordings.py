@@ -12,7 +12,7 @@ from tests.search.asking import search, sessions, talk
 
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
-    """What two wordings find by each word, and what fits one of them best."""
+    """Two wordings find it by each word, and it is the best hit of one of them."""
     talk(
         config_home,
         1,

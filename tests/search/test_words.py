@@ -1,4 +1,4 @@
-"""What words and phrases find, what they leave out, and what the answer says of how they were taken."""
+"""The hits of words and phrases, the omitted ones, and the notes on the interpretation."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_found(home: ConfigHome, query: str) -> None:
 
 @pytest.mark.parametrize("query", BY_PART)
 def test_identifiers(home: ConfigHome, query: str) -> None:
-    """What has the whole, or most of its parts, comes before what has one of them in common."""
+    """A text with the whole identifier, or most of its parts, precedes one with a common part."""
     assert [number - 1 for number in sessions(search(home, query))] == BY_PART[query]
 
 
@@ -122,7 +122,7 @@ def test_identifiers(home: ConfigHome, query: str) -> None:
     ],
 )
 def test_marked(home: ConfigHome, query: str, marks: set[str]) -> None:
-    """What was found is marked as it is in the text: phrases whole, accents kept, parts of identifiers too."""
+    """Hits are marked as written: whole phrases, accents, parts of identifiers."""
     assert marked(search(home, query)) == marks
 
 
@@ -147,7 +147,7 @@ def test_the_answer_states_how(home: ConfigHome, query: str, how: str) -> None:
 
 
 def test_every_word_of_a_small_home(config_home: ConfigHome) -> None:
-    """What stands in most records, or in one that is very long, is found all the same."""
+    """Words in most records, or in a very long one, are also found."""
     long = " ".join(f"filler{number}" for number in range(20_000))
     talk(config_home, 1, "the parser is slow", f"the parser {long} needle", "parser")
     for word in ("parser", "the", "slow", "needle", "filler777"):

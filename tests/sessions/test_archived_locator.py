@@ -240,7 +240,7 @@ def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None
 
 
 def test_a_hostile_note_names_nothing(config_home: ConfigHome) -> None:
-    """What has another form is not a note; what it says leads to no other file."""
+    """A malformed manifest is ignored, and leads to no other file."""
     kept = archive_and_remove(a_session(config_home), config_home.environ)
     path = os.path.join(kept.folder, MANIFEST)
     row = json.loads(Path(path).read_bytes())

@@ -1,4 +1,4 @@
-"""What the client deletes, and when: by the last write of a transcript, of a tool's output, of a folder of backups."""
+"""The client's deletions and their times: by the last write of a transcript, an output, or a backup folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.builders import ConfigHome
 def ending(
     home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
-    """What of a session ends in less than so many seconds, with the client's default period."""
+    """Return the parts of a session that expire within this many seconds, with the client's default period."""
     (ends,) = [
         ends
         for ends in ExpiryCalculator(30, home.where).sessions_in_folder(

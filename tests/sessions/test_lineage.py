@@ -173,7 +173,7 @@ def test_a_cycle_through_paths_or_links_is_cut(config_home: ConfigHome) -> None:
 
 
 def test_a_link_replaces_metadata(config_home: ConfigHome) -> None:
-    """What the client derived itself is known from links.jsonl."""
+    """A session that the client derived itself is known from links.jsonl."""
     child(config_home, 1)
     path = child(config_home, 2)
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())

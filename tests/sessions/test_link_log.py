@@ -23,7 +23,7 @@ TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
 
 
 def test_links_come_back_in_order(config_home: ConfigHome) -> None:
-    """What was recorded is read back whole; a link without a client has none."""
+    """Recorded links are read completely; a link without a client has none."""
     record_link(ONE, Where())
     record_link(TWO, config_home.where)
     assert read_links(Where()) == read_links(config_home.where) == [ONE, TWO]

@@ -150,7 +150,7 @@ def test_by_uuid_and_place(entries: RecordLines) -> None:
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
-    """What was written since it was opened is not part of it, the rest of a line that was being written neither."""
+    """Lines after the opening are not included, nor the rest of an unfinished line."""
     path = Path(write_session(tmp_path, SESSION, conversation(2)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-9])
@@ -167,7 +167,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_goes(tmp_path: Path) -> None:
-    """What was found and is gone, or shorter by now, is reported as such."""
+    """A record that was found and then deleted or truncated is reported."""
     path = Path(write_session(tmp_path, SESSION, conversation(1)))
     entry = RecordLines(str(path), SESSION).line_at(1)
     assert entry is not None

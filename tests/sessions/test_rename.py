@@ -57,7 +57,7 @@ def session(config_home: ConfigHome) -> SessionFile:
 
 
 def records_after(session: SessionFile, before: bytes) -> list[object]:
-    """What was appended to a session of which all stands as it was."""
+    """Return the records that were appended to an otherwise unchanged session."""
     now = Path(session.path).read_bytes()
     assert now.startswith(before)
     assert now.endswith(b"\n")

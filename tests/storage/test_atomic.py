@@ -32,7 +32,7 @@ def accept(path: str) -> None:
 
 
 def visible(folder: Path) -> list[str]:
-    """What a client would take for a session."""
+    """Return the files that a client would read as sessions."""
     return sorted(
         path.name for path in folder.iterdir() if path.suffix == ".jsonl" and path.stat().st_size
     )

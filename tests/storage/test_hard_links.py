@@ -78,7 +78,7 @@ def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> N
 
 
 def test_a_link_stays_a_link(tmp_path: Path, file_systems: str) -> None:
-    """What it leads to is not read."""
+    """Its target is not read."""
     source, target = places(tmp_path)
     source.symlink_to("/nowhere")
     link_or_copy(str(source), str(target))

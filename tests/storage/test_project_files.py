@@ -24,7 +24,7 @@ def test_a_new_file_never_takes_another_ones_place(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
-    """What was read is not what is there."""
+    """The file differs from the one that was read."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
     _, state = project_files.read_file_and_state(str(path), 100)

@@ -1,4 +1,4 @@
-"""What is removed is below its root, behind no link: for every name in the state folder, and every removing verb."""
+"""Removals stay below their root and behind no link: for every name in the state folder, and every verb."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def names_in(state: Path) -> list[str]:
 def test_a_link_at_every_name_of_the_state_folder(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """What was moved elsewhere and linked to, with all that removing verbs look for in it, stays whole."""
+    """Files that were moved elsewhere and replaced by a link are kept."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
     project = config_home.root / "project"

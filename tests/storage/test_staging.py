@@ -1,4 +1,4 @@
-"""What is taken in: whole, private, unpacked, no larger than was allowed, and gone afterwards."""
+"""Staged input is complete, private, unpacked, within its size limit, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NOISE = random.Random(6).randbytes(100_000)
 
 
 def left_in(home: ConfigHome) -> list[str]:
-    """What is in the state folder."""
+    """Return the contents of the state folder."""
     folder = home.config / "resume-hooks"
     return os.listdir(folder) if folder.exists() else []
 
 
 def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
-    """What is taken in of these chunks."""
+    """Return the staged content of these chunks."""
     with stage_chunks(chunks, most, home.where) as taken:
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
@@ -63,7 +63,7 @@ def test_gzip_in_several_parts(config_home: ConfigHome) -> None:
 
 
 def test_a_gzip_bomb(config_home: ConfigHome) -> None:
-    """What unpacks to more than was allowed is given up, piece by piece, before it is in memory."""
+    """Content that unpacks to more than the limit is abandoned in pieces, before it is in memory."""
     bomb = gzip.compress(bytes(64 * MOST))
     assert len(bomb) < MOST
     with pytest.raises(ImportFailed, match="larger than") as failed:

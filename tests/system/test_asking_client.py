@@ -1,4 +1,4 @@
-"""Who is taken for the client: only the process that lists itself, in its own session of the kernel."""
+"""Only the process that lists itself, in its own kernel session, counts as the client."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ REFUSED = [
 
 
 def answer(home: ConfigHome, *how: str) -> str:
-    """What the process that asks finds."""
+    """Return the result in the asking process."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", CLIENT, ASK, *how],
         env={"PATH": os.environ["PATH"], **home.environ},

@@ -28,7 +28,7 @@ def raise_deep_error(depth: int = 0) -> BaseException:
 
 
 def endless() -> BaseException:
-    """What a recursion without an end raises."""
+    """Return the error of an endless recursion."""
 
     def again() -> None:
         again()

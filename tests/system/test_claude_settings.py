@@ -59,7 +59,7 @@ def test_days_that_transcripts_are_kept(
 
 
 def test_a_damaged_file_reports_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
-    """What is no JSON object counts as empty."""
+    """A file without a JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert (
         read_retention_days(str(tmp_path), config_home.where)

@@ -1,4 +1,4 @@
-"""What belongs to a project: worktrees by git's own files, and which sessions are of it."""
+"""A project's worktrees by git's own files, and its sessions."""
 
 from __future__ import annotations
 

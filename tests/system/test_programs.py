@@ -1,4 +1,4 @@
-"""What the project can't do: choose a program, its folder, or its variables."""
+"""The project cannot choose a program, its folder, or its variables."""
 
 from __future__ import annotations
 
@@ -122,10 +122,7 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
-    """Who needs more variables, or another folder, says so.
-
-    PATH loses the project's folders all the same.
-    """
+    """A caller may pass more variables, or another folder. PATH still loses the project's folders."""
     program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = env_of(project, project / "bin", tmp_path / "bin", EXTRA="yes")
     done = programs.run_program(

@@ -40,7 +40,7 @@ class Pty(NamedTuple):
     device: str
 
     def read(self, until: bytes) -> bytes:
-        """What was written to the terminal, up to and with the first ``until``."""
+        """Return the output on the terminal, up to and with the first ``until``."""
         seen, deadline = b"", time.monotonic() + HANG_GUARD
         while until not in seen:
             assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], (
@@ -120,7 +120,7 @@ def test_hook_without_a_terminal_reaches_the_users(
 
 
 def test_ways_name_the_terminal(pty: Pty) -> None:
-    """What the doctor shows contains the terminal where there is one."""
+    """Doctor's text names the terminal if there is one."""
     assert (
         _said(
             _hook(

@@ -125,7 +125,7 @@ def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
     ],
 )
 def test_a_name_among_our_words_does_not_continue(name: str, shown: str) -> None:
-    """What is more than a name is in quotes, which it can't close."""
+    """A name that is more than a word is in quotes, which it cannot close."""
     assert quote_name(name) == shown
 
 

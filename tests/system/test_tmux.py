@@ -56,7 +56,7 @@ class Server:
         }
 
     def run(self, *arguments: str) -> str:
-        """What a tmux command prints."""
+        """Return the output of a tmux command."""
         command = ["tmux", "-S", self.socket, *arguments]
         return subprocess.run(
             command,

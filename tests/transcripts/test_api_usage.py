@@ -1,4 +1,4 @@
-"""What a session's own requests tell: its cache, how long that lives, what a turn takes, what a new session holds."""
+"""Facts from a session's own requests: its cache, the cache's lifetime, the cost of a turn and of a new session."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
 def test_how_long_its_cache_lives(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
-    """What the client asked for, else the part of it that goes first; 0 where nothing was cached at all."""
+    """The requested lifetime, else that of the part that expires first; 0 without a cache."""
     assert (
         traffic_of_records(
             config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]

@@ -24,7 +24,7 @@ def read(home: ConfigHome, chain: Chain) -> SessionScan:
 
 
 def cost(scanned: SessionScan, kind: str) -> list[int]:
-    """What each piece of a kind costs."""
+    """Return the cost of each piece of a kind."""
     return [
         round(scanned.scale.tokens_of_piece(piece))
         for piece in scanned.pieces.pieces

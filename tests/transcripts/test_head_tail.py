@@ -224,7 +224,7 @@ def test_the_end_is_the_conversations(tmp_path: Path) -> None:
 
 
 def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
-    """What its beginning shows as text is still found."""
+    """Fields in its beginning are still found."""
     found = glance(
         tmp_path,
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],

@@ -107,7 +107,7 @@ def lines_of(content: bytes) -> list[Line]:
 
 @given(BYTES, st.data())
 def test_backwards(content: bytes, data: st.DataObject) -> None:
-    """What is before any byte is the same lines as forwards, a line that is cut there as far as that."""
+    """The lines before any byte are the same as forwards; a line that is cut there ends there."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
     assert [line[1:] for line in found] == [line[1:] for line in lines_of(content[:end])]
@@ -143,7 +143,7 @@ def test_by_content(content: bytes, data: st.DataObject) -> None:
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
-    """What is written behind the size that was seen is not there."""
+    """Lines after the size at opening are not read."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthr")
     with open_transcript(str(path)) as stream:

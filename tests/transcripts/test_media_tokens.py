@@ -103,7 +103,7 @@ def test_documents_cost_by_page() -> None:
     "source", [None, "x", {}, {"type": "url", "url": "https://x"}, {"data": 5}, {"data": "\u00e4!"}]
 )
 def test_odd_sources_do_not_crash(source: object) -> None:
-    """What is not a base64 has no size."""
+    """Invalid base64 has no size."""
     assert media_tokens({"type": "image", "source": source}) in {0, MAX_IMAGE_TOKENS}
     assert media_tokens({"type": "document", "source": source}) in {0, TOKENS_PER_PAGE}
 

@@ -78,7 +78,7 @@ def test_each_kind_is_known_again(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", THEIRS)
 def test_those_of_another_tool_are_known(kind: str) -> None:
-    """What aichat left is never trimmed again: its notice is the way to the original."""
+    """A notice of aichat is never trimmed again, because it leads to the original."""
     assert contains_placeholder(THEIRS[kind])
     assert was_trimmed(THEIRS[kind])
 

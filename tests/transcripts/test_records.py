@@ -173,7 +173,7 @@ def test_counted_tokens(usage: Any, expected: int) -> None:
 
 
 def test_the_input_is_counted_without_the_answer() -> None:
-    """What was sent and what came back are distinguished."""
+    """Sent and received tokens are distinguished."""
     assert records.counted_tokens(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 
 

@@ -1,4 +1,4 @@
-"""What the end of a file tells for certain: the same conversation as the whole file does, from less of it."""
+"""Facts that the end of a file proves: the same conversation as in the whole file, from less data."""
 
 from __future__ import annotations
 

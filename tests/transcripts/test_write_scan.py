@@ -75,7 +75,7 @@ MENDED: dict[str, tuple[Record, Any]] = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_messages_are_left_alone(name: str) -> None:
-    """What APIs and clients take is not mended, and mending would change nothing."""
+    """A message that APIs and clients accept is not repaired, and a repair would change nothing."""
     assert not needs_mending(SOUND[name])
     if get_message(SOUND[name])["content"]:
         assert mend_record(SOUND[name]) == SOUND[name]
@@ -83,7 +83,7 @@ def test_sound_messages_are_left_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", MENDED)
 def test_refused_forms_are_mended(name: str) -> None:
-    """What is refused goes, what is sound stays, and the rest of the record with it."""
+    """Refused blocks are removed; sound blocks and the rest of the record are kept."""
     record, content = MENDED[name]
     assert needs_mending(record)
     wanted = (
@@ -96,7 +96,7 @@ def test_refused_forms_are_mended(name: str) -> None:
 
 
 def surveyed(folder: Path, rows: list[Any]) -> WriteObserver:
-    """What is found in a file of these records."""
+    """Return the findings in a file with these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()

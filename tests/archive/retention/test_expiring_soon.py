@@ -1,4 +1,4 @@
-"""What doctor and ``sessions`` tell of the next seven days."""
+"""The report of doctor and ``sessions`` on the next seven days."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
 def test_nothing_to_tell(
     config_home: ConfigHome, settings: Any, days: float, level: str, said: str
 ) -> None:
-    """Which level of the client's settings decides is there."""
+    """The level of the client's settings decides."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     aged(config_home, 1, days)
     finding = _check_expiry(CWD)

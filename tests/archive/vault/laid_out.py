@@ -58,7 +58,7 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
 
 
 def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
-    """What the vault hands out of a session, by the places where its files belong."""
+    """Return the vault's files of a session, by their paths."""
     folder = Path(unpacked_transcript(kept, home.where)).parent
     found = {}
     for part in kept.parts:

@@ -155,7 +155,7 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(
 def test_written_while_it_is_packed(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """What is appended is for the next time; of a file that is cut short nothing counts."""
+    """Appended bytes are archived the next time; a truncated file is not archived."""
     session = laid_out(config_home)
     before = client_files(config_home)
 
@@ -345,10 +345,7 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
 def test_a_vault_that_can_not_be_written(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept as it is needs nothing written, and can be read.
-
-    Anything else says where and why.
-    """
+    """An unchanged session needs no write and can be read. Any other one is an error with the place and the reason."""
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     unpacked_transcript(kept, config_home.where)
@@ -376,10 +373,7 @@ def test_a_vault_that_can_not_be_written(
 def test_a_full_disk_leaves_the_earlier_copy(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
-    """What was kept before still is; of what was begun nothing is left.
-
-    The path of the session is reported once.
-    """
+    """The earlier copy exists, and nothing of the new one. The error names the session's path once."""
     first = archive_session(laid_out(config_home), config_home.where)
     other = laid_out(config_home, session_id(2), "Other")
     if renewed:

@@ -331,7 +331,7 @@ def test_an_identical_existing_file_is_reported(config_home: ConfigHome) -> None
 
 
 def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
-    """What is in it by now stays next to what comes back; one file that differs stops all of it."""
+    """New files in it stay next to the restored ones; one file that differs stops the restore."""
     session = laid_out(config_home)
     delete(session, config_home)
     own = config_home.project() / SESSION / "tool-results"
@@ -350,7 +350,7 @@ def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
 def test_nothing_is_restored_through_a_link(
     config_home: ConfigHome, tmp_path: Path, linked: str
 ) -> None:
-    """What somebody linked in its place meanwhile leads elsewhere."""
+    """Somebody has put a link to another place there."""
     session = laid_out(config_home)
     entry = delete(session, config_home)
     away = tmp_path / "away"
@@ -534,7 +534,7 @@ def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
 
 
 def begun_anew(home: ConfigHome) -> str:
-    """What a client leaves that had a deleted session open."""
+    """Write the file of a client that had a deleted session open."""
     return write_session(
         home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
     )
@@ -839,7 +839,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
 
 
 def test_a_client_that_continues_writing_is_not_lost(config_home: ConfigHome) -> None:
-    """What it appends to the file that it holds open comes back, packed or not."""
+    """Lines that it appends to its open file are restored, packed or not."""
     session = laid_out(config_home)
     for packed in (False, True):
         with open(session.path, "ab", buffering=0) as held:

@@ -31,7 +31,7 @@ def contents(home: ConfigHome) -> set[bytes]:
 
 
 def change(path: Path, random: random.Random) -> None:
-    """What clients, we and others do to a transcript."""
+    """The changes of a transcript by clients, by us and by others."""
     raw = path.read_bytes() if path.exists() else b""
     how = random.choice(["append", "append", "anew", "shorter", "other", "older", "away", "cut"])
     if how == "append":

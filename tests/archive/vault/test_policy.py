@@ -1,4 +1,4 @@
-"""What goes from the vault: by size and by age, the oldest first; no ancestor of what is there.
+"""Removals from the vault: by size and by age, the oldest first, never an ancestor of a present session.
 
 An employer's word.
 """

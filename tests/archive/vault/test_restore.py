@@ -47,7 +47,7 @@ def archived_session(home: ConfigHome) -> ArchivedSession:
 
 
 def swept(home: ConfigHome) -> dict[str, bytes]:
-    """What the client had, which is gone."""
+    """Return the client's deleted files."""
     before = client_files(home)
     for place in before:
         (home.config / place).unlink()
@@ -82,7 +82,7 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
 
 
 def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
-    """What is there begins with what was kept; only what it lacks comes back."""
+    """The present file begins with the archived one; only missing files are restored."""
     archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("ab") as stream:
@@ -123,7 +123,7 @@ def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
 
 
 def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) -> None:
-    """What somebody said, and what a line that is not a record holds, stays as it is."""
+    """Messages, and lines that are not records, are unchanged."""
     session = laid_out(config_home)
     said = b'{"type":"x","sessionId":"%s","said":"sessionId %s {\\"sessionId\\":\\"%s\\"}"}\r\n' % (
         (SESSION.encode(),) * 3

@@ -1,4 +1,4 @@
-"""What keys of the chooser do with a session on disk."""
+"""The effects of the chooser's keys on a session on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said, searched while words are typed: the last words are answered, and nobody waits."""
+"""Messages are searched while the user types: the last words are answered, and nobody waits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def wait(holds: Callable[[], bool]) -> None:
 
 @contextmanager
 def looked_through(home: ConfigHome) -> Iterator[Talk]:
-    """What was said in a home, looked through until the block ends."""
+    """Search the messages of a home until the block ends."""
     talk = Talk(home)
     talk.contents.start()
     try:
@@ -150,7 +150,7 @@ def test_leaving_ends_an_update(said: ConfigHome) -> None:
 
 
 def test_an_index_that_is_not_complete(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many files could not be looked through is said."""
+    """The number of unsearched files is shown."""
     monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
     with looked_through(said) as talk:
         assert talk.asked("linter", everywhere=True).unindexed_files == 2

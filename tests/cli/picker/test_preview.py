@@ -51,7 +51,7 @@ def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSe
 def test_only_the_last_one_wanted_is_made(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Who runs through a list waits for none of what they passed."""
+    """A user who scrolls through a list waits for no skipped preview."""
     seen: list[str] = []
 
     def noted(_kind: str, one: ListedSession, _environ: object) -> list[str]:

@@ -78,7 +78,7 @@ def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
     ],
 )
 def test_keys(keys: str, title: str | None) -> None:
-    """What is taken; keys behind the last one change nothing."""
+    """The chosen session; keys after the last one change nothing."""
     with chooser_with_keys(three) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(keys))
         assert chosen_title(chooser) == title

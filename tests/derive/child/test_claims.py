@@ -1,4 +1,4 @@
-"""What a killed command left next to a session that was never made goes.
+"""A killed command's files next to an unwritten session are removed. Other files are kept.
 
 What is somebody's stays.
 """

@@ -52,7 +52,7 @@ class Place:
         )
 
     def files(self, session_id: str = SESSION) -> dict[str, bytes]:
-        """What the list of a session holds, without the client's lock."""
+        """Return a session's task list, without the client's lock."""
         folder = self.lists / session_id
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
 
@@ -117,7 +117,7 @@ def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
 
 
 def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written of a list that does not fit goes again."""
+    """A partly written list is removed."""
 
     def full(*_: object) -> int:
         raise OSError(28, os.strerror(28))

@@ -64,7 +64,7 @@ def test_the_same_step_again_gives_the_same_child(
 
 
 def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
-    """What a handoff says of its parent, made or there already: what came after the last count is in it."""
+    """A handoff's size of its parent, new or existing, includes content after the last count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
     sent = scan_session(parent).context.tokens

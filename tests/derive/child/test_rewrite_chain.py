@@ -189,7 +189,7 @@ def test_edits_come_before_mending(tmp_path: Path) -> None:
 
 
 def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
-    """What follows hangs on what came before; a lineage due there comes before the next."""
+    """The next record is linked to the previous one; a lineage there precedes the next record."""
     rows = conversation(2)
     found = records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
     assert uuids(found) == ["r2", "r3"]
@@ -232,7 +232,7 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
 def test_notices_about_the_parent_stay_there(
     tmp_path: Path, record: Record, *, stays: bool
 ) -> None:
-    """What a cold cache costs, and where a prompt of it went: in the child neither is so."""
+    """A notice about a cold cache or a moved prompt is false in the child, and is left out."""
     rows = [
         user("go", uuid="u0"),
         assistant("done", uuid="a0", parent="u0", ts=1),

@@ -66,7 +66,7 @@ def here(config_home: ConfigHome) -> str:
 def source(
     home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME
 ) -> ImportSource:
-    """What came from elsewhere, as it is in a file of ours."""
+    """Return foreign content in a file of ours."""
     content = records if isinstance(records, bytes) else session_bytes(records)
     path = home.root / "taken-in"
     path.write_bytes(content)
@@ -373,7 +373,7 @@ def test_a_file_in_place_of_the_project_folder(config_home: ConfigHome, here: st
 def test_a_check_that_fails_leaves_nothing(
     config_home: ConfigHome, here: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found otherwise than planned, as read back, is not a session."""
+    """A session that differs from its plan when it is read back is not kept."""
     monkeypatch.setattr(
         "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
     )

@@ -1,4 +1,4 @@
-"""What of a stranger's record is taken over: for each kind of record, what stays and what goes."""
+"""Filtering a foreign record: for each kind, the kept and the dropped fields."""
 
 from __future__ import annotations
 

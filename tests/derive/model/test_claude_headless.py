@@ -33,7 +33,7 @@ def ask(made: StandIn, text: str = "the text", limit: float = 30.0, **environ: s
 
 
 def failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
-    """How a stand-in failed."""
+    """Return the error of a failed stand-in."""
     with pytest.raises(HeadlessFailed) as caught:
         ask(made, limit=limit)
     assert "\n" not in caught.value.message
@@ -207,7 +207,7 @@ DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')
     "answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP]
 )
 def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
-    """What is missing or of another type is named, not quoted; the cost is known all the same."""
+    """The error names the missing or wrong field without quoting it; the cost is still known."""
     found = failure(stand_in(tmp_path, f"result({answer})"))
     assert found.message.startswith("the answer of haiku does not fit: ")
     assert "many" not in found.message
@@ -254,7 +254,7 @@ def test_ways_to_fail(tmp_path: Path, body: str, said: str) -> None:
 
 
 def test_odd_numbers_count_as_none(tmp_path: Path) -> None:
-    """What the client says of cost and tokens is taken where it is a number that can be."""
+    """The client's cost and tokens are used only if they are plausible numbers."""
     body = "result({'word': 'x'}, usage={'input_tokens': '9', 'output_tokens': -1}, total_cost_usd='1', modelUsage=[1])"
     reply = ask(stand_in(tmp_path, body))
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")

@@ -16,7 +16,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 
 class Word(BaseModel):
-    """What is asked for here."""
+    """The requested answer."""
 
     word: str
 
@@ -100,7 +100,7 @@ def test_an_invalid_answer(text: str, why: str) -> None:
     ],
 )
 def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
-    """What the client says, and what our own module does."""
+    """The reason comes from the client or from our own module."""
     model = parse_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")

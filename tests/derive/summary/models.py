@@ -15,7 +15,7 @@ PLAIN: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is don
 
 
 class Call(NamedTuple):
-    """What a model was asked."""
+    """A call of a model."""
 
     instructions: str
     text: str

@@ -1,4 +1,4 @@
-"""How a model is asked: once for a small session, part by part and once more for a long one."""
+"""The calls of a model: one for a small session; one per part and one more for a long session."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def points(*texts: str) -> list[dict[str, Any]]:
 
 
 def test_the_whole() -> None:
-    """Who wrote it and of what, that it is not an instruction, and each section under its name."""
+    """Its author and source, a remark that it is not an instruction, and each section under its name."""
     text = summary_text(
         goal="Mend it.",
         state="Nearly there.",
@@ -130,6 +130,6 @@ def test_nothing_is_nothing() -> None:
 
 
 def test_notes_for_the_joining_call() -> None:
-    """What each part came to, in order, in the same form."""
+    """The result of each part, in order, in the same form."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
     assert format_notes(parts, SESSION, SHOWN) == "part 1\ngoal: first\n\npart 2\ngoal: second"

@@ -1,4 +1,4 @@
-"""What a model is given of a session: all of a small one, the latest of a long one best, never more than fits."""
+"""The model's material: all of a small session, mostly the end of a long one, never more than fits."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _as_nobody(home: ConfigHome) -> str:
 def test_a_link_in_the_index_s_place_is_not_followed(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """What it leads to stays as it is; a temporary index serves."""
+    """Its target is unchanged; a temporary index is used."""
     put_session(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")

@@ -121,7 +121,7 @@ def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_
 
 
 def test_garbage_without_an_end_is_read_once(config_home: ConfigHome) -> None:
-    """What will never be a record isn't read again and again."""
+    """Bytes that never become a record are not read repeatedly."""
     path = put_session(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
     aged(path)
@@ -192,7 +192,7 @@ def test_a_file_that_vanishes_before_it_is_read(
 def test_a_file_that_grows_while_it_is_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What came after the listing is read at once, and not twice."""
+    """Content after the listing is read immediately, and only once."""
     path = put_session(config_home, prompt_with_id("alpha"))
     listed = list_transcripts(config_home.where)
     append(path, prompt_with_id("gamma"))

@@ -1,4 +1,4 @@
-"""What the index knows of a file without being touched."""
+"""Turn counts of an index that is not updated."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_left_off_halfway_no_worker_stays(config_home: ConfigHome) -> None:
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
-    """Who has the index open continues reading the old one, and its end harms the new one in nothing."""
+    """A process with an open index continues to read the old one, and does not damage the new one."""
     put_session(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     with opened_index(config_home.where) as old:

@@ -1,4 +1,4 @@
-"""What is taken in of each kind of record, under which role, and what is not: our own output above all."""
+"""The indexed texts of each kind of record with their roles, and the omitted ones, above all our own output."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(
 def test_our_own_output_is_recognised_everywhere(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """What outline and read really print in a shell, under a call that doesn't show it, isn't found again."""
+    """The real output of outline and read in a shell is not found again."""
     put_session(config_home, prompt_with_id("zymurgy"), replied("beta"))
     with pytest.raises(SystemExit):
         cli(words)

@@ -1,4 +1,4 @@
-"""What a search says of files that are not in the index yet."""
+"""Searches of files that are not indexed yet."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_over_the_corpus() -> None:
 
 
 def lines(tmp_path: Path, *texts: str) -> FileWords:
-    """What a file of these lines holds of three words."""
+    """Return the lines of a file that contain any of three words."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     found = RawWordSearch(

@@ -90,7 +90,7 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
 
 
 def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
-    """What a fork and an untrim come to, and each is gone again."""
+    """Return a fork and an untrim, which are removed again."""
     made = []
     session = locate.resolve_locator(parent, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))

@@ -53,7 +53,7 @@ def read_now(home: ConfigHome) -> int:
 
 
 def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
-    """What a search finds: references and snippets."""
+    """Return the hits of a search: references and snippets."""
     found = search_index(words.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
@@ -146,7 +146,7 @@ def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:
 
 
 def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) -> None:
-    """What was taken out of it is no longer found, and what takes its place is."""
+    """Removed text is no longer found, and its replacement is."""
     kept = archive_and_remove(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
     rewrite_archived(

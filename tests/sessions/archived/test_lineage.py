@@ -124,7 +124,7 @@ def test_the_python_names(config_home: ConfigHome, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
-    """What a kept ancestor was about is inherited as if it were there."""
+    """An archived ancestor's digest is inherited like that of a present one."""
     first = write_session(
         config_home.project(),
         session_id(1),
