@@ -23,8 +23,8 @@ _PLACEHOLDER_LAST_WORD = compile_lazily(rb"[._-](?:key|pass|password|pwd|secret|
 """The last word of a placeholder that describes a secret: ``application_key``."""
 
 _TOKEN_USER = compile_lazily(rb"://([\w-]{20,200}):?@[\w.\[$-]")
-_PUBLIC_KEY_SCHEME = compile_lazily(rb"\b(?:enode|enrtree)\Z")
-"""Schemes of addresses with a public key as their user, such as those of Ethereum nodes."""
+_PUBLIC_USER_SCHEME = compile_lazily(rb"\b(?:enode|enrtree|ssh)\Z")
+"""Schemes of addresses whose user is public: a key of an Ethereum node, or a name or id for SSH."""
 
 _SIGNATURE = compile_lazily(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _GO_DRIVER_USERINFO = compile_lazily(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
@@ -95,7 +95,7 @@ def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     if (
         user
         and is_random_key(user[1])
-        and not _PUBLIC_KEY_SCHEME.search(raw, max(0, position - 8), position)
+        and not _PUBLIC_USER_SCHEME.search(raw, max(0, position - 8), position)
     ):
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
 

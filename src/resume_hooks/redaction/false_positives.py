@@ -37,6 +37,7 @@ _CODE_REFERENCE = compile_lazily(
     rb"|^[\w.-]+/[\w./-]+@[0-9a-f]{40}$|^\d{4}_[a-z]{3,}(?:_[a-z0-9]+)*$|^\d{4}-\d\d-\d\d[T ]\d\d:"
     rb"|^%\([\w.]+\)|^_[a-z]+(?:_[a-z0-9]+)+$|^\d{1,3}\.\d{1,3}-[0-9a-f]{32}$|^[a-z][a-z0-9_]{2,20}=$|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?:\?\.)?\[$|^[\d.]+\*\*[a-z]"
     rb"|\.env\.[A-Za-z_]\w*!$|^[A-Za-z_]\w*=(?:[Tt]rue|[Ff]alse|None|null)$"
+    rb"|/\.\./|^[A-Za-z][\w-]*/[A-Z][A-Za-z]*[\d.]*(?:-[A-Za-z]*\d{0,2}(?:\.\d{1,2})?[A-Za-z]*)+$"
 )
 """Text that refers to a secret, or to something public, instead of containing a secret.
 

@@ -135,7 +135,7 @@ _NEGATING_WORDS = frozenset(
 )
 """Words before the significant word that give the name another meaning."""
 
-_OTHER_WORDS_IN_PASS = (b"bypass", b"compass", b"surpass", b"trespass", b"overpass")
+_OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
 
 _WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _MAX_NAME_BYTES = 64

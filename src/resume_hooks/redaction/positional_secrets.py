@@ -33,6 +33,9 @@ _LOGIN_CALL = compile_lazily(rb"(?i)[\w.>-]{2,20}" + LOGIN_ARGUMENTS)
 _LOGIN_CALL_STARTS = (
     b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
 )
+_PREPOSITION = compile_lazily(rb"(?i)(?:for|by|of|from|to)_?\Z")
+"""A word before ``user(`` in the name of a function that logs nobody in: ``roles_for_user(name, domain)``."""
+
 _EXPECT_SCRIPT = compile_lazily(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
     rb"(?:-- )?[\"']?(?P<bare>" + any_character_except(b"\"'\\") + rb"{6,200})"
@@ -319,8 +322,10 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
         return
     if match and word == b"identified" and _is_prose(raw, position, match["quoted"]):
         return
-    if match and word in _LOGIN_CALL_STARTS and _MAIL_ADDRESS.fullmatch(match["quoted"]):
-        return
+    if match and word in _LOGIN_CALL_STARTS:
+        is_mail_address = _MAIL_ADDRESS.fullmatch(match["quoted"]) is not None
+        if is_mail_address or _PREPOSITION.search(raw, max(0, position - 5), position):
+            return
     if match and word in _FIXED_FORMAT_WORDS and not is_placeholder(match["bare"]):
         yield Span("token", *match.span("bare"), GENERIC)
     elif match:
