@@ -99,7 +99,7 @@ class Screen:
         self._child.setwinsize(rows, columns)
 
     def text(self) -> str:
-        """What is on the screen now."""
+        """Return the present text of the screen."""
         self._drain()
         return "\n".join(self._emulator.lines())
 

@@ -37,7 +37,7 @@ ONCE = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
 
 
 def broken_rule(request: Request) -> str:
-    """What the API would say of a request's messages, ``""`` where they keep its rules."""
+    """Return the API's error for a request's messages, ``""`` if they are valid."""
     waiting: list[str] = []
     for at, message in enumerate(each for each in request["messages"] if each["role"] != "system"):
         content = message["content"]

@@ -62,7 +62,7 @@ def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[s
 
 
 def with_files(home: ClientHome, session: Path) -> list[Path]:
-    """What the client keeps next to a session: a tool's output, a sub-agent, a backup of a file."""
+    """Write the client's files of a session: a tool's output, a sub-agent, a backup of a file."""
     own = session.with_suffix("")
     files = [
         own / "tool-results" / "out.txt",

@@ -270,7 +270,7 @@ def test_thirty_sessions_on_every_client(name: str, home: ClientHome, api: MockA
     "name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"]
 )
 def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
-    """What is sent of the fork is what is sent of the file as it was when it had no line of its last compaction."""
+    """The fork sends the same as the file without the lines of its last compaction."""
     parent = installed(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)

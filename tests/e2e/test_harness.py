@@ -31,7 +31,7 @@ LONG = 30.0  # seconds; a wait that no test sits out
 
 
 def last_words(session: Path) -> str:
-    """How the transcript's last assistant text begins, as it must reappear in a request."""
+    """Return the beginning of the transcript's last assistant text, for comparison with a request."""
     records = [json.loads(line) for line in session.read_bytes().split(b"\n") if line]
     said = [record["message"]["content"] for record in records if record.get("type") == "assistant"]
     texts = [block["text"] for blocks in said for block in blocks if block["type"] == "text"]

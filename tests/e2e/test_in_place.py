@@ -89,7 +89,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
 
 
 def bare(text: str) -> str:
-    """What a tool said, without what the client put there."""
+    """Return a tool's output without the client's additions."""
     return REMINDER.sub("", text).strip()
 
 
@@ -138,7 +138,7 @@ def assert_read_alike(
 
 
 def settled(request: Request) -> list[tuple[str, str, Any]]:
-    """What a request holds of the conversation from before the last prompt was typed and answered."""
+    """Return a request's conversation from before the last prompt."""
     return [
         row
         for row in request_contents(request)
@@ -147,7 +147,7 @@ def settled(request: Request) -> list[tuple[str, str, Any]]:
 
 
 def go_on(tui: Tui) -> Request:
-    """What the next prompt sends."""
+    """Return the request of the next prompt."""
     tui.api.clear()
     tui.submit(GO_ON)
     assert wait_until(lambda: bool(tui.api.main_requests()))
@@ -263,7 +263,7 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
 
 
 def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
-    """What is in the file a second time is not a turn, no hit and no request of its own."""
+    """A repeated record is not a separate turn, hit or request."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
     twin.write_bytes(before)

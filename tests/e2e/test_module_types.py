@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
-    """What the client is asked for exists there, and takes what it is given."""
+    """The called functions of the client exist, and accept the arguments."""
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
     need("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
     need("node", shutil.which("node"), "install Node.js")

@@ -41,7 +41,7 @@ def spoken_in(
 
 
 def picker(tui: Tui) -> str:
-    """What the client's picker shows."""
+    """Return the text of the client's picker."""
     tui.type("/resume")
     tui.wait_for(
         "/resume .*Resume"
@@ -197,7 +197,7 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
 
 
 def _words(messages: list[Any]) -> list[Any]:
-    """What was said, without what a client adds of its own at each start."""
+    """Return the messages without the client's additions at each start."""
     said = []
     for message in messages:
         content = message["content"]

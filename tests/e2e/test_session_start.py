@@ -1,4 +1,4 @@
-"""What a session starts with, in the real client: after a handoff and ``/clear``, after a compaction, next to one."""
+"""The start of a session in the real client: after a handoff and ``/clear``, after a compaction, in parallel."""
 
 from __future__ import annotations
 

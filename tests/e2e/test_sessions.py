@@ -1,4 +1,4 @@
-"""What real clients show and where they write: what listings and locators follow."""
+"""The lists and folders of real clients, which our listings and locators follow."""
 
 from __future__ import annotations
 

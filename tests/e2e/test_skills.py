@@ -76,7 +76,7 @@ def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
 
 
 def assert_the_answers(said: list[str]) -> None:
-    """What the engine has to say to ``reading``."""
+    """Check the engine's answers to ``reading``."""
     search, outline, read, lineage = said
     assert search.startswith(
         "resume-hooks search: (1) retry queue gone (2) why no backoff (3) it gave up · "
@@ -90,7 +90,7 @@ def assert_the_answers(said: list[str]) -> None:
 
 
 def results(requests: list[Request]) -> list[str]:
-    """What the client's tools answered, each once, in order."""
+    """Return the results of the client's tools, each once, in order."""
     found: dict[str, str] = {}
     for message in (message for request in requests for message in request["messages"]):
         for block in message["content"] if isinstance(message["content"], list) else []:
@@ -107,7 +107,7 @@ def denials(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def digests(home: ClientHome, *but: Path) -> dict[Path, bytes]:
-    """What every session file of the project holds, but for those that the client is writing to."""
+    """Return the hash of every session file of the project, except those that the client is writing to."""
     return {
         path: hashlib.sha256(path.read_bytes()).digest()
         for path in home.sessions()
@@ -219,7 +219,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
 
 
 def obeying(plugin: Path) -> list[dict[str, Any]]:
-    """What a model might run that takes the transcript's word for an order."""
+    """Return commands that a model might run if it obeyed the transcript."""
     engine = f'"{plugin}/hooks/engine"'
     return [
         bash(f"{engine} trim --in-place {PARENT}"),

@@ -113,7 +113,7 @@ def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi
 
 
 def test_the_list_goes_into_the_session_after_clear(tui: Tui, plugin: Path) -> None:
-    """What ``/clear`` starts in a handoff's place has the list, too; the parent keeps its own."""
+    """The session that ``/clear`` starts for a handoff has the list, too; the parent keeps its own."""
     home, api = tui.home, tui.api
     api.script = [created("parse it"), "begun"]
     done = run_print(

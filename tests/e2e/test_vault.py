@@ -64,7 +64,7 @@ SAMPLE = (
 
 
 def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt) -> str:
-    """What the client sends when it resumes a child, without what names that child."""
+    """Return the request that resumes a child, without names of that child."""
     api.clear()
     done = run_print(client, home, api, PROMPT, resume=made.session_id)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ MOST = 2_000
 
 
 class Figures(NamedTuple):
-    """What a run of one target came to: cases, seconds of CPU, seconds of the slowest, and each failure once."""
+    """The result of a target: cases, CPU seconds, seconds of the slowest case, and each failure once."""
 
     target: str
     cases: int
@@ -41,7 +41,7 @@ def home_in(folder: Path) -> ConfigHome:
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """What targets put into the environment is gone after the block."""
+    """Remove the variables that targets set after the block."""
     before = dict(os.environ)
     try:
         yield

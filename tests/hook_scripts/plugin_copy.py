@@ -60,7 +60,7 @@ class PluginCopy:
 
     @property
     def reached(self) -> bytes:
-        """What the stand-in engine wrote down: its name, its Python, the bytes that it read."""
+        """Return the notes of the stand-in engine: its name, its Python, its input."""
         log = Path(self.env["REACHED"])
         return log.read_bytes() if log.exists() else b""
 

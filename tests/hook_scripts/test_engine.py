@@ -202,7 +202,7 @@ def test_a_failed_installation_is_named(plugin: PluginCopy) -> None:
 
 @pytest.fixture
 def installed(plugin: PluginCopy) -> Path:
-    """What stands in for the installer leaves here where it was to install to."""
+    """Return the notes of the stand-in installer about its target."""
     told = plugin.data / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
         f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n"
@@ -335,7 +335,7 @@ def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told:
 
 
 def remove_from_list(plugin: PluginCopy) -> dict[str, str]:
-    """What a client that outlived the plugin's removal gives to hooks."""
+    """Return the input of hooks from a client that outlived the plugin's removal."""
     plugins = plugin.data.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
     return {

@@ -53,7 +53,7 @@ def programs(trace: str) -> list[str]:
 
 
 def traced(plugin: PluginCopy, event: str, body: bytes, **env: str) -> tuple[bytes, list[str], int]:
-    """What an event's hook says, the programs that it starts, and in how many processes."""
+    """Return the output of an event's hook, the programs that it starts, and the number of processes."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     log = plugin.data / "trace"
     calls = ("-e", "trace=execve,fork,vfork,clone,clone3")

@@ -239,7 +239,7 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
 
 
 def settings_of_repository(root: Path) -> dict[str, str]:
-    """What ``env`` in its .claude/settings.json puts into the environment of hooks."""
+    """Return the variables from ``env`` in the repository's .claude/settings.json."""
     trap = str(root / "trap")
     folders = (
         str(root),
@@ -306,7 +306,7 @@ def with_engine(plugin: Path) -> None:
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """What a machine has next to a shell."""
+    """Return the programs of a machine in addition to a shell."""
     found: str = request.param
     if found == "real uv":
         need("uv", shutil.which("uv"), "install uv")
@@ -419,7 +419,7 @@ def test_files_alone_have_nothing_run(machine: Machine) -> None:
 
 
 def test_the_module_runs_nothing_of_the_repository(machine: Machine) -> None:
-    """What a client's start asks, and a command."""
+    """The questions of a client's start, and a command."""
     transcript = json.loads(event(machine, ""))["transcript_path"]
     for script in ("offered", "engine"):
         asked = event(machine, "", command="handoff", args="next")

@@ -85,7 +85,7 @@ def state(plugin: PluginCopy) -> dict[str, Any]:
 
 
 def attempts(plugin: PluginCopy) -> int:
-    """How often a venv was begun."""
+    """Return the number of attempts to build a venv."""
     count = plugin.data / "count"
     return len(count.read_text()) if count.exists() else 0
 

@@ -292,7 +292,7 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
 
 
 def test_the_first_hook_is_first(plugin: PluginCopy) -> None:
-    """What it did in its time need not be done again: the second looks once more after a second."""
+    """Its finished work is not repeated: the second hook checks once more after a second."""
     stamp(plugin, f"later-{PROJECT}.json")
     stamp(plugin, "vault.json")
     stamp(plugin, "indexed.json")

@@ -255,7 +255,7 @@ def links_folder(plugin: PluginCopy) -> Path:
 
 
 def links(plugin: PluginCopy) -> dict[str, int]:
-    """What is held, each with the names that its file has."""
+    """Return the links, each with the names of its file."""
     top = links_folder(plugin)
     return {
         str(path.relative_to(top)): path.stat().st_nlink

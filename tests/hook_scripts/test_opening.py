@@ -29,7 +29,7 @@ console.log(JSON.stringify(sent))
 
 
 def test_a_prompt_after_a_failed_switch_is_sent() -> None:
-    """What was kept of the box while the session opened holds back no later prompt."""
+    """Text stored while the session opened does not block later prompts."""
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
     assert run_node(STAND_IN % fields) == {"text": "something else"}
 

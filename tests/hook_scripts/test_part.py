@@ -48,7 +48,7 @@ Hook = subprocess.Popen[bytes]
 
 @pytest.fixture
 def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
-    """What the client gives to the plugin's hooks."""
+    """Return the client's environment for the plugin's hooks."""
     given = {
         "PATH": os.environ["PATH"],
         "CLAUDE_PLUGIN_ROOT": str(REPO),
@@ -97,7 +97,7 @@ def begin(
 
 
 def contexts(hooks: Sequence[Hook]) -> list[str]:
-    """What each gave for the model, in the order of ``hooks``."""
+    """Return the text of each hook for the model, in the order of ``hooks``."""
     found = []
     for hook in hooks:
         out, err = hook.communicate(timeout=60)
@@ -128,7 +128,7 @@ def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = 
 
 
 def notes(home: ConfigHome) -> list[str]:
-    """What is left of the parts of a start, but for notes of hooks that ended."""
+    """Return the remaining parts of a start, without notes of hooks that ended."""
     found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
     return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
 
@@ -228,7 +228,7 @@ def test_two_clients_at_once(
 def test_others_that_never_come(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook]
 ) -> None:
-    """What fits one hook is given: the front and the end. A single one that is missing is named."""
+    """The text that fits one hook is delivered: the front and the end. A missing part is mentioned."""
     folder = hand_off(config_home)
     (alone,) = contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
     assert utf16_length(alone) < 10_000

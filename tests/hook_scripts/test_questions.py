@@ -60,7 +60,7 @@ console.log(JSON.stringify({ told, shown, now, first, filled }))
 
 
 def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
-    """What the engine was told, how often the question was shown, and when the answer was taken, in milliseconds."""
+    """Return the engine's input, the number of times the question was shown, and the answer's time in ms."""
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),

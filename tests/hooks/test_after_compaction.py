@@ -233,7 +233,7 @@ def test_the_hook_gives_it_back(config_home: ConfigHome, run_hook: Run) -> None:
 
 
 def test_commands_that_worked_come_back(config_home: ConfigHome) -> None:
-    """What was run and ended well, with where it stands."""
+    """Successful commands are listed with their references."""
     asked = user("Run the tests.", uuid="a", parent=None, session_id=ONE)
     call = tool_use(
         "c1",

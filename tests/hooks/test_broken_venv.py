@@ -100,7 +100,7 @@ def test_a_start_finds_it(config_home: ConfigHome, data: Path) -> None:
 
 
 def test_somebody_elses_python_is_left_alone(config_home: ConfigHome, data: Path) -> None:
-    """What was named lacks a package: that says nothing of the plugin's own."""
+    """A named Python lacks a package, which proves nothing about the plugin's own."""
     other = data.parent / "other"
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(other)], check=True)
     env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(data)}

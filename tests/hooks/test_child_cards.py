@@ -1,4 +1,4 @@
-"""What triggers show and a start says: all that is needed, a useful last line, nothing that drives the terminal."""
+"""The texts of triggers and starts: complete, with a useful last line, without control characters."""
 
 from __future__ import annotations
 

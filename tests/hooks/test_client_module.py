@@ -1,4 +1,4 @@
-"""What the module inside the client is told to do: a text, a question, or a session to open."""
+"""The instructions for the module inside the client: a text, a question, or a session to open."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
-    """What the module gets."""
+    """Return the module's reply."""
     reply = answer_module(verb, {**EVENT, "args": args, **fields})
     json.dumps(reply)
     return reply
@@ -317,7 +317,7 @@ def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
 
 
 def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
-    """What there is, and what opens it; the client says the plugin's name before each."""
+    """The sessions and the commands to open them; the client adds the plugin's name."""
     assert ask("lineage")["text"].startswith("lineage, oldest first (1 session)")
     listed = ask("sessions", screen=False)["text"]
     assert "Fix the parser" in listed

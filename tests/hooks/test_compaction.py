@@ -1,4 +1,4 @@
-"""What the client is to hold when it compacts: a trim of what it shows, or nothing, with a sentence."""
+"""The client's conversation after a compaction: a trim of it, or nothing, with a sentence."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def session_with_thinking() -> list[Record]:
 
 
 def ask(messages: object, **fields: object) -> dict[str, Any]:
-    """What the module gets for a trim in place."""
+    """Return the module's reply for a trim in place."""
     event = {
         "session_id": SESSION,
         "screen": True,
@@ -187,7 +187,7 @@ def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
 def automatic(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """What the module gets where the client compacts by itself."""
+    """Return the module's reply to an automatic compaction."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask(rows, trigger="auto", options=None)
 
@@ -218,7 +218,7 @@ def test_a_full_session_is_answered_as_the_user_chose(
 def at_line(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """What the module gets where the line of the setting was passed."""
+    """Return the module's reply to a compaction at the line of the setting."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask(rows, trigger=compaction.LINE_TRIGGER, options=None)
 

@@ -124,7 +124,7 @@ def test_garbage_is_not_a_question(config_home: ConfigHome, name: str) -> None:
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
 )
 def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
-    """What JSON can say and no clock does."""
+    """JSON allows numbers that are not times."""
     plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())
     found = confirmations.find_question(SESSION)
     assert found is None or not found.is_open

@@ -63,7 +63,7 @@ def ask(config_home: ConfigHome, run_hook: Run) -> Any:
 
 
 def note(home: ConfigHome) -> dict[str, Any]:
-    """What was kept of the session."""
+    """Return the session's note."""
     found: dict[str, Any] = json.loads(
         (home.config / "resume-hooks" / "pending" / f"notice-{SESSION}.json").read_bytes()
     )

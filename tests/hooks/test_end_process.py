@@ -32,7 +32,7 @@ def run_script(ending: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_end_of_a_process(status: int) -> None:
-    """What is buffered is written, what waits for the exit runs, and no object is freed."""
+    """Buffered text is written, exit handlers run, and no object is freed."""
     done = run_script(f"end_process({status})")
     assert done.returncode == status
     assert done.stdout == b"a reply without a line feed"

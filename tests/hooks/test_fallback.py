@@ -99,7 +99,7 @@ def test_a_trigger_that_needs_the_engine_reports_it(ask: Ask, prompt: str) -> No
     ],
 )
 def test_the_state_of_the_installation(ask: Ask, state: object, words: str) -> None:
-    """How long it has been running, or why it failed; a damaged state file counts as none."""
+    """The time that it has been running, or the reason of its failure; a damaged state file counts as none."""
     assert words in ask(">handoff", state=state)
     assert words in ask(">help", state=state)
 

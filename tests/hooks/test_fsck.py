@@ -36,7 +36,7 @@ def installed(case: Case | bytes, home: ConfigHome) -> Path:
 
 
 def ask(text: str, **fields: object) -> dict[str, Any]:
-    """What the module gets."""
+    """Return the module's reply."""
     return answer_module(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
     )

@@ -40,7 +40,7 @@ LITTLE = 3_800  # characters of an opening that waits, where a test wants it to 
 
 
 def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
-    """What waits."""
+    """Return the pending handoffs."""
     folder = home.config / "resume-hooks" / "pending"
     return [json.loads(path.read_text()) for path in sorted(folder.glob("handoff-*.json"))]
 
@@ -60,7 +60,7 @@ def hand_off(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
 
 
 def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
-    """What the session is told that ``/clear`` starts next to a child."""
+    """Return the opening of the session that ``/clear`` starts."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
     event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
     return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
@@ -170,7 +170,7 @@ def test_where_it_can_t_be_kept_nothing_waits(
 def test_a_long_digest_is_replaced_by_section(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
+    """The injected text keeps every section of the child's opening, with fewer entries each."""
     talk = [
         user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n)
         for n in range(60)

@@ -44,12 +44,12 @@ def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(args: str, **fields: object) -> dict[str, Any]:
-    """What the module gets for ``/handoff`` with some words."""
+    """Return the module's reply to ``/handoff`` with these words."""
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
 
 def metadata_of(child: Path) -> dict[str, Any]:
-    """What the first line of a child says of where it comes from."""
+    """Return the origin in the first line of a child."""
     return dict(json.loads(child.read_bytes().split(b"\n")[0])["continue_metadata"])
 
 

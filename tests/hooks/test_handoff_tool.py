@@ -13,7 +13,7 @@ EVENT = {"screen": True, "session_id": SESSION}
 
 
 def call(step: object, **fields: object) -> dict[str, Any]:
-    """What the module gets once the model called the tool."""
+    """Return the module's reply to a call of the tool by the model."""
     return answer_module("tool", {**EVENT, "args": step, **fields})
 
 

@@ -35,7 +35,7 @@ def search_without_update(home: ConfigHome) -> SearchResult:
 
 
 def stamp() -> dict[str, object]:
-    """What the hook left for the shell of the next start."""
+    """Return the hook's note for the shell of the next start."""
     return hook_state.read_note("indexed.json")
 
 

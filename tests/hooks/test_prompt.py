@@ -295,7 +295,7 @@ WITHOUT_TRANSCRIPT = {
 
 @pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
 def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
-    """What can't be done there, what to do first, and the user's words."""
+    """The reason, the remedy, and the user's words."""
     text = trigger_card(f">{words}", session_id=OTHER)
     assert (
         f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."

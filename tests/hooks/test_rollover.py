@@ -31,7 +31,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def event(prompt: str) -> dict[str, str]:
-    """What the client tells the hook."""
+    """Return the client's event for the hook."""
     return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
 
 
@@ -77,7 +77,7 @@ def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, say: Say, paren
 def test_after_another_prompt_it_is_rebuilt(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
-    """What was asked since is not in the old one."""
+    """The old child lacks the new prompt."""
     made = stand_in(config_home.root, GOOD)
     card(say, made)
     with parent.open("ab") as stream:
@@ -206,7 +206,7 @@ def warm(config_home: ConfigHome) -> Path:
 
 
 def inside(args: str = "", **forked: object) -> dict[str, Any]:
-    """What the module gets, with what it tells of the session's own model."""
+    """Return the module's reply, with its report on the session's own model."""
     event = {
         "session_id": SESSION,
         "screen": True,

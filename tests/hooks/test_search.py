@@ -57,7 +57,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
     "typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
 )
 def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
-    """How many, how the words were taken, and each hit with what opens and what reads it."""
+    """The number of hits, notes on the words, and each hit with the commands to open and read it."""
     assert card(typed) == [
         "resume-hooks · search · redis -drop · 1 turn · without drop",
         "  is redis back?: is redis back?",
@@ -164,7 +164,7 @@ def test_a_session_that_was_moved(config_home: ConfigHome, card: Card) -> None:
 def test_an_index_that_is_not_ready(
     home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What there is in time is shown, and what is missing is said."""
+    """The hits that are found in time are shown, and the missing files are mentioned."""
     monkeypatch.setattr(lane, "UPDATE_SECONDS", 0.0)
     shown = "\n".join(card(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "

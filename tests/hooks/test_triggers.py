@@ -164,7 +164,7 @@ def test_ours(prompt: str, verb: str, text: str) -> None:
 
 
 def is_ours(prompt: str, verb: str, text: str) -> None:
-    """What a prompt is recognised as."""
+    """Return the recognised trigger of a prompt."""
     assert recognise_trigger(prompt) == Trigger(
         verb,
         text,
@@ -187,7 +187,7 @@ def test_pasted_over_left_over_text(prompt: str, verb: str) -> None:
 
 
 def is_pasted(prompt: str, verb: str) -> None:
-    """What a prompt over which a command was pasted is recognised as."""
+    """Return the recognised trigger of a prompt with a pasted command."""
     found = recognise_trigger(prompt)
     assert found is not None
     assert (found.verb, found.is_pasted) == (verb, True)
@@ -251,7 +251,7 @@ def test_long_prompts_are_decided(prompt: str) -> None:
 
 
 def test_a_part_that_is_not_here_brings_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be its trigger is the user's prompt then."""
+    """Its trigger is then an ordinary prompt."""
     assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")
     assert seam.list_triggers() == []

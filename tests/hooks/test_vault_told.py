@@ -46,7 +46,7 @@ def asking(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHo
 
 
 def start(home: ConfigHome) -> int:
-    """What a start and what follows it does; how many sessions were copied."""
+    """Run a start and its background work. Return the number of copied sessions."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never, is_user_waiting=True)
     link_sessions.link_all_sessions(home.where, never)
@@ -60,7 +60,7 @@ def module_reply(home: ConfigHome) -> str:
 
 
 def decide(home: ConfigHome, value: str) -> None:
-    """What ``config vault`` does."""
+    """Run ``config vault``."""
     stored_settings.store_setting("vault", value, home.where)
 
 
@@ -89,7 +89,7 @@ def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
 
 
 def test_ancestors_wait_for_a_word(asking: ConfigHome) -> None:
-    """What a child was made of is archived after a yes."""
+    """A child's ancestors are archived after a yes."""
     parent = aged(asking, 1, 1)
     assert module_reply(asking) == ""
     assert archive_ancestors(Family(asking.where).lineage(parent.path), asking.where) == []

@@ -116,7 +116,7 @@ def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path)
     ("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")]
 )
 def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
-    """What the installer remembers is reported, a failure with its cause."""
+    """The installer's state is reported, a failure with its cause."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": state, "started": 1, "error": "no network"})
     finding = finding_named(cwd, "engine")
@@ -125,7 +125,7 @@ def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: st
 
 
 def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
-    """Who has the plugin from a package sees that there is no second venv."""
+    """A user who installed a package sees that there is no second venv."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
     assert "the packages of /tools/python" in finding_named(cwd, "engine").detail
@@ -253,7 +253,7 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
 def test_a_giant_of_which_little_is_live(
     cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is before its last compaction is left behind by a fork."""
+    """A fork leaves out everything before its last compaction."""
     monkeypatch.setattr(doctor, "MIN_GIANT_FILE_BYTES", 2_000_000)
     monkeypatch.setattr(doctor, "MIN_GIANT_LINE_BYTES", 1_000_000)
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
@@ -293,7 +293,7 @@ def test_the_index(cwd: Path, config: Path) -> None:
 
 
 def test_noted_bugs_are_reported(cwd: Path) -> None:
-    """How many, when the last one was, and what to send along."""
+    """Their number, the time of the last one, and the file to send."""
     assert finding_named(cwd, "log").code == "log-ok"
     for _ in range(2):
         bug_log.log_bug("search", "1", KeyError("secret"))

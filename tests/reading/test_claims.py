@@ -1,4 +1,4 @@
-"""What of a sentence is looked up, and in which forms it is found."""
+"""The claims of a sentence, and the forms in which they are found."""
 
 from __future__ import annotations
 

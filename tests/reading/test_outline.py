@@ -83,7 +83,7 @@ def worked() -> list[Record | bytes]:
 
 
 def test_a_turn(tmp_path: Path) -> None:
-    """What was asked, with which tools, on which files, and the context as it was counted."""
+    """The prompt, the tools, the files, and the counted context."""
     first, second = outlined(tmp_path, worked()).turns
     assert (first.number, first.line, first.time, first.first_words) == (
         1,
@@ -283,7 +283,7 @@ def test_subagents(config_home: ConfigHome) -> None:
     ],
 )
 def test_first_words(content: str | list[Record], words: str) -> None:
-    """What a person wrote, without what the client put around it, in one harmless line."""
+    """The user's text, without the client's additions, in one harmless line."""
     assert extract_first_words(user(content, uuid="u")) == words
 
 
@@ -329,7 +329,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
 
 
 def test_one_of_each(tmp_path: Path) -> None:
-    """What there is one of takes no s."""
+    """A noun with the number one has no plural s."""
     found = outlined(tmp_path, [user("go", uuid="u")])
     numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
     assert numbers.startswith("1 turn · ")

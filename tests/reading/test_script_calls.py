@@ -156,6 +156,6 @@ def test_the_output_of_a_tool(gave: object, shown: str) -> None:
 
 
 def test_a_text_of_a_results_own_stays() -> None:
-    """What the model was given is what is reported."""
+    """The result shows the text that the model got."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
     assert add_result_text(record) is record

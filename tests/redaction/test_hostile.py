@@ -22,7 +22,7 @@ def in_line(text: str) -> bytes:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions are called, those of C among them."""
+    """Return the number of called functions, including C functions."""
     count = 0
 
     def one(frame: FrameType, event: str, argument: object) -> None:

@@ -33,7 +33,7 @@ Clean = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def ways() -> list[Clean]:
-    """How redaction is done: of texts, of files, of lines with and without escapes, in escapes."""
+    """The kinds of redaction: of texts, of files, of lines with and without escapes, in escapes."""
     return [
         lambda text: redact(text)[0],
         lambda text: redact_bytes(text.encode())[0].decode(),

@@ -41,7 +41,7 @@ LONG = "/home/user/" + "a-folder/" * 30
 
 
 class Both(NamedTuple):
-    """What the SDK and what we list of the same home, by id, in order; ``where`` is the home's."""
+    """The SDK's list and ours of the same home, by id, in order; ``where`` is the home's."""
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, ListedSession]
@@ -49,7 +49,7 @@ class Both(NamedTuple):
 
     @property
     def pairs(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
-        """What both list."""
+        """Return the sessions in both lists."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 
 

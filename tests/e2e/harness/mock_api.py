@@ -62,7 +62,7 @@ class MockApi:
 
     @property
     def base_url(self) -> str:
-        """What ANTHROPIC_BASE_URL must be."""
+        """The value for ANTHROPIC_BASE_URL."""
         if self._server is None:
             msg = "the mock API is not running: use it in a with block"
             raise RuntimeError(msg)

@@ -23,7 +23,7 @@ _LONGEST_ARGUMENT = 100_000
 
 @dataclass(frozen=True)
 class PrintResult:
-    """What a `-p` run left: exit code, stream-json events, the final text, stderr."""
+    """The result of a `-p` run: exit code, stream-json events, the final text, stderr."""
 
     returncode: int
     events: list[dict[str, Any]]

@@ -54,7 +54,7 @@ class Message:
 
     @property
     def stop_reason(self) -> str:
-        """What the API gives for such blocks."""
+        """Return the API's stop reason for these blocks."""
         return (
             "tool_use" if any(block["type"] == "tool_use" for block in self.blocks) else "end_turn"
         )

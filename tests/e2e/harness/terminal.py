@@ -177,7 +177,7 @@ class Terminal(ABC):
         self._expect(wait_until(rested, timeout), f"the screen never rested for {quiet} s")
 
     def input_text(self) -> str:
-        """What is in the input box, its lines joined by newlines, "" when empty."""
+        """The text in the input box, its lines joined by newlines, "" when empty."""
         boxes = re.findall(_BOX, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 

@@ -82,7 +82,7 @@ class Tui(Terminal):
             return emulator.lines()
 
     def clipboard_writes(self) -> list[str]:
-        """What OSC 52 has asked this terminal to put on the clipboard, oldest first."""
+        """Texts that OSC 52 put on this terminal's clipboard, oldest first."""
         emulator = self._running()[1]
         with self._lock:
             return emulator.clipboard_writes()

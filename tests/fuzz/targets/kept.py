@@ -81,7 +81,7 @@ def vault_notes(home: ConfigHome) -> Try:
 
 
 def vault_packs(home: ConfigHome) -> Try:
-    """What is opened out of a pack is what went in, byte for byte, or nothing is."""
+    """A file from a pack equals the packed file, byte for byte, or cannot be read."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     packed = archive_session(session_file(path), home.where)

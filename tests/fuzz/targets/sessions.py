@@ -254,7 +254,7 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
 
 
 def defects(home: ConfigHome) -> Try:
-    """What fsck finds in anything is a list of findings, each of a record that the file has."""
+    """The findings of fsck are a list, each of a record in the file."""
     folder = home.project()
 
     def one(draws: Draws) -> None:

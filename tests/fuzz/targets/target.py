@@ -1,4 +1,4 @@
-"""What a target is."""
+"""The definition of a target."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def check_typed_text(_: ConfigHome) -> Try:
-    """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
+    """Typed text is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
     readers = (
         record_references.parse_reference,
         turns.parse_turns,

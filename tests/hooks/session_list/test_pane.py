@@ -52,7 +52,7 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def ask(project: Path, words: str = "", step: str = NAMES_STEP, **fields: object) -> dict[str, Any]:
-    """What the module gets, asked from a session of the project that has no file yet."""
+    """Return the module's reply for a session of the project without a file."""
     event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
     reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
     json.dumps(reply)
@@ -240,7 +240,7 @@ def test_keys_open_fork_and_hand_off(project: Path) -> None:
 
 
 def test_a_compaction_undone(project: Path, tmp_path: Path) -> None:
-    """What stood before it is there, and what came after it is not."""
+    """Content from before the compaction is present, and later content is not."""
     rows = [
         *conversation(2, session_id=session_id(5)),
         boundary(uuid="cut", parent=None, session_id=session_id(5)),

@@ -1,4 +1,4 @@
-"""What a preview says of a session, and how far it reads."""
+"""The contents of a preview, and how much of a session is read for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chooser knows: what fits, what is chosen, what is on the page."""
+"""The state of the chooser: matches, the choice, and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sessions_with_titles(*titles: str) -> list[ListEntry]:
 
 
 def titles(choices: Choices) -> list[str]:
-    """What fits."""
+    """Return the matching titles."""
     return [one.title for one in choices.matches]
 
 
@@ -70,7 +70,7 @@ def test_more_sessions_change_nothing_above_them() -> None:
 
 
 def test_whole_titles_are_first() -> None:
-    """What only another field holds stands below, and is not chosen before them, unless somebody moved there."""
+    """Matches in other fields are below, and not chosen first unless the user moved there."""
     other = ListEntry(row(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add_entries([other])

@@ -57,6 +57,6 @@ def test_other_errors_name_none(message: str) -> None:
 
 
 def test_every_kind_has_a_case() -> None:
-    """What is offered is a defect that a repair is tested with."""
+    """Every offered defect has a test of its repair."""
     named = {kind.code for message in CODES for kind in defects_causing_error(f"400 {message}")}
     assert named <= {case.code for case in CASES if case.kept}

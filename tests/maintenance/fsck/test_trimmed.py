@@ -1,4 +1,4 @@
-"""What a trim leaves is not a defect; an original that is gone is one."""
+"""A trim leaves no defects; a missing original is one."""
 
 from __future__ import annotations
 

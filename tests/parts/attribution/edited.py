@@ -32,7 +32,7 @@ class Repository:
         self._made = 0
 
     def text(self, name: str) -> str:
-        """What a file holds."""
+        """Return the content of a file."""
         return (self.root / name).read_text()
 
     def put(self, name: str, text: str | bytes) -> Path:

@@ -41,7 +41,7 @@ def edit(
 
 
 def who(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
-    """Who wrote the nth line of a text that reads so."""
+    """Return the writer of the nth line of this text."""
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
     return find_writing_edit(lines, places[nth], edits).record

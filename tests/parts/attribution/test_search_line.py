@@ -209,7 +209,7 @@ def test_the_shell_writes_over_a_file(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_linked_worktree(repo: Repository, ask: Ask, git: Any, tmp_path: Path) -> None:
-    """What a session wrote in one checkout it wrote in all."""
+    """A session's edits in one checkout count in all checkouts."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(tmp_path, "init", "-q", "main")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")

@@ -88,7 +88,7 @@ def call(call_id: str, command: str, second: int = 0) -> Line:
 
 
 def output(call_id: str, told: object, second: int = 0, kind: str = "function_call_output") -> Line:
-    """What a call was answered with: text, or a list of parts."""
+    """Return the output of a call: text, or a list of parts."""
     return item(kind, second, call_id=call_id, output=told)
 
 
@@ -109,7 +109,7 @@ def event(kind: str, second: int = 0, **fields: object) -> Line:
 
 
 def goal_note(told: str, second: int = 0) -> Line:
-    """What a model is told that the user did to the goal."""
+    """Return the notice for a model that the user changed the goal."""
     return message_line(
         "user",
         f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
@@ -176,7 +176,7 @@ def write(
 
 
 def effective(lines: Iterable[RolloutLine]) -> list[Item]:
-    """What the model would get back of a thread, given its lines over all segments."""
+    """Return the model's history of a thread from its lines over all segments."""
     history = History()
     for one in lines:
         history.add_line(one)

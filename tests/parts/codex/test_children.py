@@ -217,7 +217,7 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
 
 
 def test_a_cut_ends_with_the_turn(where: Where) -> None:
-    """What came later is in no item, and the client tells its surroundings again."""
+    """Later items are left out, and the client describes its environment again."""
     talk = [
         rollouts.message_line(role, f"{role} {n}", n)
         for n in range(3)

@@ -302,7 +302,7 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
 def test_the_room_for_copies_is_bounded(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not used for longest goes; what was used just now stays whatever it takes."""
+    """The least recently used copies are removed; a copy that was just used stays at any size."""
     for thread_id in (THREAD, OTHER, THIRD):
         write(home, [meta(thread_id), message_line("user", "x" * 1_000)], thread_id)
     old, young = find_thread(config_home).path, find_thread(config_home, OTHER).path

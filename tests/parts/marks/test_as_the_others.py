@@ -1,4 +1,4 @@
-"""What the core asks of all lanes, verbs and children, of a mark and the way back."""
+"""The core's rules for all lanes, verbs and children, applied to marks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None
 
 
 def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
-    """What can't be done there, what to do first, and the user's words."""
+    """The reason, the remedy, and the user's words."""
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
     text = card_of_trigger(trigger, event("", session_id=OTHER))

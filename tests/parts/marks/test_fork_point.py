@@ -226,7 +226,7 @@ def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
 
 
 def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
-    """What it held of its parent is in its file still."""
+    """Its copies of the parent's records are still in its file."""
     fork = fork_session_file(document, SESSION)
     go_on(fork)
     rows = [

@@ -339,7 +339,7 @@ GARBAGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
-    """What was not written by a mark is none."""
+    """Only a file written by a mark counts."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
     assert state.find_mark(SESSION) == mark
@@ -364,7 +364,7 @@ def test_a_state_folder_that_can_t_be_written(
 
 
 def test_a_second_mark_on_a_full_disk(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """What was not stored, where, why, and what to do; the first mark stays."""
+    """The error names the mark, the place, the reason and the remedy; the first mark stays."""
     say(">mark one")
     with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
         text = say(">mark two")

@@ -120,7 +120,7 @@ def test_back(document: Document, cli: Cli, parent: Path) -> None:
 
 
 def test_back_in_words(cli: Cli, parent: Path) -> None:
-    """What is omitted, what stays as it is, and how to continue."""
+    """The omitted records, the unchanged files, and the command to continue."""
     cli("mark", SESSION)
     explore(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()

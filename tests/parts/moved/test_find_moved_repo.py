@@ -37,7 +37,7 @@ def repository(tmp_path: Path, git: Any) -> Path:
 
 
 def lost(folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> Traces:
-    """What a session of a folder that is gone tells."""
+    """Return the traces of a session in a deleted folder."""
     return Traces(str(folder), commits, files)
 
 

@@ -183,7 +183,7 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
 
 
 def note(home: ConfigHome, folder: Path) -> None:
-    """What a start in a folder leaves; hooks/new-folder writes it."""
+    """Write the note of a start in a folder, like hooks/new-folder."""
     place = home.config / "resume-hooks" / "pending"
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)

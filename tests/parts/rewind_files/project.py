@@ -120,7 +120,7 @@ class Project:
         return self.session([*turns(prompts), snapshot(prompt_id(1), tracked)])
 
     def plan(self, session: SessionFile, to: str = "1") -> FilesPlan:
-        """What takes the files back to a prompt, for somebody in the folder ``$PWD``."""
+        """Return the plan that restores the files at a prompt, for a user in the folder ``$PWD``."""
         read = history.read_file_history(session)
         return files_at_prompt.plan_rewind(
             read,

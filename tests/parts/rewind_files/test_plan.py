@@ -1,4 +1,4 @@
-"""What putting files back would change: decided by what is there, with nothing written."""
+"""The changes of a restore, decided from the present files, with nothing written."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def planned(project: Project) -> FilesPlan:
 
 
 def as_old() -> dict[str, bytes]:
-    """What the project holds when all is restored."""
+    """Return the project's contents after a complete restore."""
     return {name: content.encode() for name, content in OLD.items() if content is not None}
 
 
@@ -243,7 +243,7 @@ def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
 
 
 def test_a_backup_that_changed_meanwhile_is_not_taken(project: Project) -> None:
-    """What was shown is what is written."""
+    """Only the shown content is written."""
     decided = planned(project)
     for path in project.store.iterdir():
         path.write_text("other\n")

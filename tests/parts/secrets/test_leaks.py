@@ -1,4 +1,4 @@
-"""What an audit sees: every place of a session, appended bytes alone, and never the secret itself."""
+"""The scope of an audit: every place of a session, only appended bytes, and never the secret itself."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
 def test_a_torn_line_is_read_and_again_when_it_is_whole(
     config_home: ConfigHome, session: Path
 ) -> None:
-    """What a writer has not finished counts once."""
+    """An unfinished line counts once."""
     whole = session_bytes(
         [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
     )

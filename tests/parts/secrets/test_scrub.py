@@ -249,7 +249,7 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
 def test_a_full_disk_is_reported(
     path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is next to a session can't be scrubbed: a sentence, no bug of ours, and no child."""
+    """The session's other files cannot be scrubbed: a sentence, no bug report, and no child."""
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text(f"it is {ONE}")

@@ -192,7 +192,7 @@ def flipped(page: str) -> str:
 def test_a_full_disk(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What could not be done, why, and what to do; the file that still holds unwritten bytes is closed."""
+    """The error names the failure, its reason and the remedy; the unfinished file is closed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open("/dev/full", "r+b"))  # noqa: SIM115 - it is closed
     assert run(["share", SESSION, "--yes"]) == 1

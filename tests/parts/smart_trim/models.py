@@ -88,7 +88,7 @@ def model_with_random_choices(seed: int) -> Fake:
 def offered(
     path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN_RULES
 ) -> Offer:
-    """What there is to judge of a file; nothing is recent unless said."""
+    """Return the candidates in a file; by default no content is recent."""
     scanned = plan.scan_session(session_file(str(path)))
     return build_offer(scanned, build_smart_options(keep, rules), home.where)
 
@@ -96,7 +96,7 @@ def offered(
 def asked_of(
     model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
 ) -> ModelResult:
-    """What a model chose of an offer."""
+    """Return a model's choices of an offer."""
     return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 

@@ -203,7 +203,7 @@ def test_a_yes_answers_the_newest_preview(warm: Path) -> None:
 
 
 def test_a_note_that_is_gone(warm: Path) -> None:
-    """What was shown is not known any more."""
+    """The shown plan is no longer known."""
     inside()
     saying(row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)

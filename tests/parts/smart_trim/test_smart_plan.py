@@ -174,7 +174,7 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
 
 
 def test_once_is_enough(config_home: ConfigHome) -> None:
-    """What was given up is not offered again; the same model finds nothing more in the child."""
+    """Dropped contents are not offered again; the same model finds nothing more in the child."""
     _, receipt = write_plan(config_home, session(config_home), everything())
     what = offered(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())

@@ -142,7 +142,7 @@ def test_json_without_yes_writes_nothing(document: Document, parent: Path, clien
 def test_no_answer(
     document: Document, parent: Path, client: Client, body: str, message: str
 ) -> None:
-    """What failed, that nothing was written, and the way without a model; exit code 1."""
+    """The failure, that nothing was written, and the way without a model; exit code 1."""
     error = document(
         "smart-trim",
         SESSION,

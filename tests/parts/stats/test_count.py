@@ -40,14 +40,14 @@ def count_records(folder: Path, *records: Any) -> TranscriptTotals:
 
 
 def stop(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
-    """What the client writes after the hooks of a turn's end."""
+    """Return the client's record of the hooks at a turn's end."""
     return system(
         "stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos)
     )
 
 
 def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
-    """What the client writes of a hook that said something."""
+    """Return the client's record of a hook with output."""
     body = {
         "type": "hook_success",
         "hookEvent": event,
@@ -204,7 +204,7 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
 
 
 def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
-    """What is kept is what was counted."""
+    """The stored counts equal the original counts."""
     found = count_records(tmp_path, *conversation(1), stop({"command": NOTICE, "durationMs": 12}))
     assert parse_counts(serialise_counts(found)) == found
 

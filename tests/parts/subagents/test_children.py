@@ -62,7 +62,7 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
 
 
 def texts(path: str | Path) -> list[list[str]]:
-    """What is said in the live conversation of a child: the texts of each record, a block's kind first."""
+    """Return the texts of each record in a child's live conversation, each with its block's kind."""
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
     found = [[*records.strings_in_value(records.get_message(row).get("content"))] for row in rows]
@@ -227,7 +227,7 @@ def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
 def test_one_that_is_not_there(
     agent: Path, document: Document, locator: str, message: str, remedy: str
 ) -> None:
-    """What was searched, and what there is."""
+    """The searched place, and the existing sub-agents."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]

@@ -69,7 +69,7 @@ def test_sub_agents_are_listed_with_their_tasks(
 
 @pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
 def test_they_are_not_sessions(document: Document, other: str) -> None:
-    """What is about sessions alone is refused."""
+    """Options for sessions alone are refused."""
     error = document("sessions", "--subagents", other, code=2)["error"]
     assert error["message"] == f"--subagents and {other} exclude each other"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]

@@ -82,6 +82,6 @@ def mallory(database: str, tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def root(server: Server, database: str) -> Iterator[Connection]:
-    """Who runs the server, and sees everything in it."""
+    """The server's administrator, who sees everything in it."""
     with server.superuser(database) as db:
         yield db

@@ -21,7 +21,7 @@ _SSL, _GSS = 80877103, 80877104
 
 
 class Refusal(Exception):
-    """What the server answers a query with instead of rows."""
+    """The server's error for a query."""
 
 
 class StandInServer:

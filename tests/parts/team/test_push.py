@@ -277,7 +277,7 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
 
 
 def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> None:
-    """What was deleted or scrubbed here reaches the team at the next push."""
+    """A deleted or scrubbed session reaches the team at the next push."""
     path = write_on_machine(alice)
     assert sharing.queue_deletion(SESSION, alice.where) == ""
     push_from_machine(alice, path)

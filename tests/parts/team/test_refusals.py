@@ -148,7 +148,7 @@ def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connect
 
 
 def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Connection) -> None:
-    """What would be a gigabyte is refused before it is unpacked."""
+    """A chunk of a gigabyte is refused before it is unpacked."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))

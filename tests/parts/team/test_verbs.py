@@ -80,7 +80,7 @@ class Person:
         }
 
     def run(self, *words: str, code: int = 0, **env: str) -> str:
-        """What a command prints, on both streams."""
+        """Return a command's output on both streams."""
         done = self._server.run(words, {**self._env, **env}, b"", str(self.here), 60)
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, text
@@ -572,7 +572,7 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
 
 
 def diagnosed(cwd: Path) -> Finding:
-    """What doctor says of the team."""
+    """Return doctor's finding on the team."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 

@@ -124,7 +124,7 @@ def lines(digest: Digest, section: str) -> dict[str, int]:
 
 
 def requests(digest: Digest) -> list[str]:
-    """What the user said, oldest first."""
+    """Return the user's messages, oldest first."""
     return messages(digest, MessageKind.REQUEST)
 
 

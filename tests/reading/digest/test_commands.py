@@ -1,4 +1,4 @@
-"""What a digest says of commands: which worked, which never did, which errors stand."""
+"""The commands in a digest: successful ones, replaced ones, and open errors."""
 
 from __future__ import annotations
 
@@ -476,7 +476,7 @@ def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
 
 
 def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
-    """What it names comes first."""
+    """The commands that it names are first."""
     talk = Talk().prompt("go").runs("npm test -- pool").runs("make docs").runs("npm run lint")
     talk.prompt("now test the pool")
     assert texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"

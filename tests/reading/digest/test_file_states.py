@@ -24,7 +24,7 @@ Untracked files:
 
 
 def _state(talk: Talk, home: ConfigHome, path: str = "a.py") -> str:
-    """What the digest says of a file."""
+    """Return the state of a file in the digest."""
     return notes(talk.digest(home), "changed")[path]
 
 

@@ -1,4 +1,4 @@
-"""What a digest says of files: changed, listed, read, made."""
+"""The files in a digest: changed, listed, read, created."""
 
 from __future__ import annotations
 

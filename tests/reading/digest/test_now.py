@@ -91,7 +91,7 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 def test_documents_about_the_work_are_to_be_read_first(
     config_home: ConfigHome, path: str, is_named: bool
 ) -> None:
-    """What was written down for whoever continues."""
+    """They were written for the next person."""
     digest = (
         Talk()
         .prompt("go")
@@ -291,7 +291,7 @@ def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
 
 
 def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
-    """Which of the branches is the current one is not known."""
+    """The current branch is unknown."""
     talk = Talk().prompt("go")
     for number, branch in enumerate(("fix", "next"), 1):
         talk.runs(

@@ -1,4 +1,4 @@
-"""What git says now: told in one line, within its time, without running anything of the repository's own."""
+"""The present state of git in one line, within its time, without running a program of the repository."""
 
 from __future__ import annotations
 

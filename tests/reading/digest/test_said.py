@@ -1,4 +1,4 @@
-"""What a digest makes of what was said: the talk, constraints, answers, plans, todos, questions."""
+"""The messages in a digest: the talk, constraints, answers, plans, todos, questions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> N
     ],
 )
 def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, typed: str) -> None:
-    """What is left is what the user typed, a slash command in its own words."""
+    """Only the user's typed text is left; a slash command has its own words."""
     assert requests(Talk().prompt(text).digest(config_home)) == [typed]
 
 

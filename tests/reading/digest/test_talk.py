@@ -135,7 +135,7 @@ def test_a_summary_replaces_omitted_messages(config_home: ConfigHome) -> None:
 
 
 def test_a_recap_is_a_summary_too(config_home: ConfigHome) -> None:
-    """What the client tells a user who was away."""
+    """The client writes it for a user who was away."""
     recap = {
         "type": "system",
         "subtype": "away_summary",

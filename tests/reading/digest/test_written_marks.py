@@ -1,4 +1,4 @@
-"""What a session wrote down as left to do: TODO comments, and the open boxes of a plan."""
+"""Marks of remaining work that a session wrote: TODO comments, and the open boxes of a plan."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What an index holds, and what the update before it came to."""
+    """The contents of an index, and the result of the update before it."""
 
     finds: set[Find]
     rows: list[Row]
@@ -137,7 +137,7 @@ def names_of(index: OpenIndex) -> dict[int, str]:
 
 
 def cold(home: ConfigHome, tmp_path: Path) -> Holding:
-    """What an index that is made from nothing holds."""
+    """Return the contents of a newly built index."""
     return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
 

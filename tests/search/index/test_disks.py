@@ -84,7 +84,7 @@ def test_a_full_disk_means_a_temporary_index(config_home: ConfigHome, limit: int
 
 
 def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
-    """What was indexed stays whole; what is new is found in a temporary index."""
+    """The stored index stays valid; new messages are found in a temporary index."""
     filled(config_home, files=4)
     read_index(config_home)
     append(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))

@@ -53,7 +53,7 @@ def session(path: Path, where: Where) -> SessionFile:
 
 
 def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
-    """What resuming sends; None where this version refuses the session."""
+    """Return the request of a resume; None if this version refuses the session."""
     try:
         return client.resume(thread)
     except AssertionError:

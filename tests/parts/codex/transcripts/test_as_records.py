@@ -82,7 +82,7 @@ def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
 
 
 def texts(found: Iterable[Record]) -> list[str]:
-    """What records say, calls and results aside."""
+    """Return the texts of records, without calls and results."""
     return [
         records.join_text_blocks(record) for record in found if records.join_text_blocks(record)
     ]
@@ -170,7 +170,7 @@ def test_the_speakers_of_messages(tmp_path: Path) -> None:
 
 
 def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
-    """What was compacted is before the boundary, what was rolled back on a branch, what is encrypted is said."""
+    """Compacted items precede the boundary, rolled-back items are on a branch, encrypted ones are mentioned."""
     left = [
         message_line("developer", "rules"),
         message_line("user", "first"),
@@ -529,7 +529,7 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
 
 
 def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
-    """What Codex calls a turn begins with a user's message, not with the harness's."""
+    """Codex's turns begin with a user's message, not with the harness's."""
     lines = [
         meta(),
         message_line("user", "<environment_context>"),

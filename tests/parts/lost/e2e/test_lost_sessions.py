@@ -22,7 +22,7 @@ PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
 
 def verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
-    """What a verb answers, started in the project."""
+    """Return a verb's answer, started in the project."""
     command = [sys.executable, "-m", "resume_hooks", *words, "--json"]
     done = subprocess.run(
         command, env=environ_of(home), cwd=cwd or home.cwd, capture_output=True, check=False

@@ -34,7 +34,7 @@ SKIP = ["--dangerously-skip-permissions"]
 
 
 def messages(request: Request) -> list[tuple[str, Any]]:
-    """Who says what, in blocks, without the marks of what is to be cached."""
+    """Return the speakers and blocks, without cache marks."""
     found = []
     for message in request["messages"]:
         content = message["content"]
@@ -63,7 +63,7 @@ def told_at(sent: list[tuple[str, Any]]) -> int:
 
 
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
-    """What was sent up to the mark, word for word, then lineage and report, the card, and the new prompt."""
+    """Check the messages up to the mark, then lineage and report, the card, and the new prompt."""
     sent = messages(after)
     place = told_at(sent)
     assert sent[:place] == messages(before)[:place]

@@ -66,7 +66,7 @@ def _tell(record: dict[str, Any], secret: str) -> None:
 
 
 def without(rows: Sent) -> Sent:
-    """What was sent, with the words that stand for secrets in their place."""
+    """Return the request with placeholders in place of the secrets."""
     secrets = re.compile("|".join(SECRETS))
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
 

@@ -1,4 +1,4 @@
-"""What all tests of the scrub share."""
+"""Fixtures of all tests of the scrub."""
 
 from __future__ import annotations
 

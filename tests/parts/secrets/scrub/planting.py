@@ -58,7 +58,7 @@ SECRETS = tuple(secret(number) for number in range(3))
 
 
 class Planted(NamedTuple):
-    """What was planted: the session and the paths of what came from it."""
+    """The session with planted secrets, and the paths of its copies."""
 
     home: ConfigHome
     path: Path

@@ -72,7 +72,7 @@ def test_the_child_contains_none_and_the_parent_all(config_home: ConfigHome, pat
 
 
 def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
-    """What came after the last count is in it."""
+    """The size includes content after the last count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = scan_session(session).context.tokens

@@ -139,7 +139,7 @@ def test_a_session_that_is_kept_meanwhile(
 def test_a_session_that_somebody_keeps_for_long(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not waited for is reported: it may be kept as it was."""
+    """A session that is not awaited is reported, because its copy may be old."""
     monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):

@@ -202,7 +202,7 @@ def test_a_phone(opened: Open, session: Path, width: int) -> None:
 
 
 def test_paper(opened: Open, many_turns: Path) -> None:
-    """What is printed is unfolded, and folded again afterwards; also where scripts are off."""
+    """The printed page is unfolded, and folded again afterwards; also without scripts."""
     page, _ = opened(many_turns)
     folded = page.evaluate(CLOSED)
     page.evaluate(f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED})() }})")

@@ -56,7 +56,7 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
 def test_a_failure_at_each_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
 ) -> None:
-    """What was there stays, nothing is left behind, and the failure is reported."""
+    """The existing file stays, no other file is left, and the failure is reported."""
     path = tmp_path / "a.html"
     if there:
         path.write_bytes(b"mine")

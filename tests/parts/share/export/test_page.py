@@ -41,7 +41,7 @@ TAG = re.compile(r"<[^>]*>")
 
 
 def words(markup: str) -> str:
-    """What a page shows of markup."""
+    """Return the visible text of markup."""
     return html.unescape(TAG.sub("", markup))
 
 
@@ -161,7 +161,7 @@ def test_long_code_is_not_coloured() -> None:
 
 
 def test_a_difference() -> None:
-    """What went, what came, and a few lines around; of what lies between a mark."""
+    """Removed and added lines, with a few lines around them; a mark replaces the others."""
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")
     made = build_difference_markup(old, new)
@@ -226,7 +226,7 @@ def test_the_policy_names_the_allowed_code(session: Path, exported: Exported) ->
 
 
 def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
-    """What readers for the blind, and tabs, begin with."""
+    """Screen readers and browser tabs need both."""
     page = exported(session)
     assert page.startswith('<!doctype html>\n<html lang="en">')
     assert page.count("<title>Uploads: a pool that closes early</title>") == 1

@@ -1,4 +1,4 @@
-"""What leaves the machine: secrets, home folders, monstrous texts."""
+"""The export's redaction: secrets, home folders, very long texts."""
 
 from __future__ import annotations
 

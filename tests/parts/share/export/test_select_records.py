@@ -1,4 +1,4 @@
-"""Which records a document tells, and in which order."""
+"""The records of a document, and their order."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def choose_odd_numbers(request: Request) -> Any:
 
 
 def tools(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
-    """What a request says in each block of a kind, by the id of the call."""
+    """Return the contents of each block of a kind in a request, by call id."""
     rows = [
         block
         for m in request["messages"]
