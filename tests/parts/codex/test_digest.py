@@ -181,6 +181,22 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
     assert heads == ["later output of: make test", "Bash: make serve"]
 
 
+def test_a_failure_that_is_still_open_is_known_in_a_later_output(where: Where) -> None:
+    """It is the output of the last poll."""
+    errors = "\n".join(f"error: no variant {number}" for number in range(80))
+    lines = polled_by_scripts("cargo test", "Compiling", errors)
+    for number in range(18):
+        lines += [
+            call(f"r{number}", f"sed -n '1p' part_{number}.rs"),
+            output(f"r{number}", "x" * 700),
+        ]
+    write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
+    session = resolve_locator(THREAD, "/", where, foreign=True)
+    first, *_ = collect_latest_calls(session, build_digest(session, where), 9_000)
+    assert first.text.startswith("later output of: cargo test")
+    assert "no variant 40\n" in first.text
+
+
 def test_the_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
     """Next to a command, whose output it is that the script prints."""
     code = (

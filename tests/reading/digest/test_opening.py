@@ -596,6 +596,21 @@ def test_several_edits_of_one_call_are_separated(config_home: ConfigHome) -> Non
     ]
 
 
+def test_a_failure_that_is_still_open_is_shown_before_later_reads(config_home: ConfigHome) -> None:
+    """Nearly whole. One that was fixed is not."""
+    errors = "\n".join(f"error[E{number}]: no such variant" for number in range(80))
+    talk = Talk().prompt("make it build").fails("cargo test", errors, status=101)
+    for number in range(18):
+        talk.runs(f"sed -n '{number}p' src/part_{number}.rs", "x" * 700)
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    first, *_ = [message.text for message in collect_latest_calls(session, digest, 9_000)]
+    assert all(f"error[E{number}]" in first for number in range(80))
+    talk.runs("cargo test", "ok")
+    session, digest = session_file(str(talk.write(config_home))), talk.digest(config_home)
+    shown = [message.text for message in collect_latest_calls(session, digest, 9_000)]
+    assert not any("error[E40]" in text for text in shown)
+
+
 def test_a_repeated_diff_is_shown_once(config_home: ConfigHome) -> None:
     """Its words about failures are those of the code. An output with such words may matter."""
     diff = "diff --git a/pool.py b/pool.py\n+    raise Error('failed')"

@@ -1,9 +1,10 @@
 """Choose the calls for the remaining space of an opening, and the part of each call that is shown.
 
-The order is as follows. First come the edits that decided the last turn, then the latest other
-edits, then the latest other calls, each in a fraction of the space. Then shortened deciding edits
-are shown with more of their text. Then come earlier calls that are related to the last request, then the
-other calls and more of the other shortened texts. Outputs of little use fill the rest.
+The order is as follows. First come the failures that are still open, then the edits that decided
+the last turn, then the latest other edits, then the latest other calls, each in a fraction of the
+space. Then shortened deciding edits are shown with more of their text. Then come earlier calls that
+are related to the last request, then the other calls and more of the other shortened texts. Outputs
+of little use fill the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose
 
-# the fraction of the available space for edits that decided the last turn
+# the fraction of the available space for failures that are still open
+OPEN_ERRORS_FRACTION = 0.15
+# the fraction of the available space for these and for edits that decided the last turn
 DECIDING_FRACTION = 0.3
 # the fraction of the available space for all the latest edits, which come before the latest other
 # calls
@@ -40,6 +43,8 @@ class CallValue(Enum):
     """An edit since the last request, or of a file that the last request or the last answer names."""
     EDIT = "edit"
     """One of the latest edits of another file."""
+    OPEN_ERROR = "open error"
+    """A command whose failure is listed as open."""
     OTHER = "other"
     BRIEF = "brief"
     """An older check that passed, or a failed run that passed later. The start and end of its log are enough."""
@@ -98,6 +103,8 @@ def choose_calls(
     edits = choice.indexes_of_values(CallValue.DECIDING, CallValue.EDIT)
     committed = choice.indexes_of_values(CallValue.COMMITTED)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_likely]
+    open_errors = choice.indexes_of_values(CallValue.OPEN_ERROR)
+    choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_FRACTION))
     choice.show_calls(deciding, round(max_characters * DECIDING_FRACTION))
     choice.show_calls(edits, round(max_characters * EDITS_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):

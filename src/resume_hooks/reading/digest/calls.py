@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -38,6 +38,10 @@ from resume_hooks.transcripts.records import Record, get_string
 
 # the maximum number of characters in a result; the middle of a longer result is cut out
 MAX_RESULT_CHARACTERS = 1_500
+# the maximum number of characters in the output of a command whose failure is still open
+MAX_OPEN_ERROR_CHARACTERS = 3_000
+# the number of characters at the start of a command by which its later output is known
+MAX_COMPARED_CHARACTERS = 60
 MAX_OUTPUT_CHARACTERS = 700  # the maximum number of characters in a successful command's output
 # the maximum number of characters in the text of an edit that decided the last turn, and in a whole
 # file that is shown instead of its edits
@@ -138,11 +142,13 @@ class _Subject(NamedTuple):
     """The subject of the last turn: the words of the last request, its record number, and files.
 
     ``file_names`` are the names of files, without folders, in the last request and the last answer.
+    ``open_errors`` are the listed failures that are still open, by the record number of the command.
     """
 
     words: frozenset[str]
     request_number: int
     file_names: frozenset[str]
+    open_errors: Mapping[int, str]
 
 
 class _ListedCall(NamedTuple):
@@ -235,8 +241,16 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
         if latest is not None:
             names.update(_FILE_NAME_IN_TEXT.findall(latest.text))
+    open_errors: dict[int, str] = {}
+    for entry in digest.section_entries("errors"):
+        owner, _, number = entry.ref.rpartition(":")
+        if owner == session.session_id:
+            open_errors[int(number)] = entry.text
     return _Subject(
-        _last_request_words(digest), _last_request_number(digest, session), frozenset(names)
+        _last_request_words(digest),
+        _last_request_number(digest, session),
+        frozenset(names),
+        open_errors,
     )
 
 
@@ -278,6 +292,7 @@ class _LaterCalls:
         self._call_counts: Counter[_CallKey] = Counter()
         self._passed_keys: set[_CallKey] = set()
         self._polled_commands: set[str] = set()
+        self._shown_errors: set[int] = set()
         self._changing_commands: dict[str, str] = {}  # a note on each file that a command changed
         self._is_committed = False
         self._has_plan = False
@@ -316,11 +331,29 @@ class _LaterCalls:
             self._call_counts[key] += 1
         if is_repeated and (has_passed or tool == records.POLL_TOOL):
             return None
-        if has_passed_later:
+        if self._shows_open_error(block, number):
+            value = CallValue.OPEN_ERROR
+        elif has_passed_later:
             value = CallValue.BRIEF
         else:
             value = self._rate_call(block, has_passed=has_passed)
         return self._list_result(block, answer, number, value, ("", "") if is_repeated else key)
+
+    def _shows_open_error(self, block: Record, number: int) -> bool:
+        """Check whether a call of the record ``number`` shows the output of a failure that is still open.
+
+        A later output of such a command is known by the command's beginning.
+        """
+        numbers = {number} & self._subject.open_errors.keys()
+        command = get_string(records.get_mapping(block, "input"), "command")
+        if get_string(block, "name") == records.POLL_TOOL and command:
+            beginning = shell.make_command_key(command)[:MAX_COMPARED_CHARACTERS]
+            for error_number, text in self._subject.open_errors.items():
+                if beginning in text:
+                    numbers.add(error_number)
+        numbers -= self._shown_errors
+        self._shown_errors |= numbers
+        return bool(numbers)
 
     def _was_polled(self, block: Record) -> bool:
         """Check whether a later call shows more output of a command. Register a call that shows it."""
@@ -342,6 +375,8 @@ class _LaterCalls:
                 max_characters = MAX_FIXED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
+        elif value is CallValue.OPEN_ERROR:
+            max_characters = MAX_OPEN_ERROR_CHARACTERS
         elif get_string(block, "name") != "Bash" or is_failure:
             max_characters = MAX_RESULT_CHARACTERS
         else:
