@@ -124,6 +124,24 @@ def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: st
     assert ("no network" in finding.detail) == (state == "failed")
 
 
+def test_a_checkout_s_own_venv_serves_the_plugin(cwd: Path, config: Path) -> None:
+    """After ``make`` in the clone that the client reads, a failed installation is no problem, and none is due."""
+    data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
+    write_json(data, {"state": "failed", "started": 1, "error": "no network"})
+    clone = cwd / "my clone"
+    known = {"resume-hooks": {"source": {"path": str(clone)}}}
+    write_json(config / "plugins" / "known_marketplaces.json", known)
+    assert f"run: sh '{clone}/hooks/engine' --install" in finding_named(cwd, "engine").remedy
+    (clone / ".venv").mkdir(parents=True)
+    finding = finding_named(cwd, "engine")
+    assert (finding.level, finding.code) == ("note", "engine-install-failed")
+    assert finding.detail.endswith(f"no network; a client that reads {clone} uses its .venv")
+    data.unlink()
+    assert (
+        f"the plugin uses {clone}/.venv, or installs its own" in finding_named(cwd, "engine").detail
+    )
+
+
 def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
     """A user who installed a package sees that there is no second venv."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"

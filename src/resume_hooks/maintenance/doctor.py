@@ -28,7 +28,12 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import bug_log, claude_cli, clipboard, programs
 from resume_hooks.system.claude_settings import find_policy_file
-from resume_hooks.system.plugin_files import MARKETPLACE_NAME, PLUGIN_NAME, plugin_folder
+from resume_hooks.system.plugin_files import (
+    CHECKOUT_FOLDER,
+    MARKETPLACE_NAME,
+    PLUGIN_NAME,
+    plugin_folder,
+)
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.lines import (
     MIN_GIANT_FILE_BYTES,
@@ -207,6 +212,10 @@ def _check_plugin(cwd: str) -> Finding:
 
 def _check_engine(_: str) -> Finding:
     engine_text = f"Python {sys.version.split()[0]} at {sys.executable}"
+    folder = claude_cli.marketplace_folder(MARKETPLACE_NAME)
+    # hooks prefer it, but some clients run them from a copy of the folder
+    checkout_venv = os.path.join(folder, ".venv")
+    has_checkout_venv = bool(folder) and os.path.isdir(checkout_venv)
     data_folder = os.path.join(Where().config, "plugins", "data")
     names = list[str]()
     with contextlib.suppress(OSError):
@@ -221,16 +230,25 @@ def _check_engine(_: str) -> Finding:
     ]
     last_state = max(states_by_start, key=lambda pair: pair[0])[1] if states_by_start else {}
     if last_state.get("state") == "failed":
+        engine_script = os.path.join(folder or CHECKOUT_FOLDER, "hooks", "engine")
         remedy = (
-            "Fix the cause, then run: sh <plugin folder>/hooks/engine --install "
-            "(a session's start tries again an hour after the failure)"
+            f"Fix the cause, then run: sh {shlex.quote(engine_script)} --install (a session's start "
+            "tries again an hour after the failure)"
         )
         detail = f"the plugin's own install failed: {last_state.get('error')}"
+        if has_checkout_venv:
+            return note_finding(
+                f"{detail}; a client that reads {folder} uses its .venv", remedy, "install-failed"
+            )
         return problem_finding(detail, remedy, "install-failed")
     if last_state.get("state") == "installing":
         detail = "the plugin's own install is running"
         return note_finding(detail, "Wait a minute, then run doctor again.", "installing")
     if last_state.get("state") != "ready":
+        if has_checkout_venv:
+            return ok_finding(
+                f"{engine_text}; the plugin uses {checkout_venv}, or installs its own at the next start"
+            )
         return ok_finding(f"{engine_text}; the plugin's own installs at the next start")
     if tool := last_state.get("tool"):
         return ok_finding(
