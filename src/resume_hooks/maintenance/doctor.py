@@ -415,7 +415,10 @@ def _check_state(_: str) -> Finding:
         return problem_finding(f"other users can read {folder}", f"Run: chmod 700 {folder}", "open")
     if not os.access(folder, os.W_OK):
         return problem_finding(
-            f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only"
+            f"{folder} can't be written",
+            f"Run: chmod 700 {folder} - or, if its disk is read-only, set RESUME_HOOKS_HOME to "
+            "another folder.",
+            "read-only",
         )
     if problems := problems_in_state(folder):
         if len(problems) > 1:

@@ -167,6 +167,7 @@ def test_a_session_that_another_window_has_open_is_forked(
     ways = {way[1]: way[2] for way in shown["ways"]}
     assert [*ways][shown["way"]] == "fork"
     assert ways["resume"].startswith("loses turns, because another window has it open")
+    assert ways["fork"] == "opens a copy, because another window has this session open"
     own = ask(project, step="page", at=session_id(2), page=0, session_id=session_id(2))
     assert own["ways"][own["way"]][1:] == ("resume", "continues this session")
     other = ask(project, step="page", at=session_id(1), page=0)

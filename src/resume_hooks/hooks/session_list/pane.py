@@ -81,8 +81,11 @@ ACTIONS = (
 No action has a letter key, because every letter goes to the search.
 """
 
-OPEN_TWICE_EFFECT = "loses turns, because another window has it open; fork does not"
-"""The effect of resuming a session that another client has open: a later resume shows the turns of only one client."""
+EFFECTS_IF_OPEN_ELSEWHERE = {
+    OPEN_ACTION: "loses turns, because another window has it open; fork does not",
+    FORK_ACTION: "opens a copy, because another window has this session open",
+}
+"""The effects on a session that another client has open: a later resume shows the turns of only one client."""
 
 FIRST_STEPS_ELSEWHERE = {
     OPEN_ACTION: "",
@@ -396,14 +399,14 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
-    is_open_twice = row.session_id != hook_replies.text_field(event, "session_id") and bool(
+    is_open_elsewhere = row.session_id != hook_replies.text_field(event, "session_id") and bool(
         Clients(where).find_client_of_session(row.session_id)
     )
     actions = []
     for word, name, effect in offered_actions:
         shown_effect = effect
-        if is_open_twice and word == OPEN_ACTION:
-            shown_effect = OPEN_TWICE_EFFECT
+        if is_open_elsewhere:
+            shown_effect = EFFECTS_IF_OPEN_ELSEWHERE.get(word, effect)
         if is_elsewhere:
             shown_effect = _describe_effect_elsewhere(word, shown_effect, row)
         if not heading:
@@ -414,7 +417,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
         lines.append(cut_to_columns(line, pane.columns))
     page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.number}
     if not pane.page_number:
-        default_word = FORK_ACTION if is_open_twice else OPEN_ACTION
+        default_word = FORK_ACTION if is_open_elsewhere else OPEN_ACTION
         if pane.reference:
             default_word = READ_ON_ACTION
         page_reply["way"] = [word for word, *_ in actions].index(default_word)
