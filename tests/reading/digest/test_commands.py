@@ -356,7 +356,8 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         "mise task info test", "rustc --version && cargo --version", "man tar | col -b",
         "git status --short && git push -u origin fix", "gh pr view 7 --json url && git log -3",
         "gh --version | head -1; gh auth status; git status -sb", "cargo info tar && gh release view v1 && git pull",
-        "gh run view 29452673919 --log-failed", "gh api graphql -f query='query { viewer { login } }'",
+        "gh auth status", "gh run view 29452673919 --log-failed",
+        "gh api graphql -f query='query { viewer { login } }'",
         "gh api repos/o/r/git/tags/1a0c5beec2fe4e91727549b5d2d0715ed28684bb",
         "python3 /home/user/.codex/plugins/cache/github/inspect_checks.py --pr 7",
     ],
@@ -513,6 +514,13 @@ def test_a_search_without_a_match_did_not_succeed(
     """Behind a pipe the exit status belongs to the program that shortened the output."""
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
     assert texts(digest, "commands") + texts(digest, "others") == []
+
+
+def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
+    """One read before it belongs to it."""
+    talk = Talk().prompt("go").runs("cat .gitignore; find fuzz -type f | head; ls -lh; cargo fmt")
+    digest = talk.runs("cat version.txt && make release").digest(config_home)
+    assert sorted(texts(digest, "commands")) == ["cargo fmt", "cat version.txt && make release"]
 
 
 def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:

@@ -379,7 +379,8 @@ def _is_query(words: tuple[str, ...]) -> bool:
     if words[-1] in _VERSION_OPTIONS:
         return True
     if words[0] in {"gh", "glab"}:
-        return "graphql" in words or any(_LONG_ID.search(word) for word in words)
+        has_id = any(_LONG_ID.search(word) for word in words)
+        return has_id or "graphql" in words or words[1:2] == ("auth",)
     return not _QUERY_WORDS.isdisjoint(words[1:MAX_QUERY_WORDS])
 
 
@@ -444,13 +445,14 @@ actions."""
 
 _INSPECTION = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
-    r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n"
+    r"\|\s*(?:python3?|perl|ruby|node)\b|\n.*\n|"
+    r"\A\s*(?:cat|ls|find|rg|grep|head|tail|wc)\s[^;&\n]{0,200}(?:;|&&)\s*(?:cat|ls|find|rg|grep|head|tail|wc)\s"
 )
 
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
-    """Check whether a command inspects several things at once: with headings, in a loop, or on several lines."""
+    """Check whether a command inspects several things at once: files, or by headings, a loop or several lines."""
     return _INSPECTION.search(command) is not None
 
 
