@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
+from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.storage import state_file
 from resume_hooks.system import capture_output, subprocesses
 from tests.builders import SESSION, ConfigHome, conversation, tool_result, tool_use, write_session

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks import prompt, request
+from resume_hooks.hooks import prompt
 from resume_hooks.hooks import search as lane
-from resume_hooks.hooks.request import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.search import answer, search_card
+from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
 from tests.hooks.conftest import Run, trigger_at
@@ -180,7 +180,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
             os.getpid()
 
     monkeypatch.setattr(lane, "search_index", wait)
-    monkeypatch.setattr("resume_hooks.hooks.request.READING_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert (
         """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
@@ -236,9 +236,9 @@ def test_a_busy_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
     For ever it does not wait either.
     """
-    monkeypatch.setattr(request, "READING_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)
-    monkeypatch.setattr(request, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.BUSY_SECONDS", 0.05)
     with pytest.raises(TimeLimitExceeded), time_limit():
         time.sleep(10)

@@ -16,8 +16,9 @@ import pytest
 
 from resume_hooks.derive.outcome import OpenedSession
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks import confirmations, request, trim
+from resume_hooks.hooks import confirmations, trim
 from resume_hooks.hooks.prompt import card_of_trigger
+from resume_hooks.hooks.time_limit import TimeLimitExceeded
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
     SESSION,
@@ -445,9 +446,7 @@ def test_a_session_that_would_take_too_long(
     trim.answer(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
-        with pytest.raises(
-            request.TimeLimitExceeded, match="longer than a prompt may wait"
-        ) as caught:
+        with pytest.raises(TimeLimitExceeded, match="longer than a prompt may wait") as caught:
             trim.answer(trigger_at(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
     assert children(parent) == []

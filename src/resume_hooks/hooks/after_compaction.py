@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import pending_handoff
-from resume_hooks.hooks.request import time_limit
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where, find_session, verify_session_path
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import (

@@ -20,7 +20,7 @@ from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.hooks.after_compaction import describe_lost_facts
-from resume_hooks.hooks.request import time_limit
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.opening import characters_for_tokens
 from resume_hooks.sessions import locate

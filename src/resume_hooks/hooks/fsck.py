@@ -17,7 +17,8 @@ from resume_hooks.derive.outcome import (
     report_on_text,
 )
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.request import Request, time_limit
+from resume_hooks.hooks.request import Request
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
 from resume_hooks.maintenance.fsck.messages import defects_causing_error, findings_of_kinds

@@ -5,8 +5,9 @@ from __future__ import annotations
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS
-from resume_hooks.hooks.request import Request, time_limit
+from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.session_list.rows import cut_title
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.sessions.lineage import (
     ARCHIVED_STATUS,
     MISSING_STATUS,

@@ -11,7 +11,8 @@ from functools import partial
 from resume_hooks.derive.outcome import Report
 from resume_hooks.errors import NothingToRecover
 from resume_hooks.hooks.child_cards import is_model_busy, paste_line
-from resume_hooks.hooks.request import Request, time_limit
+from resume_hooks.hooks.request import Request
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening

@@ -1,12 +1,9 @@
-"""The input of a trigger that reads a transcript, and the trigger's time limit."""
+"""The input of a trigger that reads a transcript."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +16,7 @@ from resume_hooks.errors import (
     SessionNotFound,
     UsageError,
 )
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.system.invocation import shell_command
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 ALL_WORD = "--all"  # the first word of a search in every project
 # matches a word outside quotes that looks like an option
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
-READING_SECONDS = 3.0  # the time limit for reading in seconds; the clipboard has two more
-BUSY_SECONDS = 5.0  # additional seconds for a busy machine
 
 MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
     "handoff": (NothingToHandOff, "There is nothing to hand off"),
@@ -48,13 +44,6 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
 def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
     """Return the error of a trigger if there is no transcript. The message begins with ``words``."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
-
-
-class TimeLimitExceeded(ResumeHooksError, code="too-slow"):
-    """Raised if the work of a trigger takes longer than a prompt may wait."""
-
-    def __init__(self, message: str, command: str) -> None:
-        super().__init__(message, f"In a shell there is no limit: {command}")
 
 
 @dataclass(frozen=True)
@@ -134,71 +123,6 @@ def refuse_option(text: str, remedy: str) -> None:
     """Raise UsageError if the words begin with an option."""
     if match := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
         raise UsageError(f"{match[0]} is not an option here", remedy)
-
-
-@contextlib.contextmanager
-def time_limit(
-    command: str = "resume-hooks --help", seconds: float | None = None
-) -> Iterator[None]:
-    """Raise TimeLimitExceeded if the block takes too long. The message suggests ``command`` as the alternative.
-
-    ``seconds`` (default: ``READING_SECONDS``) is measured in processor time, so that a busy machine completes
-    the same work as an idle one. The limit in real time is ``BUSY_SECONDS`` seconds longer.
-    """
-    max_seconds = READING_SECONDS if seconds is None else seconds
-
-    def raise_time_limit(*_: object) -> None:
-        raise TimeLimitExceeded(
-            f"It took longer than {max_seconds:g} s, so nothing was made", command
-        )
-
-    if not hasattr(signal, "setitimer"):
-        with _limit_with_thread(max_seconds, raise_time_limit):
-            yield
-        return
-    timers = (
-        (signal.ITIMER_PROF, signal.SIGPROF, max_seconds),
-        (signal.ITIMER_REAL, signal.SIGALRM, max_seconds + BUSY_SECONDS),
-    )
-    former_handlers = [
-        (timer, signal_number, signal.signal(signal_number, raise_time_limit))
-        for timer, signal_number, _ in timers
-    ]
-    for timer, _, timer_seconds in timers:
-        signal.setitimer(timer, timer_seconds)
-    try:
-        yield
-    finally:
-        for timer, signal_number, handler in former_handlers:
-            signal.setitimer(timer, 0)
-            signal.signal(signal_number, handler)
-
-
-@contextlib.contextmanager
-def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
-    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and calls ``raise_error``."""
-    import _thread  # only Windows needs these imports
-    import threading
-
-    has_expired = threading.Event()
-
-    def interrupt() -> None:
-        has_expired.set()
-        _thread.interrupt_main()
-
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-        timer.cancel()
-        timer.join()  # the interrupt must arrive inside this block
-    except KeyboardInterrupt:
-        if not has_expired.is_set():
-            raise
-        raise_error()
-    finally:
-        timer.cancel()
 
 
 def current_folder() -> str:

@@ -36,7 +36,8 @@ from resume_hooks.hooks.plain_cards import (
     describe_handoff_offer,
     session_card,
 )
-from resume_hooks.hooks.request import Request, time_limit
+from resume_hooks.hooks.request import Request
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.copy_result import CopyResult

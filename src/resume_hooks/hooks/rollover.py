@@ -34,7 +34,8 @@ from resume_hooks.derive.summary import (
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.request import Request, refuse_option, time_limit
+from resume_hooks.hooks.request import Request, refuse_option
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile

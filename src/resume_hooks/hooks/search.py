@@ -12,15 +12,10 @@ from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
-from resume_hooks.hooks.request import (
-    ALL_WORD,
-    Request,
-    current_folder,
-    parse_search_words,
-    time_limit,
-)
+from resume_hooks.hooks.request import ALL_WORD, Request, current_folder, parse_search_words
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import SearchResult

@@ -9,12 +9,8 @@ from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
-from resume_hooks.hooks.request import (
-    ALL_WORD,
-    Request,
-    current_folder,
-    time_limit,
-)
+from resume_hooks.hooks.request import ALL_WORD, Request, current_folder
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession

@@ -45,7 +45,8 @@ from resume_hooks.hooks.plain_cards import (
     NOTHING_CHANGED_TEXT,
     refusal_card,
 )
-from resume_hooks.hooks.request import Request, TimeLimitExceeded, time_limit
+from resume_hooks.hooks.request import Request
+from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import find_answers

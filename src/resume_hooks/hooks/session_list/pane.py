@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies, prompt
-from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words, time_limit
+from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words
 from resume_hooks.hooks.session_list.rows import (
     cut_snippet_start,
     cut_to_columns,
@@ -32,6 +32,7 @@ from resume_hooks.hooks.session_list.state import (
     find_turns_with_words,
     list_entries,
 )
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate

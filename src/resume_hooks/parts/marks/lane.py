@@ -19,7 +19,8 @@ from resume_hooks.derive.outcome import (
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.request import Request, missing_transcript_error, time_limit
+from resume_hooks.hooks.request import Request, missing_transcript_error
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.parts.marks import cards, state
 from resume_hooks.parts.marks.state import PlacedMark, place_mark
 from resume_hooks.sessions.locate import SessionFile

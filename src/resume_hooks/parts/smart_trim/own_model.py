@@ -24,7 +24,8 @@ from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, 
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.request import Request, time_limit
+from resume_hooks.hooks.request import Request
+from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.trim import not_worthwhile_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
