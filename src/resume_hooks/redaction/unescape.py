@@ -6,6 +6,7 @@ layer is a view of the same bytes. Positions are mapped only for matches, which 
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -135,7 +136,8 @@ class Views:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the views by depth. Each view is created on demand."""
         for depth in range(MAX_LAYERS + 1):
-            deeper = decode_layer(self._texts[depth])
+            is_json_string = self._in_json and depth == 0
+            deeper = (_decode_json_string if is_json_string else decode_layer)(self._texts[depth])
             if depth or deeper is None or not self._in_json:
                 yield depth, self._texts[depth]
             if deeper is None:
@@ -219,6 +221,17 @@ def decode_layer(raw: bytes) -> bytes | None:
     if text == raw:
         return None
     return text
+
+
+def _decode_json_string(raw: bytes) -> bytes | None:
+    """Decode the content of a JSON string, with the result of ``decode_layer``, but in C."""
+    if b"\\" not in raw:
+        return None
+    try:
+        text = json.loads(f'"{raw.decode("utf-8", "surrogatepass")}"')
+        return str(text).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return decode_layer(raw)
 
 
 def _decode_simple_escapes(raw: bytes) -> bytes:

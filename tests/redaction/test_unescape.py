@@ -1,0 +1,30 @@
+"""Each layer of escapes is decoded in the same way, whichever of the three decoders is fast enough for it."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resume_hooks.redaction.unescape import View, Views, decode_layer
+
+ESCAPES = st.text(st.sampled_from('\\\\\\\\"/ntbrfu0041dD8cC\n\x00 é\U0001f511a'), max_size=20)
+
+
+@given(ESCAPES)
+def test_a_layer_has_the_text_of_its_view(text: str) -> None:
+    """Positions are mapped by the view, so its text must be the one that was scanned."""
+    raw = text.encode()
+    decoded = View(raw).text
+    assert decode_layer(raw) == (None if decoded == raw else decoded)
+
+
+@given(ESCAPES, st.booleans())
+def test_a_json_string_has_the_text_of_its_view(text: str, is_ascii: bool) -> None:
+    """Whether it is valid JSON or not."""
+    for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):
+        decoded = View(raw).text
+        assert next(iter(Views(raw, in_json=True))) == (
+            (0, raw) if decoded == raw else (1, decoded)
+        )
