@@ -63,6 +63,7 @@ def _claimed_of_now(text: str) -> list[str]:
         "not tracked by git",
         "plan mode is on",
         "no git command ran",
+        "no git command of the session left",
         "git status lists besides",
     )
     if not colon or head.startswith(ours):

@@ -178,6 +178,20 @@ def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> N
     assert "the session pushed" not in shown
 
 
+def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> None:
+    """They may be committed since; any later command with git in it may have changed the branch."""
+    row = "no git command of the session left fix: its files may be committed since"
+    talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
+    talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
+    assert row not in present_state(talk.digest(config_home))
+    assert row in present_state(talk.prompt("bye", gitBranch="main").digest(config_home))
+    talk = Talk().prompt("go", gitBranch="fix").runs("git status -sb", "## fix\nM  a.py")
+    talk.prompt("hi", gitBranch="fix").runs("sh git-release.sh").prompt("bye", gitBranch="main")
+    shown = present_state(talk.digest(config_home))
+    assert "branch main, as last seen in the session" in shown
+    assert row not in shown
+
+
 def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     """Where git named one in several folders, the latest first."""
     talk = (

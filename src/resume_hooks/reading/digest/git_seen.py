@@ -40,6 +40,7 @@ class SessionGit(NamedTuple):
 
     The branch is ``""`` if it is unknown. ``checkouts`` are the folders whose branch is known, the
     latest first. ``switch_order`` is the order of the command that last changed the branch, or 0.
+    ``left_branch`` is the last branch that a command showed, if no git command changed it since, or ``""``.
     """
 
     branch: str
@@ -47,6 +48,7 @@ class SessionGit(NamedTuple):
     commit: RecordPlace | None
     push: RecordPlace | None
     switch_order: int
+    left_branch: str
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
@@ -68,7 +70,7 @@ def collect_session_git(
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
     switch_order = last_order = 0
-    last_branch = ""
+    last_branch = left_branch = ""
     for run, parts in commands:
         branch = read_branch(run)
         if not branch:
@@ -88,6 +90,8 @@ def collect_session_git(
     ):
         if last_branch:
             switch_order = client_checkout.place.order
+        if not _may_have_switched(commands, last_order, switch_order):
+            left_branch = last_branch
         checkouts.pop(client_checkout.folder, None)
         checkouts[client_checkout.folder] = client_checkout
     latest_first = list(reversed(checkouts.values()))
@@ -99,6 +103,14 @@ def collect_session_git(
         _find_last_run(commands, "commit"),
         _find_last_run(commands, "push"),
         switch_order,
+        left_branch,
+    )
+
+
+def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:
+    """Check whether a command between two records mentions git, and so may have changed the branch."""
+    return any(
+        first_order < run.place.order <= last_order and "git" in run.command for run, _ in commands
     )
 
 

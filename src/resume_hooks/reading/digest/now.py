@@ -132,9 +132,7 @@ def _list_repository_state(
                 checkout.place,
             )
     elif session_git.branch and session_git.branch != NO_BRANCH:
-        yield make_entry(
-            f"branch {quote_name(session_git.branch)}, as last seen in the session", ""
-        )
+        yield from _list_last_branch(session_git)
     last_commit, last_push = session_git.commit, session_git.push
     note = f"last commit {states.head}" if states.head else ""
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
@@ -324,6 +322,16 @@ def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
 
 
 _WATCHES = compile_lazily(r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b")
+
+
+def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
+    """Yield the last branch, and the branch before it if no git command of the session left that."""
+    yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
+    if session_git.left_branch:
+        former = quote_name(session_git.left_branch)
+        yield make_entry(
+            f"no git command of the session left {former}: its files may be committed since", ""
+        )
 
 
 def _list_session_uncommitted(
