@@ -114,6 +114,11 @@ def test_no_constraints(text: str) -> None:
         "I\u2019ll run the tests",
         "I\u2019m pushing the branch, then the PR follows.",
         "Next I'm checking its status",
+        "I\u2019m rerunning the full lint command now.",
+        "First I'm re-running the tests",
+        "I'm still running the rebase",
+        "I\u2019m using the GitHub publishing workflow for the commit, push, and PR.",
+        "I'm going to trace the loading of tasks next.",
     ],
 )
 def test_announcements(text: str) -> None:
@@ -130,6 +135,9 @@ def test_announcements(text: str) -> None:
         "Checked all of it.",
         "I\u2019m keeping the old name.",
         "I'm editing the helper, because two callers need it.",
+        "I'm going to trace it here instead of in the parser.",
+        "I'm going to keep the change in the constructor.",
+        "I'm using the old parser.",
     ],
 )
 def test_no_announcements(text: str) -> None:

@@ -27,10 +27,13 @@ PASTE_START, PASTE_END = "[pasted:", "end of the paste]"
 _ANNOUNCEMENT = compile_lazily(
     r"(?:now |first,? )?(?:let me|i'll|i will|i need to|i can|let's) (?:also |now |first |just |quickly |start by )*"
     r"(?:check|read|look|verify|see|run|search|find|examine|explore|confirm|start|take|view|get|understand|clearly)\b"
-    r"|(?:now,? |next,? )?i'm (?:also |now |just |going to be )*"
-    r"(?:check|read|look|verify|see|rerun|runn?|search|locat|inspect|trac|push|committ|stag|creat|post|open|grabb|pull|"
+    r"|(?:now,? |next,? |first,? |then,? )?i'm (?:also |now |just |still |going to be )*"
+    r"(?:check|read|look|verify|see|(?:re-?)?runn|rebuild|amend|force-push|regenerat|search|locat|inspect|trac|push|committ|stag|creat|post|open|grabb|pull|"
     r"fetch|collect|gather|watch|wait|poll|monitor|edit|add|do|start|mov|format|scann|compar|review|validat|test|build|"
     r"apply|updat|finish)ing\b(?![^.!?]*\b(?:because|since|so that|so the|so we|instead|rather than)\b)"
+    r"|(?:now,? |next,? )?i'm (?:also |now )?using the [\w /-]{1,60} (?:workflow|skill)s?\b"
+    r"|(?:now,? |next,? )?i'm going to (?:check|read|look|verify|(?:re-?)?run|trace|inspect|amend|do a|sample)\b"
+    r"(?![^.!?]*\b(?:because|since|so that|so the|so we|instead|rather than)\b)"
     r"|(?:now,? |next,? )?(?:let me|i'll|i will|let's)\b[^.!?]{0,160}:[*_]*\Z|[^.!?`]{0,60}:[*_]*\Z",
     re.IGNORECASE,
 )
