@@ -36,14 +36,14 @@ class ConfigHome(NamedTuple):
 
     @classmethod
     def at(cls, root: Path) -> Self:
-        """One in a folder of its own, empty."""
+        """Return an empty config home in its own folder."""
         config = root / ".claude"
         (config / "projects").mkdir(parents=True)
         return cls(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
 
     @property
     def where(self) -> Where:
-        """Where functions find things."""
+        """The paths and the environment for functions."""
         return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
@@ -54,7 +54,7 @@ class ConfigHome(NamedTuple):
 
 
 def session_id(number: int) -> str:
-    """A session id that tells its number at sight: 3 gives ``00000003-0000-4000-8000-000000000003``."""
+    """Return a session id that shows its number: 3 gives ``00000003-0000-4000-8000-000000000003``."""
     return f"{number:08x}-0000-4000-8000-{number:012x}"
 
 

@@ -22,7 +22,7 @@ def ask(**fields: object) -> object:
 
 
 def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:
-    """From the start on at which the client tells it, and again once it tells that there is none."""
+    """This begins at the start at which the client reports the rule, and ends when it reports none."""
     session = laid_out(config_home)
     assert ask(rules=["hipaa", "zdr"]) == {}
     with pytest.raises(VaultOff, match=r"data rules \(hipaa, zdr\) are in force"):
@@ -43,7 +43,7 @@ def test_data_rules_that_are_not_a_list_are_ignored(config_home: ConfigHome, tol
 
 
 def test_only_text_is_kept_of_it(config_home: ConfigHome) -> None:
-    """Short, without what drives a terminal, and not without end."""
+    """It is short, limited in number, and without control characters."""
     ask(rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))])
     rules = data_rules.read_data_rules(config_home.where)
     assert (rules[0], len(rules)) == ("z" * 40, 20)

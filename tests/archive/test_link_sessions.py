@@ -129,7 +129,7 @@ def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("days", [0.7, 9, 20])
 @pytest.mark.parametrize("how", ["file", "whole", "folders left", "project", "stub"])
 def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how: str) -> None:
-    """Whatever it leaves behind: the vault has all, the links are gone, and all comes back with times and modes."""
+    """The vault has every file, the links are removed, and a restore has the old times and modes."""
     found = session(config_home, days=days)
     look(config_home)
     before = snapshot(config_home)
@@ -173,7 +173,7 @@ def test_a_due_session_is_archived_before_its_last_link_is_removed(
 
 
 def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
-    """An output that the client removed is archived with its session, which stays held."""
+    """An output that the client removed is archived with its session, which stays linked."""
     found = session(config_home)
     old = with_output(found, 31, "old.txt")
     look(config_home)
@@ -189,7 +189,7 @@ def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
 
 
 def test_a_file_that_continued_under_another_number(config_home: ConfigHome) -> None:
-    """Copied and put in place, with more at its end: nothing is lost, and the new file is held."""
+    """A longer copy replaced the file: nothing is lost, and the new file is linked."""
     found = session(config_home)
     look(config_home)
     new = Path(found.path).with_suffix(".new")
@@ -201,7 +201,7 @@ def test_a_file_that_continued_under_another_number(config_home: ConfigHome) -> 
 
 
 def test_a_file_that_a_client_recreated(config_home: ConfigHome) -> None:
-    """A client that wrote on after the loss: what was lost is a state of the session, the new file is held."""
+    """A client wrote after the loss: the lost content is an earlier state, and the new file is linked."""
     found = session(config_home)
     before = Path(found.path).read_bytes()
     look(config_home)
@@ -289,7 +289,7 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
 
 
 def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) -> None:
-    """At the next look."""
+    """The next check links it."""
     found = session(config_home)
     look(config_home)
     entry = deletion.move_to_trash(
@@ -324,7 +324,7 @@ def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
 
 
 def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
-    """No file has a second name in the copy: the next look links them again and archives nothing."""
+    """No file has a second name in the copy: the next check links the files and archives nothing."""
     session(config_home)
     look(config_home)
     copy = config_home.root / "copy"
@@ -365,7 +365,7 @@ def test_an_unlistable_folder_is_not_lost(
 
 
 def test_off_links_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the user's setting or an employer's: the next look removes all links, and the client's files stay."""
+    """The user's or an employer's setting is off: the next check removes all links, and the client's files stay."""
     session(config_home)
     before = snapshot(config_home)
     look(config_home)
@@ -402,7 +402,7 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
 def test_where_no_link_can_be_made(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """Nothing is copied; a hundred are tried, and the doctor says it once."""
+    """Nothing is copied; a hundred links are tried, and doctor reports it once."""
     for number in range(1, 121):
         aged(config_home, number, 2)
     tried = []
@@ -422,7 +422,7 @@ def test_where_no_link_can_be_made(
 def test_a_state_folder_that_lies_elsewhere(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may serve several clients, whose project folders have the same names: the doctor says that nothing is held."""
+    """Several clients may use it, with equal project names: doctor reports that there are no links."""
     session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "state"))
     home = config_home._replace(
@@ -438,7 +438,7 @@ def test_a_state_folder_that_lies_elsewhere(
 
 
 def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
-    """A session of today, whose first turn has not ended, is none that is missing."""
+    """A session of today without a finished turn does not count as missing."""
     aged(config_home, 1, 2)
     look(config_home)
     aged(config_home, 2, 0.1)
@@ -505,7 +505,7 @@ def test_a_verb_finds_a_session_that_was_just_lost(config_home: ConfigHome) -> N
 
 
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
-    """Nothing is begun; the next one continues."""
+    """No work begins; the next check continues."""
     session(config_home)
     link_sessions.link_all_sessions(config_home.where, at_once)
     assert links(config_home) == {}
@@ -556,7 +556,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
 
 
 def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Each content is the client's, held, or in the vault; the next look brings all to its end."""
+    """Each content is in the client's file, linked or in the vault; the next check completes the work."""
     start = config_home.root / "start"
     gone, replaced, parted = (session(config_home, number) for number in (1, 2, 3))
     look(config_home)

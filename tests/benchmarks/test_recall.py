@@ -180,7 +180,7 @@ def test_shares_of_the_questions() -> None:
 
 
 def test_sure_hits_are_counted_among_the_first_five() -> None:
-    """By what they are called: how many there are, and which part of them is right."""
+    """Their number by strength, and the fraction that is right."""
     found = sureness([_asked(1, 1, *["strong"] * 2, "fair", *["weak"] * 3), _asked(0, 0, "strong")])
     assert found == {"strong": Sureness(3, 1 / 3), "fair": Sureness(1, 0), "weak": Sureness(2, 0)}
 
@@ -210,7 +210,7 @@ def test_a_long_turn_is_several_chunks_and_one_hit(small: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_wordings_of_the_naive_baseline_are_joined_or_fused() -> None:
-    """Joined the words count together; fused, what stands high in most rankings comes first."""
+    """Joined, the words count together; fused, a high rank in most rankings wins."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, DEPTH).hits[0] == Place(ONE, 1)

@@ -91,7 +91,7 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
 
 
 def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """1 where something is wrong, and what; the list and doctor tell what can't be told."""
+    """Exit code 1 with the defects; the list and doctor report unreadable folders."""
     cli("archive", "--all")
     kept = next(each for each in list_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
@@ -123,7 +123,7 @@ def test_verify_finds_damage_in_the_trash(path: Path, config_home: ConfigHome, c
 
 
 def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
-    """Only what is named, only with a yes; the client's file stays."""
+    """Only named copies, and only after a yes; the client's file stays."""
     cli("archive", "--all")
     for words in (("--forget",), ("--forget", "Mine")):
         assert (cli("archive", *words).returncode, cli("archive", *words).stdout) == (2, b"")
@@ -134,7 +134,7 @@ def test_forgetting(path: Path, cli: Cli, document: Document) -> None:
 
 
 def test_deleting_shows_of_the_copy(path: Path, cli: Cli, document: Document) -> None:
-    """Whoever deletes a session hears that the vault has it, and how it goes from there."""
+    """The deletion mentions the vault's copy and the command that removes it."""
     assert document("delete", OTHER, "--yes")["warnings"] == []
     cli("archive", "Mine")
     (warning,) = document("delete", "Mine", "--yes")["warnings"]
@@ -148,7 +148,7 @@ def test_deleting_shows_of_the_copy(path: Path, cli: Cli, document: Document) ->
 
 
 def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
-    """It says why, and how to switch it on."""
+    """The error has the reason, and the command that turns archiving on."""
     cli("config", "vault", "off")
     error = document("archive", "Mine", code=1)["error"]
     assert (error["code"], "config vault on" in error["remedy"]) == ("vault-off", True)
@@ -172,7 +172,7 @@ def test_one_that_can_not_be_kept_keeps_no_other(
 
 
 def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """Purging leaves what is kept, and says so."""
+    """A purge leaves the archived sessions, and reports that."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
     assert (
@@ -224,7 +224,7 @@ def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Documen
 
 
 def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
-    """From 10 MB on; of what is smaller nothing is said."""
+    """Only for lines of 10 MB and more."""
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     giant.write_bytes(giant.read_bytes() + json.dumps(long).encode() + b"\n")
@@ -252,7 +252,7 @@ def test_no_slim_copy_without_an_archived_copy(
 def test_a_session_that_vanished_just_now(
     config_home: ConfigHome, cli: Cli, document: Document, way: str
 ) -> None:
-    """What the client deleted early, and no start has noticed yet: listed, brought back, and forgotten for good."""
+    """The client deleted it early, before any start noticed: it is listed, restored, and forgotten."""
     lost = time.time() - 17 * 60 * 60
     path = Path(
         write_session(

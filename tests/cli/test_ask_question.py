@@ -71,7 +71,7 @@ def answer_question_at_end(process: pexpect.spawn[str]) -> tuple[str, int | None
 
 @pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
 def test_a_choice(config_home: ConfigHome, typed: str, number: int) -> None:
-    """Enter takes the newest, a number any; then the verb runs with that session."""
+    """Enter chooses the newest, a number any; then the verb runs with that session."""
     with terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
@@ -95,7 +95,7 @@ def test_an_invalid_answer(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
 def test_leaving(config_home: ConfigHome, how: str) -> None:
-    """Nothing is done, and the exit code says that it was interrupted."""
+    """Nothing is done, and the exit code means interrupted."""
     with terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
@@ -116,7 +116,7 @@ def test_leaving(config_home: ConfigHome, how: str) -> None:
     ],
 )
 def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
-    """Whatever word of it names the session."""
+    """The locator may be any of its words."""
     with terminal(config_home, *words) as process:
         process.expect("Number, or q to leave")
         process.sendline("2")
@@ -125,7 +125,7 @@ def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
 
 
 def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The question goes to the terminal, what the verb prints to wherever stdout leads."""
+    """The question goes to the terminal, and the verb's output to stdout."""
     caught = tmp_path / "out"
     script = f"exec {sys.executable} -m resume_hooks info parser > {caught}"
     environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
@@ -183,7 +183,7 @@ def test_a_program_on_a_terminal_is_not_asked(config_home: ConfigHome) -> None:
 def test_the_word_that_is_replaced(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
-    """The one that contains the locator, and of it the locator alone; none where two might."""
+    """The only word with the locator, and only the locator in it; no word if two contain it."""
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
         "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
@@ -195,7 +195,7 @@ def test_the_word_that_is_replaced(
 def test_lines_break_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the terminal is narrow, what is said of an answer continues below itself."""
+    """On a narrow terminal a description continues below its beginning."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")

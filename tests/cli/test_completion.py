@@ -92,7 +92,7 @@ class Shell:
         self._child.send("\x15")  # Ctrl+U
 
     def _settle(self) -> None:
-        """Wait until the shell has drawn its prompt: keys that come earlier may be lost."""
+        """Wait until the shell has drawn its prompt, because earlier keys may be lost."""
         with contextlib.suppress(pexpect.TIMEOUT):
             while True:
                 self._child.read_nonblocking(4096, timeout=0.5)
@@ -111,7 +111,7 @@ def shell(request: pytest.FixtureRequest, config_home: ConfigHome, desk: Path) -
 
 
 def test_in_a_real_shell(shell: Shell, desk: Path) -> None:
-    """A verb, an option, an id, a title; and what a title says is never run."""
+    """A verb, an option, an id and a title; a title's text is never run."""
     shell.shows("resume-hooks linea\t", "resume-hooks lineage")
     shell.shows("resume-hooks read 1a2\t", "1a2b3c4d")
     shell.shows("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
@@ -160,7 +160,7 @@ def test_the_completions_for_bash(config_home: ConfigHome, desk: Path) -> None:
 
 
 def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, desk: Path) -> None:
-    """Wherever SESSION is in the usage line."""
+    """Every verb with SESSION in its usage line."""
     for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completed(config_home, desk, f"resume-hooks {verb} 1a2") == ["plain,1a2b3c4d"], verb
 
@@ -184,7 +184,7 @@ def test_no_more_than_a_choice_in_a_moment(
 
 
 def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Path) -> None:
-    """No message where somebody types."""
+    """There is no message while the user types."""
     gone = desk / "gone"
     gone.mkdir()
     env = environment(config_home, desk) | {

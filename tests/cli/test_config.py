@@ -22,7 +22,7 @@ from tests.needs import here
 def test_every_setting_with_its_source(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """Key, value, source, what it does; the file that keeps them."""
+    """Key, value, source and description, and the settings file."""
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
     told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
@@ -101,7 +101,7 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
 def test_a_former_setting_is_ignored_and_told(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
-    """In the file, with the reason and the values next to it in force; typed it is usage."""
+    """In the file it is reported with the reason and the valid values; typed it is a usage error."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
@@ -112,7 +112,7 @@ def test_a_former_setting_is_ignored_and_told(
 
 
 def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
-    """By config and by doctor, with where it is given."""
+    """Config and doctor report it with its source."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
     assert said in cli("config", environ=given).stderr.decode()
@@ -121,7 +121,7 @@ def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
 
 
 def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Document) -> None:
-    """Setting a key does not throw away what a person has written."""
+    """Storing a setting does not discard the user's text."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"clipboard": "tmux"')

@@ -81,7 +81,7 @@ def said_everywhere(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> li
 
 
 def of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
-    """The same as an old client wrote it, where asked with so much around a place that it is between the ends."""
+    """Return the session as an old client wrote it, optionally with its middle out of reach."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
@@ -99,7 +99,7 @@ BROKEN = [*beginning(), progress(uuid="p", parent="gone", ts=70), *ending("p")]
 def test_records_that_a_resume_does_not_reach(
     config_home: ConfigHome, cli: Cli, records: list[Record]
 ) -> None:
-    """Where a record follows one that is not there, what is before it was counted, and is not sent again."""
+    """Records before a broken link were counted once, and are not sent again."""
     told = said_everywhere(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
     assert {each["tokens"] for each in told} == {BASE + 12}
@@ -110,7 +110,7 @@ def test_records_that_a_resume_does_not_reach(
 
 
 def test_outputs_that_an_old_client_cleared(config_home: ConfigHome, cli: Cli) -> None:
-    """They are sent again, though the last request lacked them, wherever in the file they were cleared."""
+    """They are sent again, although the last request lacked them."""
     told = said_everywhere(config_home, cli, of_old_client(cleared(), 7))
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
@@ -118,7 +118,7 @@ def test_outputs_that_an_old_client_cleared(config_home: ConfigHome, cli: Cli) -
 
 
 def test_thinking_that_the_last_request_lacked(config_home: ConfigHome, cli: Cli) -> None:
-    """It may be sent again: the figure is an estimate. Where the last request had it, that counted it."""
+    """It may be sent again, so the size is an estimate. If the last request had it, it was counted."""
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [
         *beginning(),

@@ -56,7 +56,7 @@ def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
 def test_a_part_of_a_title_comes_after_an_exact_one(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Words restore what they name wholly, be it in the vault, before what they are a part of, be it in the trash."""
+    """A complete title, even in the vault, has precedence over a part of a title in the trash."""
     for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
         write_session(
             config_home.project(),
@@ -70,7 +70,7 @@ def test_a_part_of_a_title_comes_after_an_exact_one(
 
 
 def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
-    """Deleted, listed, restored; lineage says meanwhile that the file is gone."""
+    """Deleted, listed, restored; meanwhile lineage reports the missing file."""
     before = path.read_bytes()
     data = document("delete", "Mine", "--yes")["data"]
     assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (
@@ -135,7 +135,7 @@ def test_interrupted_while_it_asks(path: Path, config_home: ConfigHome) -> None:
 def test_emptying_the_trash(
     path: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """By age; asked for, counted, gone for good."""
+    """By age, after a question with the counts; the entries are removed permanently."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (
@@ -154,7 +154,7 @@ def test_emptying_the_trash(
 
 
 def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
-    """Refused with 1; a dry run says why; ``--force`` takes it."""
+    """It is refused with 1; a dry run gives the reason; ``--force`` deletes it."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-open"
     assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["open"]
@@ -162,7 +162,7 @@ def test_a_live_session(config_home: ConfigHome, document: Document) -> None:
 
 
 def test_an_id_that_nobody_knows(path: Path, document: Document) -> None:
-    """The list of what can be restored is named where there is something in it."""
+    """The error names the list of restorable sessions unless it is empty."""
     unknown = document("restore", "abcdef12", code=1)["error"]
     assert unknown["message"].endswith("'abcdef12': both are empty")
     assert unknown["remedy"] == "See: resume-hooks sessions"
@@ -203,7 +203,7 @@ def test_an_original_in_the_trash_is_named(
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """Neither when a session goes nor from the note that the trash keeps."""
+    """This holds for the deletion and for the trash's note."""
     write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD)
     target = config_home.project() / f"{SESSION}.jsonl"
     escaped = '{"type":"custom-title","customTitle":"\\u001b]0;owned\\u0007red \\u001b[31m\\u202eevil \\ud800"}\n'
@@ -222,7 +222,7 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
 
 
 def test_the_receipt_states_which_copy_went(path: Path, cli: Cli) -> None:
-    """Its file, its project, and what brings back this one and no other."""
+    """Its file, its project, and the command that restores exactly this copy."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
     assert str(path) in told
     assert "/home/user/proj" in told

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli, Document
 
 
 def test_doctor_prints_it(cli: Cli, document: Document) -> None:
-    """As one JSON value, ready to be pasted; in the document next to the findings."""
+    """One JSON value to paste; with --json next to the findings."""
     printed = cli("doctor", "--bundle")
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
@@ -19,7 +19,7 @@ def test_doctor_prints_it(cli: Cli, document: Document) -> None:
 
 
 def test_doctor_writes_it_for_its_user_alone(cli: Cli, tmp_path: Path) -> None:
-    """A new file; one that is there is left alone, and so is what a link leads to."""
+    """A new file; an existing file or a link's target is left alone."""
     file = tmp_path / "report.json"
     done = cli("doctor", "--bundle", "-o", str(file))
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())

@@ -187,7 +187,7 @@ def test_ambiguous_words_without_a_terminal(
 
 
 def test_a_document_is_not_a_way_out_and_no_line(home: ConfigHome, document: Document) -> None:
-    """``--json`` goes with no way to continue, and with no raw line."""
+    """``--json`` excludes a way to continue and raw lines."""
     for verb, *words in (("resume", S, "--fork"), ("resume", S, "--print"), ("read", REF, "--raw")):
         assert document(verb, *words, code=2)["error"]["code"] == "usage"
 
@@ -204,7 +204,7 @@ def test_a_document_is_not_a_way_out_and_no_line(home: ConfigHome, document: Doc
 def test_a_dry_run_writes_nothing(
     home: ConfigHome, cli: Cli, document: Document, line: str
 ) -> None:
-    """It says what would be, in words and in the document."""
+    """It shows the result, as text and as a document."""
     verb, *words = shlex.split(line)
     before = state(home)
     data = document(verb, *words, "--dry-run")["data"]

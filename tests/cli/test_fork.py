@@ -68,7 +68,7 @@ CUTS = {
 
 @pytest.mark.parametrize("name", CUTS)
 def test_a_cut(document: Document, parent: Path, name: str) -> None:
-    """Each way to name a place; the document says where it is."""
+    """Each form of a position; the document names the position."""
     words, record, turn = CUTS[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
@@ -77,7 +77,7 @@ def test_a_cut(document: Document, parent: Path, name: str) -> None:
 
 
 def test_a_place_that_moved(document: Document, cli: Cli, parent: Path) -> None:
-    """It is said, in the document and on stderr."""
+    """It is reported, in the document and on stderr."""
     found = document("fork", SESSION, "--at", uid(1))
     assert found["data"]["cut"]["moved"] is True
     assert found["warnings"] == [
@@ -89,7 +89,7 @@ def test_a_place_that_moved(document: Document, cli: Cli, parent: Path) -> None:
 
 
 def test_a_reference_names_the_session(document: Document, parent: Path) -> None:
-    """So that none need be named; another one is refused."""
+    """A separate session is then unnecessary; a different one is refused."""
     assert document("fork", "--at", f"{SESSION}:1")["data"]["parent_session_id"] == SESSION
     write_session(parent.parent, session_id(7), [user("another", uuid="x")])
     error = document("fork", session_id(7), "--at", f"{SESSION}:1", code=2)["error"]
@@ -115,7 +115,7 @@ def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path
 def test_which_session_is_taken_unnamed(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The parent, with a line that says so, while nobody asked anything in its child."""
+    """The parent, with a notice, while its child has no new prompt."""
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)
     assert cli("info").stderr == b""

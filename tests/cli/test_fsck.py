@@ -39,7 +39,7 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli, document: Document) 
 
 
 def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
-    """The kind, what clients do with it, the record, the remedy; and 1."""
+    """The kind, its effect on clients, the record, the remedy; and exit code 1."""
     installed("bricked by a thinking signature", config_home)
     done = cli("fsck", SESSION)
     lines = done.stdout.decode().splitlines()
@@ -64,7 +64,7 @@ def test_notes_are_not_a_failure(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Every finding by code, severity, record and uuid; ``ok`` says that the verb did its work."""
+    """Every finding by code, severity, record and uuid; ``ok`` means that the verb succeeded."""
     installed("history lost: the parent is not in the file", config_home)
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
@@ -89,7 +89,7 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
 
 
 def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """People see the first few and how many more; programs up to the cap, and the count."""
+    """Users see the first few and the number of others; programs see more, and the count."""
     records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED_FINDINGS)]
     path = Path(write_session(config_home.project(), SESSION, records))
     (session,) = document("fsck", SESSION)["data"]["sessions"]
@@ -226,7 +226,7 @@ def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
 
 
 def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
-    """The receipt, the commands, and what could not be kept."""
+    """The receipt, the commands, and the lost contents."""
     installed("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")

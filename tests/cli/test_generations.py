@@ -60,7 +60,7 @@ def gone_on(child: str, talk: Talk) -> None:
 
 @pytest.fixture
 def last(config_home: ConfigHome, document: Document) -> Path:
-    """The last of five handoffs in a row, made by the verb, each gone on with for a while."""
+    """Return the last of five handoffs in a row, each continued for a while."""
     talk = Talk()
     for text in FIRST:
         talk.prompt(text).says(f"I did as you said: {text}")
@@ -94,7 +94,7 @@ def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path)
 
 
 def test_the_ancestors_need_not_be_there(config_home: ConfigHome, last: Path) -> None:
-    """A child contains what all before it said."""
+    """A child contains the messages of all its ancestors."""
     before = requests(digest(last, config_home))
     for path in config_home.project().glob("*.jsonl"):
         if path != last:
@@ -114,7 +114,7 @@ def test_a_quotation_is_not_quoted_again(config_home: ConfigHome, last: Path) ->
 
 
 def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) -> None:
-    """The older one is marked with where it was withdrawn; the newest is not."""
+    """The older one is marked with its revocation; the newest is not."""
     found = digest(last, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST[1]]
     (new,) = [

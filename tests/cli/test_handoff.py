@@ -123,7 +123,7 @@ def test_a_new_task_gets_the_knowledge(
 
 
 def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path) -> None:
-    """The refusal says where they go."""
+    """The error explains how to pass them."""
     done = cli("handoff", "do it's part")
     assert done.returncode != 0
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
@@ -132,7 +132,7 @@ def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path)
 def test_a_kept_digest_is_read_and_not_found(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``read`` prints it whole; the words in it are found where they were said, in the parent alone."""
+    """``read`` prints it whole; a search finds its words only in the parent."""
     Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs(
         "make zymurgy"
     ).write(config_home)
@@ -149,7 +149,7 @@ def test_a_kept_digest_is_read_and_not_found(
 def test_the_card_counts_the_messages_that_the_opening_has(
     config_home: ConfigHome, document: Document, size: str, is_cut: bool
 ) -> None:
-    """Nobody is told that all was loaded where messages were omitted, nor of lists that it lacks."""
+    """It never claims omitted messages or missing lists."""
     said = [
         user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
         for number in range(30)
@@ -176,7 +176,7 @@ def test_the_card_names_the_lists_that_the_opening_has(
 
 
 def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
-    """Of the talk, of lists, and of the latest calls; and what all of the digest is read by."""
+    """References of the talk, of lists and of the latest calls, and of the whole digest."""
     opened = json.loads(
         Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE]
     )
@@ -192,7 +192,7 @@ def test_every_reference_of_an_opening_can_be_read(document: Document, parent: P
 
 @pytest.mark.parametrize("more", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
 def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str]) -> None:
-    """It would be lost: a copy has no opening that could say it."""
+    """It would be lost, because a copy has no opening."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
     assert "which has no opening" in error["message"]
@@ -200,7 +200,7 @@ def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str])
 
 
 def test_a_copy_is_printed_as_json(document: Document, parent: Path) -> None:
-    """In the form of every handoff; no document is written next to a copy."""
+    """It has the schema of every handoff; no document is written with a copy."""
     data = document("handoff", SESSION, "--size", "all")["data"]
     assert Path(data["file"]) in parent.parent.iterdir()
     assert data["documents"] == []

@@ -136,7 +136,7 @@ def test_ways_to_cancel_an_edit(desk: Desk, script: str, said: str) -> None:
 
 
 def test_which_editor(desk: Desk) -> None:
-    """VISUAL before EDITOR, words and quotes as a shell has them, without a shell; else vi."""
+    """VISUAL before EDITOR, with a shell's words and quotes but without a shell; else vi."""
     script = desk.editor('echo "called as $0 with $1" >> "$2"')
     assert desk.handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
     assert f"called as {script} with a $(b) c" in desk.openings()[0]
@@ -157,7 +157,7 @@ def test_which_editor(desk: Desk) -> None:
     ],
 )
 def test_no_editor(desk: Desk, environ: dict[str, str], said: str) -> None:
-    """A sentence, and how to name one."""
+    """The error explains how to set one."""
     done = desk.handoff(**environ)
     assert done.code == 1
     assert said in done.text
@@ -177,7 +177,7 @@ def test_no_room_for_the_text(desk: Desk) -> None:
 
 
 def test_work_is_not_lost_when_the_child_can_not_be_made(desk: Desk) -> None:
-    """Too long a text: it stays where the message says."""
+    """A text that is too long stays in the file that the message names."""
     script = desk.editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
     done = desk.handoff(EDITOR=script)
     assert done.code == 2

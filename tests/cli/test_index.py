@@ -22,7 +22,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
-    """Missing at first; ready once it was made, and behind once a file changed."""
+    """Missing at first, ready after an update, and behind after a change of a file."""
     data = document("doctor", "--index", "status")["data"]["index"]
     assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == (
         "missing",

@@ -35,7 +35,7 @@ def tools(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def fake_client(tools: Path, code: int = 0) -> Path:
-    """A ``claude`` that keeps what it was called with; the file it keeps it in."""
+    """Return a ``claude`` that records its arguments, and the file with them."""
     log = tools / "calls"
     program = tools / "claude"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {code}\n')
@@ -46,7 +46,7 @@ def fake_client(tools: Path, code: int = 0) -> Path:
 def test_without_a_client_the_commands_are_printed(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The plugin is put together all the same, so that the printed commands work."""
+    """The plugin is assembled anyway, so that the printed commands work."""
     assert run(["install"]) == 0
     plugin = config / "resume-hooks" / "plugin"
     assert f"claude plugin marketplace add {plugin}" in capsys.readouterr().out
@@ -79,14 +79,14 @@ def test_a_dry_run_writes_and_runs_nothing(tools: Path, config: Path) -> None:
 
 
 def test_a_client_that_fails_is_reported(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its own words come through, with exit code 1."""
+    """Its own message is shown, with exit code 1."""
     fake_client(tools, code=3)
     assert run(["install"]) == 1
     assert "said so" in capsys.readouterr().err
 
 
 def test_installing_twice_replaces_the_plugin_s_files(tools: Path, config: Path) -> None:
-    """A file that an older release had is gone afterwards."""
+    """A file of the older release no longer exists."""
     assert run(["install"]) == 0
     stale = config / "resume-hooks" / "plugin" / "hooks" / "stale"
     stale.touch()
@@ -109,7 +109,7 @@ def test_uninstall_lists_the_kept_files(
 
 
 def laid_out(config: Path, *folders: str) -> None:
-    """Folders of ours in the state folder, and what the plugin's installation leaves in the client's."""
+    """Write our folders in the state folder, and the plugin's files in the client's."""
     for name in folders:
         (config / "resume-hooks" / name).mkdir(parents=True)
     data, other = (
@@ -284,7 +284,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
 def test_a_dry_run_without_a_purge_leaves_the_state(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The state folder is named as what would stay."""
+    """The state folder is listed as kept."""
     log = fake_client(tools)
     (config / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove", "--dry-run"]) == 0
@@ -293,7 +293,7 @@ def test_a_dry_run_without_a_purge_leaves_the_state(
 
 
 def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path: Path) -> None:
-    """A state folder that is a link is somebody's arrangement: refused, nothing removed."""
+    """A linked state folder is the user's own arrangement: the purge is refused."""
     fake_client(tools)
     target = tmp_path / "elsewhere"
     target.mkdir()
@@ -306,7 +306,7 @@ def test_purge_leaves_a_symbolic_link_alone(tools: Path, config: Path, tmp_path:
 def test_purge_asks_first(
     tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where nobody can be asked it says what to add, and removes nothing."""
+    """Without a terminal it names the missing option, and removes nothing."""
     fake_client(tools)
     state = config / "resume-hooks"
     state.mkdir(mode=0o700)
@@ -320,7 +320,7 @@ def test_purge_asks_first(
 def test_a_folder_that_is_not_ours_is_left_alone(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where RESUME_HOOKS_HOME holds somebody's own ``plugin`` folder, install refuses and purge keeps it."""
+    """If RESUME_HOOKS_HOME has a foreign ``plugin`` folder, install refuses and purge keeps it."""
     fake_client(tools)
     precious = config / "resume-hooks" / "plugin" / "precious.txt"
     precious.parent.mkdir(parents=True)

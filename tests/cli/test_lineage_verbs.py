@@ -73,7 +73,7 @@ def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
 
 
 def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None:
-    """The oldest that is known, also where its file is gone; a session without parents itself."""
+    """The oldest known ancestor, even without its file; for a session without parents, itself."""
     assert [
         row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]
     ] == [LOST]
@@ -86,7 +86,7 @@ def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None
 
 
 def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
-    """Parents before children, however they are linked; a leaf has none."""
+    """Parents precede children, for any kind of link; a leaf has no descendants."""
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
     assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
@@ -144,7 +144,7 @@ def test_a_handoff_that_gave_way_is_left_out(
 
 
 def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
-    """Two hundred generations: every id stands whole on its line."""
+    """Two hundred generations: every id is on one line."""
     for number in range(1, 201):
         first = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -218,6 +218,6 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
 
 
 def test_a_window_of_ones_own(family: ConfigHome, document: Document) -> None:
-    """The setting decides what the share is of."""
+    """The setting determines the window of the percentage."""
     data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
     assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

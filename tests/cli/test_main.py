@@ -76,7 +76,7 @@ def test_version(cli: Cli) -> None:
     ],
 )
 def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
-    """One sentence and a way on, on stderr; as a document on stdout when that was asked for."""
+    """One sentence and a remedy on stderr; with --json a document on stdout."""
     done = cli(*words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
@@ -97,7 +97,7 @@ def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
     ],
 )
 def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], way: str) -> None:
-    """That of the verb, or of all where there is no such verb, and the one that was nearly typed."""
+    """The verb's help, or the list for an unknown verb, with the most similar name."""
     done = cli(*words)
     said = (
         json.loads(done.stdout)["error"]["remedy"]
@@ -118,7 +118,7 @@ def test_a_name_of_claude_code_leads_to_the_verb(cli: Cli) -> None:
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
 def test_a_former_verb_runs_its_successor(cli: Cli, verb: str, instead: str) -> None:
-    """Whatever follows it, and in a document, too; what it leads to has help that tells of it."""
+    """This works with any options, also with --json; the successor's help mentions the former name."""
     way = instead.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
         done = cli(*words)
@@ -131,7 +131,7 @@ def test_a_former_verb_runs_its_successor(cli: Cli, verb: str, instead: str) -> 
 
 
 def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
-    """The plugin alone puts no ``resume-hooks`` on PATH: what is to be run is its launcher."""
+    """The plugin alone puts no ``resume-hooks`` on PATH, so the launcher is named."""
     engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
     done = cli("lineage", "--what", environ={"PATH": "/usr/bin:/bin"})
     assert done.stderr.decode().endswith(f"\n  {engine} lineage --help\n")
@@ -144,14 +144,14 @@ def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
     "locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"]
 )
 def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
-    """Nothing answers to it: an expected failure that says what was tried."""
+    """It is an expected failure, and the error lists the searched forms."""
     done = cli(verb, locator)
     assert (done.returncode, done.stdout) == (1, b"")
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
 def test_a_few_characters_of_an_id_are_not_a_claim(cli: Cli) -> None:
-    """Of fewer than four nothing is looked up, so nothing is said of ids."""
+    """Fewer than four characters are not searched as an id, so the error does not mention ids."""
     assert b"no id starts so" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
@@ -162,7 +162,7 @@ def test_no_session_yet_is_1(document: Document) -> None:
 
 
 def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, cli: Cli) -> None:
-    """A failure that nobody expected has its own code; the trace goes to a private log."""
+    """An unexpected failure has its own code; the trace goes to a private log."""
     a_session(config_home)
     broken = config_home.root / "broken"
     broken.mkdir()
@@ -185,7 +185,7 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
 
 
 def test_a_bug_whose_trace_can_t_be_written(config_home: ConfigHome, cli: Cli) -> None:
-    """The message names the log, and what to check."""
+    """The message names the log, and the remedy."""
     (config_home.root / "file").touch()
     state = config_home.root / "file" / "state"
     (config_home.root / "sitecustomize.py").write_text(
@@ -202,7 +202,7 @@ def test_a_bug_whose_trace_can_t_be_written(config_home: ConfigHome, cli: Cli) -
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
-    """An error that no verb expected names the file, the reason and what to do, and is not logged as a bug."""
+    """The error names the file, the reason and the remedy, and is not logged as a bug."""
     (config_home.root / "sitecustomize.py").write_text(
         "import errno, os\nimport resume_hooks.sessions.locate as s\n"
         "def fail(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), '/a/file')\n"
@@ -237,7 +237,7 @@ def test_special_files_in_our_places_hold_nothing_up(
 
 
 def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
-    """Ctrl+C ends a verb at once, without a trace."""
+    """Ctrl+C ends a verb immediately, without a trace."""
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("wb") as stream:
         row = b'{"uuid":"%d","type":"user","parentUuid":null,"message":{"content":"x"}}\n'
@@ -256,7 +256,7 @@ def test_an_interrupt_is_130(config_home: ConfigHome) -> None:
 
 
 def test_a_reader_that_left_is_not_a_failure(config_home: ConfigHome) -> None:
-    """``| head -1`` ends with 0 and silence, however much was still to come."""
+    """``| head -1`` ends with 0 and no message, even if more output was to come."""
     previous: int | None = None
     for number in range(1, 600):
         meta = (
@@ -378,7 +378,7 @@ def test_asking_writes_nothing(config_home: ConfigHome, cli: Cli, verb: str) -> 
 
 
 def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome, cli: Cli) -> None:
-    """Without a locator, the newest session of the current folder that somebody talked in."""
+    """Without a locator, the newest session of the current folder with a conversation."""
     here = config_home.root / "here"
     write_session(config_home.project(str(here)), session_id(4), conversation(1), mtime=1_000_000)
     write_session(config_home.project(str(here)), session_id(5), conversation(1), mtime=2_000_000)
@@ -387,7 +387,7 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
 
 
 def test_ctrl_c_while_the_command_line_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """130 without a trace, before there is any code of ours that could catch it."""
+    """130 without a trace, before any of our code could catch it."""
 
     class Interrupted(ModuleType):
         def __getattr__(self, name: str) -> object:

@@ -89,7 +89,7 @@ def test_its_figures_are_those_of_info_and_sessions(
 
 
 def test_every_documented_field(document: Document, session: Path) -> None:
-    """References in full; what read and outline take."""
+    """References are complete, and read and outline accept them."""
     data = document("outline", SESSION)["data"]
     assert data["turns"][0] == {
         "number": 1,
@@ -123,7 +123,7 @@ def test_every_documented_field(document: Document, session: Path) -> None:
 
 
 def test_some_turns(document: Document, session: Path) -> None:
-    """By number, or by a file they worked on, named by its last parts."""
+    """By number, or by the last components of a changed file."""
     assert [
         turn["number"] for turn in document("outline", SESSION, "--turns", "last")["data"]["turns"]
     ] == [2]
@@ -150,7 +150,7 @@ def test_a_budget(cli: Cli, config_home: ConfigHome) -> None:
 
 
 def test_a_file_that_no_id_leads_to(cli: Cli, document: Document, tmp_path: Path) -> None:
-    """It is named by its path, so that what is printed can be typed."""
+    """It is named by its path, so that every printed command works."""
     path = write_session(tmp_path / "else where", SESSION, conversation(1))
     assert f"'{path}:0'" in cli("outline", path).stdout.decode()
     (turn,) = document("outline", path)["data"]["turns"]

@@ -37,7 +37,7 @@ from tests.cli.test_main import on_a_terminal
     [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)],
 )
 def test_width(text: str, columns: int) -> None:
-    """Wide letters take two columns, accents and what can't be seen none."""
+    """Wide letters take two columns, accents and invisible characters none."""
     assert text_width(text) == columns
 
 
@@ -159,12 +159,12 @@ def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None
 
 @pytest.mark.parametrize("verb", STYLED)
 def test_colour_where_it_is_wanted(told: Told, verb: str) -> None:
-    """On a terminal, and in a pipe that asks for it; the words are the same with and without."""
+    """On a terminal, and in a pipe that requests it; the text is the same."""
     is_styled(told, WORDS[verb][0])
 
 
 def is_styled(told: Told, words: list[str]) -> None:
-    """Whether what a verb prints has colour where it is wanted."""
+    """Check whether a verb's output has colour."""
     on_terminal = told(words, terminal=True, TERM="xterm-256color")
     assert SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
@@ -208,7 +208,7 @@ def test_colour_variables(environ: dict[str, str], answer: bool | None) -> None:
 
 
 def test_on_a_real_terminal(config_home: ConfigHome) -> None:
-    """No sequence reaches it where none is wanted."""
+    """No escape sequence is printed without colour."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert b"\x1b" in on_a_terminal(config_home, "sessions", "--all", TERM="xterm")
     assert b"\x1b" not in on_a_terminal(config_home, "sessions", "--all", TERM="dumb")
@@ -216,7 +216,7 @@ def test_on_a_real_terminal(config_home: ConfigHome) -> None:
 
 
 def test_into_a_real_pipe(config_home: ConfigHome) -> None:
-    """Colour only where it is forced."""
+    """There is colour only if it is forced."""
     write_session(config_home.project(), SESSION, conversation(1))
     command = [sys.executable, "-m", "resume_hooks", "lineage", SESSION]
     for forced in ("", "1"):
@@ -231,7 +231,7 @@ def test_into_a_real_pipe(config_home: ConfigHome) -> None:
 
 
 def test_a_fact_is_one_line() -> None:
-    """A branch of somebody's that ends lines adds no line at the margin."""
+    """A foreign branch name with line ends adds no line."""
     assert (
         facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
     )

@@ -74,7 +74,7 @@ def test_command_lines_for_click(words: list[str]) -> None:
 
 
 def test_the_parts_of_a_plain_search() -> None:
-    """Options stand anywhere before two hyphens."""
+    """Options may be anywhere before two hyphens."""
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
@@ -84,7 +84,7 @@ def test_the_parts_of_a_plain_search() -> None:
 
 
 def test_a_failure(cli: Cli) -> None:
-    """Click's run reports it, once."""
+    """Click reports it once."""
     done = cli("search")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"No words to search for") == 1

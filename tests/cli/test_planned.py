@@ -16,7 +16,7 @@ PLAN = (
 
 @pytest.fixture(autouse=True)
 def _session(config_home: ConfigHome) -> None:
-    """A session that begins with such a prompt, and continues."""
+    """Return a session that begins with such a prompt, and continues."""
     rows = [
         user(PLAN, uuid="p0"),
         user(
@@ -33,7 +33,7 @@ def _session(config_home: ConfigHome) -> None:
 
 
 def test_it_opens_a_turn(document: Document) -> None:
-    """In an outline, and in what is counted of a session."""
+    """This holds in an outline and in a session's counts."""
     turns = document("outline", SESSION)["data"]["turns"]
     assert [(turn["number"], turn["first_words"]) for turn in turns] == [
         (1, f"/plan {WORDS}"),
@@ -55,7 +55,7 @@ def test_it_is_found_as_a_prompt(document: Document) -> None:
 
 
 def test_it_is_reported_once(cli: Cli, config_home: ConfigHome) -> None:
-    """In a handoff and in an export, in the words that were typed."""
+    """A handoff and an export have it in the typed words."""
     told = cli("handoff", SESSION, "--print").stdout.decode()
     assert told.partition("talk, oldest first:")[2].count(f"/plan {WORDS}") == 1
     path = config_home.root / "told.md"
@@ -66,7 +66,7 @@ def test_it_is_reported_once(cli: Cli, config_home: ConfigHome) -> None:
 
 
 def test_less_than_three_words_ask_nothing(document: Document, config_home: ConfigHome) -> None:
-    """As ``/plan open``, which opens the plan."""
+    """For example ``/plan open``, which opens the plan."""
     other = session_id(7)
     rows = [
         user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other),

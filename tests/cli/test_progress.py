@@ -32,7 +32,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]]) -> None:
-    """It says how far it is, now and then, always on the same file."""
+    """It shows its progress now and then, always for the same file."""
     path = write_session(tmp_path, SESSION, conversation(10))
     with output.scan_progress(path, quiet=False) as watching:
         found = scan_transcript(path, observers=watching)
@@ -47,7 +47,7 @@ def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]])
 def test_nobody_waits(
     why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing watches the scan, so that it takes no longer."""
+    """No observer slows down the scan."""
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", screen(terminal=why != "no terminal"))
     if why == "a short file":

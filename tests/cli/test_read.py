@@ -74,7 +74,7 @@ def test_a_record_as_text(cli: Cli, parent: Path) -> None:
 
 
 def test_a_placeholder_gives_the_original(cli: Cli, document: Document, child: Path) -> None:
-    """By its own place, and by the reference that stands in it."""
+    """By its own position, and by the reference in it."""
     data = document("read", f"{child.stem}:{placeholder(child)}")["data"]
     assert (data["truncated"], data["text"], data["reference"]) == (True, BULK, f"{SESSION}:2")
     told = child.read_text().rpartition("; original: ")[2].partition("]")[0]
@@ -85,7 +85,7 @@ def test_a_placeholder_gives_the_original(cli: Cli, document: Document, child: P
 
 
 def test_every_documented_field(document: Document, parent: Path) -> None:
-    """Of a record that contains its contents."""
+    """For a record with its contents."""
     assert document("read", f"{SESSION}:{UUID}")["data"] == {
         "reference": f"{SESSION}:2",
         "session_id": SESSION,
@@ -124,7 +124,7 @@ def test_a_budget(cli: Cli, document: Document, parent: Path) -> None:
 
 
 def test_a_long_digest_in_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """No message is cut off: the last line of a page is the command that prints the next one, up to the last."""
+    """No message is cut: the last line of a page is the command for the next one."""
     said = [f"part {number}. " + "It does what it says. " * 80 for number in range(30)]
     rows = [user(text, uuid=f"u{number}", ts=number) for number, text in enumerate(said)]
     write_session(config_home.project(), SESSION, rows)
@@ -149,7 +149,7 @@ def test_a_long_digest_in_pages(config_home: ConfigHome, cli: Cli, document: Doc
 
 
 def test_an_unchanged_line(cli: Cli, parent: Path, child: Path) -> None:
-    """Byte for byte with its ending, of a placeholder the original's; also what is not a record."""
+    """Byte for byte with its ending; for a placeholder the original's line; also a line that is not a record."""
     lines = parent.read_bytes().splitlines(keepends=True)
     assert cli("read", f"{child.stem}:{placeholder(child)}", "--raw").stdout == lines[2]
     assert cli("read", f"{SESSION}:6", "--raw").stdout == lines[6]
@@ -164,7 +164,7 @@ def test_controls_reach_no_terminal(cli: Cli, parent: Path) -> None:
 
 
 def test_no_line_of_a_record_is_at_the_margin(config_home: ConfigHome, cli: Cli) -> None:
-    """Whatever ends a line in it: a line at the margin is ours."""
+    """This holds for any line end in it: only our lines are at the margin."""
     breaks = "".join(
         f"now{sign}resume-hooks: obey"
         for sign in ("\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029")
@@ -191,7 +191,7 @@ def test_other_ways_to_name_a_record(document: Document, parent: Path) -> None:
 
 
 def test_an_original_that_is_gone(document: Document, parent: Path, child: Path) -> None:
-    """Where it was, and what is left of it."""
+    """The error has its place and its remaining text."""
     parent.unlink()
     shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
     error = document("read", f"{child.stem}:{placeholder(child)}", code=1)["error"]
@@ -310,7 +310,7 @@ def test_turns_as_a_document(document: Document, session: Path) -> None:
 
 
 def test_around_a_record(cli: Cli, document: Document, session: Path) -> None:
-    """The record itself whole, the others as in turns; lines that say nothing don't count."""
+    """The record is whole, the others as in turns; lines without words do not count."""
     lines = text(cli, f"{SESSION}:{UUID}", "--before", "1", "--after", "1")
     assert [line for line in lines if not line.startswith("  ")] == [
         f"resume-hooks read: Run the tests · 11111111 · around 11111111:5 · {MARK}",
@@ -324,7 +324,7 @@ def test_around_a_record(cli: Cli, document: Document, session: Path) -> None:
 
 
 def test_around_a_placeholder(cli: Cli, document: Document, session: Path) -> None:
-    """Of trimmed content the original stands between the neighbours of the trimmed one."""
+    """The original of trimmed content is shown between the neighbours of the trimmed record."""
     child = Path(
         document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"]["file"]
     )
@@ -372,7 +372,7 @@ def test_errors(cli: Cli, document: Document, session: Path) -> None:
 
 
 def test_commands(cli: Cli, document: Document, session: Path) -> None:
-    """A line a command, with how it ended and where its answer stands."""
+    """One line per command, with its outcome and the reference of its output."""
     assert text(cli, SESSION, "--commands")[1:] == [
         "11111111:2 · turn 1 · 01-31 09:30 · failed, exit code 2 · make test"
     ]
@@ -389,7 +389,7 @@ def test_commands(cli: Cli, document: Document, session: Path) -> None:
 
 
 def test_pages(document: Document, session: Path) -> None:
-    """In the contract's form: walked from the end to the start they give every event once, in order."""
+    """In the contract's schema: from the end to the start the pages have every event once, in order."""
     seen: list[str] = []
     before: list[str] = []
     while True:
@@ -427,7 +427,7 @@ def test_pages(document: Document, session: Path) -> None:
 
 
 def test_a_page_as_text(cli: Cli, session: Path) -> None:
-    """With the words that show the one before it."""
+    """The last line has the command for the page before it."""
     lines = text(cli, SESSION, "--page", "--limit", "1")
     place = session.read_bytes().index(b'{"parentUuid":"u7"')
     earlier = f"1 record, earlier: resume-hooks read 11111111 --page --before 11111111:@{place}"

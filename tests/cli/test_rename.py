@@ -26,7 +26,7 @@ def path(config_home: ConfigHome) -> Path:
 
 
 def test_rename(path: Path, cli: Cli, document: Document) -> None:
-    """Old and new title; a second time there is nothing to do, and the title is a locator by then."""
+    """Old and new title; a second time nothing changes, and the title is a locator."""
     data = document("rename", SESSION, "Fix the parser")["data"]
     assert data == {
         "session_id": SESSION,
@@ -47,7 +47,7 @@ def test_rename(path: Path, cli: Cli, document: Document) -> None:
 
 
 def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
-    """A tag shows in ``info``; cleared it is gone; clearing none is nothing to do."""
+    """``info`` shows a tag, and no removed tag; removing a missing tag changes nothing."""
     assert document("rename", SESSION, "--tag", "experiment")["data"]["written"]
     assert document("info", SESSION)["data"]["tag"] == "experiment"
     cleared = document("rename", SESSION, "--no-tag")["data"]
@@ -56,7 +56,7 @@ def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
 
 
 def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Refused with 1, naming who has it; ``--force`` gives it."""
+    """It is refused with 1, and the error names its session; ``--force`` sets it."""
     write_session(
         config_home.project(),
         OTHER,
@@ -70,7 +70,7 @@ def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: 
 
 
 def test_a_live_session_is_noted(config_home: ConfigHome, cli: Cli) -> None:
-    """Done all the same; the note says what is better."""
+    """The title is set; the note recommends the client's own command."""
     write_session(config_home.project(), SESSION, conversation(1))
     done = cli("rename", SESSION, "New")
     assert done.returncode == 0

@@ -80,7 +80,7 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
 def test_a_session_that_a_client_has_open(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """A note says so, and what to do instead."""
+    """A note reports it, with a remedy."""
     list_client(config_home.config, SESSION)
     error = cli("resume", SESSION).stderr.decode()
     assert error.startswith(
@@ -137,7 +137,7 @@ def test_while_there_is_room_nothing_is_recommended(
 def test_a_bare_true_is_the_latest(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """Unless a session is called so; a part of a title is not meant by it."""
+    """Unless a session has this complete title."""
     rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
     write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
     done = cli("resume", "true", "--print", cwd=project)
@@ -190,7 +190,7 @@ def test_a_hostile_title_reaches_no_shell(config_home: ConfigHome, cli: Cli, pro
 
 
 def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project: str) -> None:
-    """It is there, but clients look for sessions under the name of what it leads to: the child goes there."""
+    """It exists, but clients use the name of its target, so the child belongs there."""
     old = f"{config_home.root}/old"
     os.mkdir(old)
     rows = [{**row, "cwd": old} for row in conversation(2, session_id=session_id(5))]
@@ -232,7 +232,7 @@ def test_the_variable_that_names_all_project_folders(
 def test_a_fork_under_another_config_home(
     config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
 ) -> None:
-    """The command names that home, so nothing says that the child will not be found."""
+    """The command names that home, so there is no warning."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
     path = write_session(
         tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows
@@ -248,7 +248,7 @@ class TestContinue:
     """``continue`` where nobody can be asked."""
 
     def test_the_command_alone(self, cli: Cli, parent: str, project: str) -> None:
-        """Of the latest session of the folder, so that it can be run as it is."""
+        """For the latest session of the folder, so that a shell can run it."""
         done = cli("continue", cwd=project)
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
@@ -273,7 +273,7 @@ class TestContinue:
 
 
 def test_a_page_where_nothing_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the part that brings transcripts in, nothing is asked."""
+    """Without the part for imports there is no question."""
     page = tmp_path / "x.html"
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)

@@ -29,7 +29,7 @@ def client_output(number: int, folder: Path) -> str:
 
 
 def test_type_choose_and_the_client_starts(desk: Desk) -> None:
-    """Words narrow the list, Enter takes what is marked, Enter again continues as it is."""
+    """Words narrow the list, Enter chooses the marked session, Enter again continues it."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("fix lex")

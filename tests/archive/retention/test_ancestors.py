@@ -41,7 +41,7 @@ def went_on(path: str) -> SessionFile:
 
 
 def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> None:
-    """With what belongs to them; an old session with its whole lineage."""
+    """The parent's files are archived, too; for an old session, its whole lineage."""
     root = aged(config_home, 1, 25)
     output = with_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
@@ -62,7 +62,7 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
 def test_a_parent_that_is_kept_costs_no_more(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until it grows: then what its next child came from is archived, too."""
+    """If it grows, the new state is archived for its next child."""
     root = aged(config_home, 1, 0)
     handoff_child(config_home, root)
     with monkeypatch.context() as patch:
@@ -75,7 +75,7 @@ def test_a_parent_that_is_kept_costs_no_more(
 
 
 def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
-    """The child is there, its receipt says what is not kept and why, and the next start tries again."""
+    """The child is written, its receipt names the failed copy and the reason, and the next start tries again."""
     root = aged(config_home, 1, 0)
     state = config_home.config / "resume-hooks"
     state.mkdir(mode=0o700)
@@ -120,7 +120,7 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
-    """A session that never had a turn, or was deleted; what is not an id is skipped."""
+    """A session without a turn, or a deleted one, is dropped; an invalid id is skipped."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert archive_pending(config_home.where, never) == 0
@@ -138,7 +138,7 @@ def test_sessions_elsewhere_are_not_archived(config_home: ConfigHome, tmp_path: 
 
 
 def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
-    """Its parent is found in what was written since the last look."""
+    """Its parent is found among the files written since the last check."""
     parent = aged(config_home, 1, 0)
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
@@ -151,7 +151,7 @@ def test_a_fork_that_the_client_made(config_home: ConfigHome) -> None:
 
 
 def test_who_forks_keeps(config_home: ConfigHome) -> None:
-    """Every verb that writes a child comes by the same place."""
+    """Every verb that writes a child uses the same function."""
     parent = aged(config_home, 1, 0)
     decided = fork.plan_fork(parent, config_home.where)
     write_child(decided, config_home.where)
@@ -161,7 +161,7 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
 def test_another_error_of_the_vault_is_reported(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the words of the error."""
+    """The report has the error's text."""
 
     def refuse(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")

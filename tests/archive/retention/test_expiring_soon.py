@@ -16,7 +16,7 @@ from tests.builders import CWD, ConfigHome
 
 
 def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
-    """Sessions and projects, younger sessions that lose files, what the vault has not got, the first of them."""
+    """Sessions and projects, younger sessions that lose files, unarchived sessions, and the first deletion."""
     first = aged(config_home, 1, 29)
     aged(config_home, 2, 25, cwd="/other")
     with_output(aged(config_home, 3, 1), 26)
@@ -61,7 +61,7 @@ def test_nothing_to_tell(
 def test_all_is_kept_or_nothing_may_be(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The vault has all of them; or it is off, and says so."""
+    """The vault has all of them; or it is off, which is reported."""
     archive_session(aged(config_home, 1, 25), config_home.where)
     assert _check_expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")

@@ -43,7 +43,7 @@ def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
 
 
 def test_the_most_urgent_is_first_and_one_always_does(config_home: ConfigHome) -> None:
-    """However little time there is: so none waits for ever."""
+    """One is archived even without time, so that none is postponed for ever."""
     for number, days in ((1, 24), (2, 29), (3, 26)):
         aged(config_home, number, days)
     for done in ([2], [2, 3], [1, 2, 3]):
@@ -77,7 +77,7 @@ def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> N
 
 @pytest.mark.parametrize("days", [0, -1, "7"])
 def test_a_client_that_never_deletes(config_home: ConfigHome, days: object) -> None:
-    """Nothing is due, and the question is asked again after a day."""
+    """Nothing is due, and the next check is after a day."""
     (config_home.config / "settings.json").write_text(json.dumps({"cleanupPeriodDays": days}))
     aged(config_home, 1, 400)
     found = sliced(config_home)
@@ -86,7 +86,7 @@ def test_a_client_that_never_deletes(config_home: ConfigHome, days: object) -> N
 
 
 def test_a_short_period(config_home: ConfigHome) -> None:
-    """Under seven days every session goes soon; the project's own settings decide."""
+    """With a period below seven days every session is due; the project's own settings decide."""
     folder = config_home.root / "work"
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 3}')
@@ -96,7 +96,7 @@ def test_a_short_period(config_home: ConfigHome) -> None:
 
 
 def test_nothing_where_the_vault_is_off(config_home: ConfigHome) -> None:
-    """Nobody asks again what it would keep."""
+    """The sessions are not checked again."""
     aged(config_home, 1, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     assert sliced(config_home, waiting=False)[:3] == (0, 0, 0)
@@ -123,7 +123,7 @@ def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, 
 
 
 def test_a_vault_that_refuses(config_home: ConfigHome) -> None:
-    """Nothing is raised; the rest is tried, and all again in an hour."""
+    """No error is raised; the other sessions are tried, and all again in an hour."""
     aged(config_home, 1, 25)
     aged(config_home, 2, 25)
     state = config_home.config / "resume-hooks"

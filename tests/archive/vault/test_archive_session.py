@@ -209,7 +209,7 @@ def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
 
 
 def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
-    """A symbolic link among a session's files, a pipe: told as not complete, and not followed."""
+    """A symbolic link and a pipe among a session's files are reported as incomplete, and not followed."""
     session = laid_out(config_home)
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
@@ -239,7 +239,7 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
 
 
 def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
-    """Told, and never replaced; so is one that can't be read."""
+    """It is reported and never replaced; so is an unreadable one."""
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     note = Path(kept.folder, "manifest.json")
@@ -268,7 +268,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
     ],
 )
 def test_a_forged_note_is_none(config_home: ConfigHome, old: bytes, new: bytes) -> None:
-    """Whatever leads out of the session's folder, or of the config home, makes the whole note unreadable."""
+    """A path outside the session's folder, or outside the config home, makes the whole manifest unreadable."""
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
@@ -287,7 +287,7 @@ def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> N
 def test_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By the setting, by an employer: nothing is kept, and both say why."""
+    """The user's or an employer's setting forbids archiving, and the error names it."""
     session = laid_out(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
@@ -302,7 +302,7 @@ def test_switched_off(
 
 
 def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> None:
-    """Its files are kept where they belong now; the vault has one of each."""
+    """Its files are archived at their new place; the vault has one copy of each."""
     session = laid_out(config_home)
     archive_session(session, config_home.where)
     other = config_home.project("/home/user/other")
@@ -314,7 +314,7 @@ def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> Non
 
 
 def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
-    """In two projects, each other than the other: both are kept, once, however often each is."""
+    """Two projects have different copies: both are archived, once each."""
     session = laid_out(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))
@@ -333,7 +333,7 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
 
 
 def test_one_at_a_time(config_home: ConfigHome) -> None:
-    """A second command waits as long as it was told to; one for which nothing is to do does not."""
+    """A second command waits up to its limit; a command without work does not wait."""
     session = laid_out(config_home)
     with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
         archive_session(session, config_home.where, max_wait_seconds=0)

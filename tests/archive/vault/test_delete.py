@@ -78,7 +78,7 @@ def restore(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
 def file_systems(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Let the trash are on the same file system, or on another one, or have no hard links, once it is called."""
+    """Put the trash on the same file system, on another one, or on one without hard links, when called."""
 
     def set_up() -> None:
         if request.param == "other":
@@ -123,7 +123,7 @@ def test_a_session_goes_whole_and_comes_back(
 def test_killed_anywhere_nothing_is_lost(
     config_home: ConfigHome, file_systems: Callable[[], None], verb: str
 ) -> None:
-    """At every step: what is not in its place is told by the trash, and a restore brings all back as it was."""
+    """At every step: the trash names the missing files, and a restore returns all of them unchanged."""
     path = laid_out(config_home).path
     before = everything(config_home)
     file_systems()
@@ -186,7 +186,7 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
 def test_an_interrupt_puts_all_back(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl+C while the digests are made: the session is where it was."""
+    """After Ctrl+C during the hashing, the session is in its place."""
     session = laid_out(config_home)
     before = everything(config_home)
     plan = deletion.plan_delete(session, config_home.where)
@@ -232,7 +232,7 @@ def test_a_failed_undo_is_reported(
 
 
 def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
-    """The other says that it is gone, and leaves no entry."""
+    """The other one reports a missing session, and leaves no entry."""
     session = laid_out(config_home)
     first = deletion.plan_delete(session, config_home.where)
     second = deletion.plan_delete(session, config_home.where)
@@ -244,7 +244,7 @@ def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
 
 
 def test_a_live_session_stays(config_home: ConfigHome) -> None:
-    """Unless forced."""
+    """It is deleted only with ``force``."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     with pytest.raises(SessionOpen, match="seconds ago"):
         delete(session, config_home)
@@ -484,7 +484,7 @@ def test_emptying_completes_a_deletion(config_home: ConfigHome) -> None:
 def test_a_note_that_was_tampered_with_moves_nothing(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """Of another version, damaged, or with a place where no session's part belongs: no entry, left alone."""
+    """Another version, damage, or a path outside a session: it is not an entry, and is left alone."""
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
@@ -493,7 +493,7 @@ def test_a_note_that_was_tampered_with_moves_nothing(
 
 
 def test_a_trash_that_is_a_link_is_not_used(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Neither to put something in nor to read."""
+    """It is neither written nor read."""
     session = laid_out(config_home)
     before = everything(config_home)
     state = config_home.config / "resume-hooks"
@@ -543,7 +543,7 @@ def begun_anew(home: ConfigHome) -> str:
 def test_both_sessions_of_a_crash_and_a_restart_are_restored(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it was unlinked, begun again by a client, that deleted, too: the first comes back whole."""
+    """A killed deletion, and a client that recreated the file and was deleted: the first one is restored whole."""
     laid_out(config_home)
     before = everything(config_home)
     forbid_moves(monkeypatch)
@@ -569,7 +569,7 @@ def test_both_sessions_of_a_crash_and_a_restart_are_restored(
 def test_a_session_that_continued_after_a_killed_delete_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between two file systems before anything was unlinked: what contains all of the copy is the session."""
+    """The kill was between two file systems: the file that contains the whole copy is the session."""
     session = laid_out(config_home)
     forbid_moves(monkeypatch)
     with monkeypatch.context() as patch:
@@ -587,7 +587,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
 def test_a_writer_that_continues_leaves_the_session_where_it_was(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused, with what was added, and no trace in the trash."""
+    """The deletion is refused, the new lines are kept, and the trash is empty."""
     session = laid_out(config_home)
     forbid_moves(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
@@ -641,7 +641,7 @@ def test_the_next_deletion_completes_an_interrupted_one(
 def test_killed_before_it_took_anything(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While files get their second names: the session is where it was, and the trash names none."""
+    """The kill was while files got second names: the session is in its place, and the trash has no entry."""
     session = laid_out(config_home)
     before = everything(config_home)
     with monkeypatch.context() as patch:
@@ -656,7 +656,7 @@ def test_killed_before_it_took_anything(
 
 
 def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
-    """Whatever its note says; and what was deleted whole stays a session, were all of its files gone."""
+    """Its note does not matter; a completely deleted session stays an entry even without files."""
     entry = delete(laid_out(config_home), config_home)
     other = Path(entry.folder).parent.with_name("other")
     other.mkdir()
@@ -674,7 +674,7 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
 def test_an_entry_that_can_not_be_told_is_counted(
     config_home: ConfigHome, note: bytes | None
 ) -> None:
-    """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
+    """Without a valid note it does not count as empty, and only a command that names it removes it."""
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
@@ -716,7 +716,7 @@ def test_copies_of_one_id_share_its_files(config_home: ConfigHome) -> None:
 def test_one_command_at_a_time_is_at_work_in_the_trash(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others wait until that packed it; else they say so, and change nothing."""
+    """The others wait for the packing, or report it and change nothing."""
     monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
     entry = delete(laid_out(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
@@ -752,7 +752,7 @@ def test_a_late_restore_reports_the_current_state(config_home: ConfigHome, how: 
 def test_nothing_is_called_safe_that_is_not_there(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restore that fails looks for the parts before it says that nothing is lost."""
+    """A failed restore checks the files before it claims that nothing is lost."""
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
@@ -853,7 +853,7 @@ def test_a_client_that_continues_writing_is_not_lost(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) -> None:
-    """Listed, given back byte for byte, and taken over when it is packed."""
+    """It is listed, restored byte for byte, and converted when it is packed."""
     laid_out(config_home)
     before = everything(config_home), modes(config_home)
     folder = former_trash.move_as_former(config_home, SESSION)
@@ -878,7 +878,7 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
 
 
 def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> None:
-    """Killed on the way to another file system: what it hid next to its place comes back, too."""
+    """It was killed on the way to another file system: its hidden files are restored, too."""
     laid_out(config_home)
     before = everything(config_home)
     former_trash.move_as_former(
@@ -938,7 +938,7 @@ def test_a_pack_that_fails_leaves_nothing(
 def test_packed_since_it_was_looked_up_it_comes_back(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A restore that found it as it was stored; a vault that is a link is none of its business."""
+    """The restore found it unpacked; a vault that is a link does not matter."""
     session = laid_out(config_home)
     link = config_home.project() / SESSION / "nowhere"
     link.symlink_to("/nowhere")
@@ -973,7 +973,7 @@ def test_restored_files_are_synced_before_the_trash_drops_them(
 
 
 def test_a_backup_that_the_trash_lost_blocks_nothing(config_home: ConfigHome) -> None:
-    """One of its name is there: that is left alone."""
+    """A backup with its name exists, and is left alone."""
     entry = delete(laid_out(config_home), config_home)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     backup.parent.mkdir(parents=True)

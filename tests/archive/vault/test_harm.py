@@ -48,7 +48,7 @@ def lost_files(home: ConfigHome) -> dict[str, bytes]:
 def test_an_unpacked_copy_of_nothing_is_not_believed(
     config_home: ConfigHome, quietly: bool
 ) -> None:
-    """As a power cut leaves it, with the right size: readers see its time, ``restore`` every byte."""
+    """A power cut may leave an empty file of the right size: readers check its time, ``restore`` every byte."""
     kept = archive_session(laid_out(config_home), config_home.where)
     before = lost_files(config_home)
     path = Path(unpacked_transcript(kept, config_home.where))
@@ -84,7 +84,7 @@ def test_unpacked_files_are_synced(
     [(1, 2**60), (3, 2**63), (3, -(2**63) - 1), (4, -1), (6, 2**60), (7, 2**60)],
 )
 def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: int) -> None:
-    """Such a note is none, so that nothing computes with it."""
+    """A manifest with them is invalid, so that nothing computes with them."""
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes())
@@ -108,7 +108,7 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
 def test_a_note_that_does_not_fit_is_none(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """Without files, of another place or another session: it is reported, and left alone."""
+    """A manifest without files, or of another session, is reported and left alone."""
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
@@ -145,7 +145,7 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
 
 
 def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
-    """It is read; and it gets today's time as soon as somebody has read all of its files."""
+    """It is read, and gets the present time after a complete check of its files."""
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     note = os.path.join(kept.folder, "manifest.json")
@@ -187,7 +187,7 @@ def test_an_interrupted_archive_run_is_cleaned_up(config_home: ConfigHome) -> No
 
 
 def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
-    """Not that of what took its place."""
+    """It does not have the title of its replacement."""
     session = laid_out(config_home, title="Fix the parser")
     archive_session(session, config_home.where)
     os.unlink(session.path)

@@ -55,7 +55,7 @@ def change(path: Path, random: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> None:
-    """Each content that was there at a keep is there at the end, itself or as the beginning of another."""
+    """Each archived content is still there at the end, whole or as the beginning of another."""
     chance = random.Random(seed)
     path = Path(laid_out(config_home).path)
     known: set[bytes] = set()

@@ -36,7 +36,7 @@ from tests.needs import REPO
 
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
 def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str) -> None:
-    """Verifying says so; opening says so; nothing else of the vault is touched."""
+    """A check and an opening report it; the rest of the vault is untouched."""
     kept = archive_session(laid_out(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
@@ -143,7 +143,7 @@ def test_rewriting(config_home: ConfigHome) -> None:
 
 
 def test_texts_may_come_whole(config_home: ConfigHome) -> None:
-    """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
+    """A match over several lines of an output is found, and so are matches in lines of transcripts."""
     kept = archive_session(laid_out(config_home), config_home.where)
     none = rewrite_archived(kept, lambda line: line, config_home.where, change_text=lambda raw: raw)
     assert (none, find_archived(SESSION, config_home.where)) == (0, kept)
@@ -159,7 +159,7 @@ def test_texts_may_come_whole(config_home: ConfigHome) -> None:
 
 
 def test_lines_come_whole(config_home: ConfigHome) -> None:
-    """Whatever pieces a content is read in."""
+    """This is true for pieces of any size."""
     del config_home
     raw = b"\n".join(random.Random(7).randbytes(40).replace(b"\n", b"") for _ in range(50))
     for size in (1, 3, 41, 5000):
@@ -170,7 +170,7 @@ def test_lines_come_whole(config_home: ConfigHome) -> None:
 
 
 def test_forgetting(config_home: ConfigHome) -> None:
-    """Nothing is left of it in the state folder; the client's files are not touched."""
+    """The state folder has no trace of it; the client's files are untouched."""
     kept = archive_session(laid_out(config_home), config_home.where)
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
@@ -183,7 +183,7 @@ def test_forgetting(config_home: ConfigHome) -> None:
 
 
 def test_memory_is_bounded(config_home: ConfigHome) -> None:
-    """A session of three times the size takes no more memory to be kept, packed and opened."""
+    """A session of three times the size needs no more memory to archive, pack and open."""
     peaks = []
     for number, megabytes in ((1, 6), (2, 18)):
         session = laid_out(config_home, session_id(number))
@@ -228,7 +228,7 @@ def _grown(home: ConfigHome) -> SessionFile:
 
 @pytest.mark.parametrize("verb", WORK)
 def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
-    """At every step: what was kept is whole, nothing half-made counts, and doing it again does it."""
+    """At every step: archived content is whole, no partial file counts, and a second run completes the work."""
     session = laid_out(config_home)
     before = client_files(config_home)
     if verb != "keep":
@@ -288,7 +288,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
 
 
 def test_two_at_once(config_home: ConfigHome) -> None:
-    """Six processes keep and pack the same sessions while a client appends: one vault, whole, nothing left over."""
+    """Six processes archive and pack the same sessions while a client appends: one valid vault without leftovers."""
     ids = [session_id(number) for number in range(1, 5)]
     for number in ids:
         laid_out(config_home, number)

@@ -61,7 +61,7 @@ def archived_ids_left(home: ConfigHome) -> set[str]:
 
 @pytest.fixture
 def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody was told long ago, and nothing is too much for a day."""
+    """The removal was announced long ago, and there is no daily limit."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
@@ -129,7 +129,7 @@ def test_nothing_goes_automatically(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_the_oldest_go_first(config_home: ConfigHome) -> None:
-    """As many as the limit asks for, each told; 0 is not a limit."""
+    """As many as the limit requires, each reported; 0 means no limit."""
     one, two, three = (packed_session(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
@@ -197,7 +197,7 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("at_once")
 def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
-    """It can come back, and then it needs what it came from."""
+    """It can be restored, and then needs its ancestors."""
     one = packed_session(config_home, 1, 100)
     two = packed_session(config_home, 2, 90, parent=1, present=True)
     stored_settings.store_setting("vault", "1", config_home.where)
@@ -239,7 +239,7 @@ def test_sessions_of_another_config_home(config_home: ConfigHome, tmp_path: Path
 def test_an_employers_retention(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Nothing more is kept; what was goes when it falls due, ancestors too."""
+    """No new copies; existing copies and ancestors are removed when they expire."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     old = packed_session(config_home, 1, 25)
     young = packed_session(config_home, 2, 5, parent=1, present=True)
@@ -269,7 +269,7 @@ def test_said_once(config_home: ConfigHome) -> None:
     [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7), ("on", 20 * 1024**3)],
 )
 def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
-    """As people write them; what can't be read is refused."""
+    """Sizes as people write them; an unreadable size is refused."""
     if not size:
         with pytest.raises(UsageError):
             stored_settings.store_setting("vault", text, config_home.where)

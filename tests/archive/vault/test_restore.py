@@ -56,7 +56,7 @@ def swept(home: ConfigHome) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("age", [5, 400])
 def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
-    """All of it in its place; the time is kept, unless the client would delete it at once."""
+    """Every file is in its place; the time is kept, unless the client would delete the file immediately."""
     session = laid_out(config_home)
     written = time.time_ns() - age * DAY * 10**9
     for place in client_files(config_home):
@@ -96,7 +96,7 @@ def test_one_that_continued_is_left(config_home: ConfigHome) -> None:
 
 
 def test_a_new_id_where_the_old_one_is_taken(config_home: ConfigHome) -> None:
-    """The other one stays; the kept one comes with its own under one new id, the same each time."""
+    """The other session stays; the archived one and its files get one new id, always the same."""
     found = archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
@@ -143,7 +143,7 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
 
 
 def test_an_earlier_state(config_home: ConfigHome) -> None:
-    """By its id and instant; it comes back next to what took its place."""
+    """It is named by its id and instant, and restored next to its replacement."""
     archived_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
@@ -191,7 +191,7 @@ def test_a_stub_of_the_clients_is_replaced(config_home: ConfigHome) -> None:
 
 
 def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is seen before all that belongs to it is there; run again, it is."""
+    """No session is visible before all its files exist; a second run completes it."""
     archived_session(config_home)
     before = swept(config_home)
     calls = 0
@@ -213,7 +213,7 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 
 
 def test_naming_one(config_home: ConfigHome) -> None:
-    """By the beginning of its id, its title, its path; two that fit are reported."""
+    """By the beginning of its id, its title or its path; an ambiguous name is reported."""
     found = archived_session(config_home)
     other = archive_session(
         laid_out(config_home, session_id(0x11111112), "Other"), config_home.where

@@ -17,7 +17,7 @@ from tests.hooks.session_list.rows import row
 
 
 def test_a_fork_from_before_a_compaction_is_requested_twice(config_home: ConfigHome) -> None:
-    """The first press says what the second one does; where nothing was compacted, that."""
+    """The first press explains the second one, or reports that nothing was compacted."""
     rows = [
         *conversation(2),
         boundary(uuid="b", before="r3", ts=100),

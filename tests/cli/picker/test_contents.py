@@ -49,7 +49,7 @@ class Talk:
 
 
 def wait(holds: Callable[[], bool]) -> None:
-    """Until something holds."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + 20
     while not holds():
         assert time.monotonic() < deadline
@@ -126,7 +126,7 @@ def test_only_the_last_words_are_searched(
 
 
 def test_leaving_ends_it(said: ConfigHome) -> None:
-    """Before it began, and while it waits; what is asked after that is not answered."""
+    """This holds before it starts and while it waits; later requests are not answered."""
     never = Talk(said)
     never.contents.stop()
     with looked_through(said) as talk:
@@ -185,7 +185,7 @@ def test_a_search_in_a_thread_forks_nothing(
 
 
 def test_a_phrase_costs_little(said: ConfigHome) -> None:
-    """Of many records that may have it, few are read for a key."""
+    """Only a few of many possible records are read for a key."""
     for number in range(10, 15):
         talk(said, number, *[f"exit the code {place}" for place in range(60)])
     with opened_index(said.where) as index:

@@ -29,7 +29,7 @@ def session(config_home: ConfigHome) -> ListedSession:
 
 
 def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
-    """The preview, once it is made."""
+    """Wait for a preview and return it."""
     deadline = time.monotonic() + 20
     while (lines := made.find_lines(kind, one)) == [READING_NOTICE]:
         assert time.monotonic() < deadline
@@ -38,7 +38,7 @@ def wait_for(made: Previews, kind: str, one: ListedSession) -> list[str]:
 
 
 def test_they_are_made_aside_and_kept(config_home: ConfigHome, session: ListedSession) -> None:
-    """The first answer is that it is read; the end of it is reported once; the second asks no disk."""
+    """The first answer is a notice; the result is announced once; a second request reads no disk."""
     told = threading.Event()
     made = Previews(config_home.where, told.set)
     assert made.find_lines(OUTLINE, session) == [READING_NOTICE]

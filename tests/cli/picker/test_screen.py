@@ -52,7 +52,7 @@ def chosen_title(chooser: Chooser) -> str | None:
 
 
 def when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
-    """In a thread: act once something holds."""
+    """Run a function in a thread when a condition is true."""
 
     def wait() -> None:
         deadline = time.monotonic() + 20
@@ -108,7 +108,7 @@ def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
 
 @pytest.mark.parametrize("sequence", NO_KEYS)
 def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
-    """No Escape is heard of it, and no letter, wherever one read ended and the next began."""
+    """It produces no Escape and no letter, wherever a read ends."""
     heard: list[object] = []
     parser = KeyParser(lambda press: heard.append(press.key))
     for byte in sequence:
@@ -117,7 +117,7 @@ def test_a_sequence_that_comes_byte_by_byte(sequence: str) -> None:
 
 
 def test_a_paste_is_text() -> None:
-    """Whatever it holds; what comes behind it is keys again."""
+    """This applies to any content; input after it is keys again."""
     with chooser_with_keys(three) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
@@ -160,7 +160,7 @@ def test_leaving_waits_for_no_listing() -> None:
 
 
 def test_a_bug_of_the_listing_is_a_bug() -> None:
-    """It ends the chooser, and comes out where every bug does."""
+    """It ends the chooser, and is reported like every bug."""
 
     def broken(_everywhere: bool) -> Iterator[ListEntry]:
         yield ListEntry(row())
@@ -297,7 +297,7 @@ def test_a_search_bug_does_not_prevent_a_choice() -> None:
 
 
 def test_leaving_waits_for_no_search() -> None:
-    """One that takes for ever."""
+    """The search never ends."""
     never = threading.Event()
 
     def stuck(_text: str) -> list[TurnHit]:
