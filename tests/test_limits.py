@@ -172,11 +172,11 @@ def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1_600_000_000,) * 2)
 from resume_hooks.hooks import prompt
-from tests.fuzz.targets.hooks import answered
+from tests.fuzz.targets.hooks import hook_output
 from tests.fuzz.targets.target import told
 for text in (">resume", ">handoff go on", ">lineage"):
     event = {"session_id": sys.argv[2], "transcript_path": sys.argv[1], "prompt": text}
-    said = json.loads(answered(prompt.main, json.dumps(event).encode()))["reason"]
+    said = json.loads(hook_output(prompt.main, json.dumps(event).encode()))["reason"]
     assert "resume-hooks failed" not in said, said
 """
     environ = {**os.environ, **config_home.environ, "RESUME_HOOKS_CLIPBOARD": "none"}
