@@ -151,8 +151,8 @@ def test_a_fork_comes_back(
     reference = f"{fork.stem[:8]}"
     assert f"where a fork, the parent session, left {SESSION}" in told
     assert f":N is record {reference}:N" in told
-    for words, place in (("- lexer.py", 3), ("- pytest -q", 1)):
-        assert f"{words} (:{number + place})" in told
+    assert f"- lexer.py (:{number + 3})" in told
+    assert f"- pytest -q (edited since: lexer.py, :{number + 1})" in told
     assert f"ASSISTANT :{number + 5}\n  We decided to use the lexer of EXPLORE." in told
     assert "prompt 0" not in told
     assert "The user's report" not in told
