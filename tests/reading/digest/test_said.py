@@ -887,6 +887,8 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
         ("Update the docs after each change", True),
         ("Commit often, with messages as short as possible.", True),
         ("I am also thinking we should include all sessions, as they must carry it", False),
+        ("Implement them one at a time, and commit as soon as each one works", True),
+        ("Please implement these features one at a time.", True),
         ("Be concise.", True),
     ],
 )

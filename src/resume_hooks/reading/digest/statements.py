@@ -180,7 +180,7 @@ _TASK_START = compile_lazily(
 
 _STANDING_WORD = compile_lazily(
     r"\b(?:always|never|each|every|only|must|should|shall|needs?|do\s+not|don'?t|not|no|avoid|without|instead|rather|keep|"
-    r"prefer|whenever|when|if|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
+    r"prefer|whenever|when|if|once|one\s+(?:at\s+a\s+time|by\s+one)|after|before|often|frequently|regularly|as\s+(?:you|we)\s+go|from\s+now\s+on|at\s+(?:most|least))\b|[^\x00-\x7f]{3}",
     re.IGNORECASE,
 )
 """Words of a demand that may bind later work, and other languages."""
