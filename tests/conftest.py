@@ -48,7 +48,7 @@ ROOM = 4 << 30
 
 
 def _takes_the_tests(folder: str) -> bool:
-    """Whether a folder can be written, has room, and runs programs (a container's may not)."""
+    """Check whether a folder is writable, has space, and may run programs."""
     if not os.access(folder, os.W_OK):
         return False
     found = os.statvfs(folder)
@@ -117,7 +117,7 @@ sys.addaudithook(_watch)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Under ``-n`` the tests of one real session run in one process, so that it is read once."""
+    """Under ``-n`` run the tests of one real session in one process, so that it is read once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
 
@@ -223,7 +223,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what names a part that is not here, and what is for ``make test-all`` alone, unless RUN_ALL=1."""
+    """Deselect tests of missing parts, and those for ``make test-all`` unless RUN_ALL=1."""
     without = (
         _names_an_absent_part,
         _is_wide,
@@ -253,7 +253,7 @@ def _is_below_parts(path: Path) -> bool:
 
 
 def _asks_for_parts(path: Path) -> bool:
-    """Whether a test file is one of AT_THE_SEAM, or one of the core that names parts."""
+    """Check whether a test file is in AT_THE_SEAM, or a core test that names parts."""
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"
     return str(file) in AT_THE_SEAM or (
@@ -268,7 +268,7 @@ def _is_wide(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Under REQUIRE_ALL=1 a skipped test has failed, whatever skipped it."""
+    """Under REQUIRE_ALL=1 count a skipped test as failed."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("REQUIRE_ALL") == "1":
         report.outcome = "failed"
@@ -277,7 +277,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line at the end: what this machine could not run, and what it lacks for it."""
+    """Print one line with the tests that this machine cannot run, and their missing requirements."""
     lacking = Counter(
         reason.partition("Skipped: ")[2] or reason
         for report in terminalreporter.stats.get("skipped", [])

@@ -57,12 +57,12 @@ class RealSession:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is the export of another program."""
+        """Check whether it is the export of another program."""
         return self.path.name == FOREIGN
 
     @property
     def has_talk(self) -> bool:
-        """Whether anybody says anything on its live chain: some files are made of other things on purpose."""
+        """Check whether its live chain has messages; some files have none on purpose."""
         return any(node.is_message for node in self.transcript.chain)
 
     def copied_to(self, folder: Path) -> Path:
@@ -82,5 +82,5 @@ def _param(path: Path) -> object:
 
 @pytest.fixture(scope="session", params=[_param(path) for path in corpus_sessions()])
 def real_session(request: pytest.FixtureRequest) -> RealSession:
-    """Each session of the corpus in turn; skipped where there is no corpus."""
+    """Return each session of the corpus in turn; skip the test without a corpus."""
     return RealSession(request.param)

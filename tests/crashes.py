@@ -97,14 +97,14 @@ def _do(work: Callable[[], object], count: int) -> NoReturn:
 
 
 def little_room(limit: int) -> None:
-    """No file of this process may grow over ``limit`` bytes: what a full disk is to a writer."""
+    """Limit every file of this process to ``limit`` bytes, which has the effect of a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextlib.contextmanager
 def an_ordinary_user(root: Path | None = None) -> Iterator[None]:
-    """Without root's rights, which know no read-only folder; all below ``root`` is that user's."""
+    """Run without root's rights, which ignore read-only folders; the user owns everything below ``root``."""
     was = os.geteuid()
     if was == 0:
         for path in [root, *root.rglob("*")] if root else ():

@@ -158,7 +158,7 @@ def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
 def test_one_that_can_not_be_kept_keeps_no_other(
     path: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """Told, with 1; all others are kept."""
+    """The failure is reported, with exit code 1; all other sessions are archived."""
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"version": 2}))

@@ -104,7 +104,7 @@ class Shell:
 
 @pytest.fixture(params=list(SHELLS))
 def shell(request: pytest.FixtureRequest, config_home: ConfigHome, desk: Path) -> Iterator[Shell]:
-    """Each shell in turn."""
+    """Run the test in each shell."""
     started = Shell(request.param, config_home, desk)
     yield started
     started.close()

@@ -130,7 +130,7 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
 
 
 def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -> None:
-    """They asked for it before; a compaction by the client asks each time."""
+    """They read the setting at their start; a compaction by the client reads it each time."""
     assert (
         b"uses the new line after its next resume" in cli("config", "compaction", "trim@70k").stderr
     )

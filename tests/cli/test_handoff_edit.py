@@ -41,7 +41,7 @@ class Desk:
         )
 
     def editor(self, script: str) -> str:
-        """A program that is given the file's path as ``$1``."""
+        """Return an editor that gets the file's path as ``$1``."""
         path = self.bin / "edit"
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)

@@ -71,7 +71,7 @@ def test_with_a_client_its_commands_run_in_order(
 
 
 def test_a_dry_run_writes_and_runs_nothing(tools: Path, config: Path) -> None:
-    """No plugin folder, no call."""
+    """No plugin folder is written, and the client is not called."""
     log = fake_client(tools)
     assert run(["install", "--dry-run"]) == 0
     assert not log.exists()

@@ -94,7 +94,7 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
 
 
 def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
-    """F1 shows all keys, with words typed too; a window without room for them promises none."""
+    """F1 shows all keys, also after typing; a window without space for them names none."""
     screen = desk.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
@@ -114,7 +114,7 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     ("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)]
 )
 def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
-    """The chosen session is there, and can be taken."""
+    """The chosen session is visible and can be chosen."""
     screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
     screen.wait_for("^> Fix" if columns > 10 else "^> F")
     if rows > 2:
@@ -128,7 +128,7 @@ def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
 
 
 def test_a_window_that_changes_its_size(desk: Desk) -> None:
-    """The preview comes and goes with the room for it."""
+    """The preview appears and disappears with the space for it."""
     screen = desk.run("resume", columns=160, rows=30)
     screen.wait_for("2 turns, newest first")
     screen.resize(30, 5)
@@ -224,7 +224,7 @@ def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
 
 
 def test_a_part_of_a_title_by_its_form(desk: Desk) -> None:
-    """In any capitals."""
+    """Capitals do not matter."""
     screen = desk.run("resume", "title:THE LEX", "--way", "go on")
     screen.wait_for(client_output(3, desk.project))
 
@@ -274,7 +274,7 @@ def test_text_that_names_nothing_exactly_is_searched(desk: Desk) -> None:
 
 
 def test_a_bare_true_is_not_words(desk: Desk) -> None:
-    """Programs around the client pass it on; a session that is called so is meant all the same."""
+    """Programs around the client pass it on; a session with this title can still be named."""
     screen = desk.run("resume", "true")
     screen.wait_for("^  Write the docs")
     screen.key("Escape")
@@ -285,7 +285,7 @@ def test_a_bare_true_is_not_words(desk: Desk) -> None:
 
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
-    """And a way that is named the question."""
+    """And ``--way`` skips the question."""
     screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.elsewhere())
     screen.wait_for(client_output(2, desk.project))
     assert b"search:" not in screen.raw
@@ -328,7 +328,7 @@ def test_where_nothing_is_made_it_is_asked_again(desk: Desk) -> None:
 
 
 def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) -> None:
-    """It was written a moment ago: the fork is what an empty line takes."""
+    """It was written a moment ago, so an empty line forks it."""
     desk.session(1, "Fix the parser", age=0)
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"may be open in a client: it was written \d+ seconds ago")
@@ -339,7 +339,7 @@ def test_a_live_session_is_reported_and_forked_unless_one_says_else(desk: Desk) 
 
 
 def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
-    """It was compacted: the live part alone is offered, and taken for an empty line."""
+    """It was compacted: only a fork of the live part is offered, also for an empty line."""
     path = desk.session(4, "Large")
     rows = path.read_bytes().splitlines()
     compacted = [
@@ -402,7 +402,7 @@ def test_all_projects(desk: Desk) -> None:
 
 
 def test_no_session_at_all(desk: Desk) -> None:
-    """It says so and how to see more; there is nothing to take."""
+    """The screen reports it, with the key for more sessions; nothing can be chosen."""
     empty = desk.home.root / "empty"
     empty.mkdir()
     screen = desk.run("resume", cwd=empty)
@@ -433,7 +433,7 @@ class TestContinue:
     """``continue`` asks nothing."""
 
     def test_the_latest(self, desk: Desk) -> None:
-        """Of this folder, at once."""
+        """It is the latest of this folder, without a question."""
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert screen.ended() == 0
@@ -446,7 +446,7 @@ class TestContinue:
         assert desk.ids() - before == {found.group(1)}
 
     def test_a_live_one_is_reported(self, desk: Desk) -> None:
-        """And started all the same."""
+        """It is started anyway."""
         desk.session(1, "Fix the parser", age=0)
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))

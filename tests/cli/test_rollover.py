@@ -35,7 +35,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def a_client(home: ConfigHome) -> str:
-    """A folder with a ``claude`` that says how it was called."""
+    """Return a folder with a ``claude`` that records its arguments."""
     folder = home.root / "bin"
     folder.mkdir()
     client = folder / "claude"
@@ -102,7 +102,7 @@ def test_a_quick_rollover_asks_nobody(document: Document, parent: Path) -> None:
 def test_start_runs_the_client_on_the_child(
     config_home: ConfigHome, cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """In the session's own folder, after the receipt."""
+    """It runs in the session's own folder, after the receipt."""
     done = cli(*words, SESSION, "--start", environ={"PATH": a_client(config_home)})
     (child,) = children(parent)
     last = done.stdout.decode().strip().split("\n")[-1]
@@ -144,7 +144,7 @@ GOOD = (
 
 
 def environ_of(made: StandIn) -> dict[str, str]:
-    """The environment in which a stand-in is the client."""
+    """Return the environment in which a stand-in is the client."""
     return {"PATH": made.path}
 
 
@@ -222,7 +222,7 @@ def test_a_failure_leaves_the_digest(
     words: tuple[str, ...],
     said: str,
 ) -> None:
-    """Exit code 0, for there is a child; what is missing in it is said."""
+    """Exit code 0, because there is a child; the missing summary is reported."""
     environ = environ_of(stand_in(config_home.root, body)) if body else {}
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
@@ -262,7 +262,7 @@ def test_a_dry_run_asks_nobody(
 def test_the_settings_name_the_model(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """``--model`` wins over the setting; what would be an option of the client's is not a model."""
+    """``--model`` overrides the setting; a value that looks like an option is not a model."""
     made = stand_in(config_home.root, GOOD)
     environ = environ_of(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
@@ -278,7 +278,7 @@ def test_the_settings_name_the_model(
 def test_start_runs_the_client_on_a_child_with_a_summary(
     config_home: ConfigHome, cli: Cli, parent: Path
 ) -> None:
-    """The same program is asked first, and started then."""
+    """The same program answers first and is started then."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
     done = cli("rollover", SESSION, "--start", environ=environ_of(stand_in(config_home.root, body)))
     (child,) = children(parent)
@@ -286,7 +286,7 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
 
 
 def test_ctrl_c_leaves_the_digest_and_reports_it(config_home: ConfigHome, parent: Path) -> None:
-    """130; the model's process is gone, the child that was made first is named."""
+    """130; the model's process has ended, and the written child is named."""
     made = stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environ_of(made), "PYTHONPATH": str(REPO / "src")}
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]

@@ -44,7 +44,7 @@ def home(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_as_text(cli: Cli, home: ConfigHome) -> None:
-    """This project by default; sessions with what continues in them, hits with what reads them."""
+    """This project by default; sessions with the command to continue them, hits with the command to read them."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -71,7 +71,7 @@ def test_more_is_one_command_away(cli: Cli, home: ConfigHome) -> None:
 
 
 def test_where_it_looks(document: Document, home: ConfigHome) -> None:
-    """This project, another folder's, all, a session; the document says which."""
+    """This project, another folder's, all, or a session; the document names the scope."""
     for words, scope, sessions in [
         ([], str(home.root / "here"), {1, 2}),
         (["--project", CWD], CWD, {3}),
@@ -101,7 +101,7 @@ def test_a_lineage_is_searched_whole(document: Document, home: ConfigHome) -> No
 
 
 def test_a_subagent_alone(document: Document, home: ConfigHome) -> None:
-    """``--session`` takes one by its name as well."""
+    """``--session`` also accepts a sub-agent's name."""
     (path,) = Path(home.config, "projects").glob(f"*/{session_id(3)}.jsonl")
     said = user("redis of the agent", uuid=uid("a"), session_id=session_id(3), isSidechain=True)
     write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
@@ -127,7 +127,7 @@ def test_every_documented_field(document: Document, home: ConfigHome) -> None:
 
 
 def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> None:
-    """Numbered in the order that they were given in; a hit names those that found it."""
+    """They are numbered in their order; a hit names the wordings that found it."""
     words = ("search", "drop redis", "--or", "because of timeouts", "--or", "is it back")
     data = document(*words)["data"]
     assert (data["query"], data["also"]) == ("drop redis", ["because of timeouts", "is it back"])
@@ -171,13 +171,13 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     "when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
 )
 def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) -> None:
-    """Whatever a calendar holds is a date."""
+    """Any calendar date is valid."""
     assert document("search", "redis", "--since", when)["ok"]
     assert document("search", "--until", when)["ok"]
 
 
 def test_options_of_other_programs(document: Document, home: ConfigHome) -> None:
-    """In quotes they are words to be found; a question that begins with one is not an option either."""
+    """In quotes they are search words, also at the beginning of a question."""
     for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
         assert document("search", *words)["ok"]
 
@@ -199,7 +199,7 @@ def test_arguments_that_are_not_text(cli: Cli, home: ConfigHome) -> None:
 
 
 def test_a_state_folder_that_cannot_be_made(cli: Cli, home: ConfigHome) -> None:
-    """The search works all the same, and says how."""
+    """The search works anyway, and reports how."""
     (home.root / "file").write_text("")
     done = cli("search", "redis", environ={"RESUME_HOOKS_HOME": str(home.root / "file" / "state")})
     assert done.returncode == 0

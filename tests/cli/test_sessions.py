@@ -40,7 +40,7 @@ def lines(cli: Cli, *words: str, **options: Any) -> list[str]:
 
 
 def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
-    """A line a session, which its id begins; what else there is to say is behind the title."""
+    """One line per session, with its id first; remarks follow the title."""
     write_aged_session(config_home, 1, custom_title("Fix the parser"))
     write_aged_session(
         config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400
@@ -84,7 +84,7 @@ def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """No control character, none that hides or reorders text."""
+    """No control character, and no character that hides or reorders text."""
     write_aged_session(
         config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
     )
@@ -93,7 +93,7 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
 
 
 def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
-    """A dash where nothing was counted, or nothing expires."""
+    """A dash if nothing was counted, or nothing expires."""
     write_session(
         config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90
     )
@@ -104,7 +104,7 @@ def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """It says so, is not a failure, and names the way to the others."""
+    """The text reports it and names the option for other projects; this is not a failure."""
     assert lines(cli, "--project", "/nowhere") == [
         "No session of /nowhere. --all lists those of every project.",
     ]
@@ -115,7 +115,7 @@ def test_nothing_there(config_home: ConfigHome, cli: Cli, document: Document) ->
 
 
 def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Path) -> None:
-    """It is not followed, and a note says so where nothing else is there."""
+    """It is not followed, and a note mentions it if there are no other sessions."""
     folder = os.path.dirname(write_aged_session(config_home, 1))
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
@@ -127,7 +127,7 @@ def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Pa
 
 
 def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line says how to continue; programs are told that there is more."""
+    """The last line has the command for the next page; programs get a field."""
     for number in range(1, 6):
         write_aged_session(config_home, number, age=number * 100)
     assert lines(cli, "--all", "--limit", "2")[-1] == "More: --offset 2, or --limit 0 for all."

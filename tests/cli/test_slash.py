@@ -52,7 +52,7 @@ def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> 
     ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"],
 )
 def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
-    """Also what would be a paste over left-over text: nothing was left over here."""
+    """This includes text that looks like a pasted command, because nothing precedes it."""
     import json
 
     card = slash_card(cli, "handoff", f"{text}\n")
@@ -80,13 +80,13 @@ def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
 
 
 def test_a_trigger_that_is_off_is_marked(cli: Cli, parent: Path) -> None:
-    """There is no prompt here that could pass."""
+    """A slash command has no prompt that could pass."""
     assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
 def test_no_other_verb(cli: Cli, verb: str) -> None:
-    """Only the plugin's own slash commands."""
+    """Only the plugin's own slash commands work."""
     assert cli("slash", verb, SESSION).returncode in {1, 2}
 
 

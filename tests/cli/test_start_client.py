@@ -61,7 +61,7 @@ def test_a_session_of_the_usual_config_home(
 
 
 def test_a_file_anywhere_has_no_config_home() -> None:
-    """A folder that only looks like one is none."""
+    """A folder that only looks like one does not count."""
     assert (
         find_client_start(
             SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})

@@ -62,7 +62,7 @@ def child(document: Document, parent: Path) -> Path:
 
 
 def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> None:
-    """The receipt and what was restored; the child of the child contains the outputs again."""
+    """The receipt and the restored contents; the child has the outputs again."""
     data = document("untrim", child.stem, "--all")["data"]
     assert (data["kind"], data["written"], data["parent_file"]) == ("untrim", True, str(child))
     assert data["restoration"] | {"characters": 0} == {
@@ -86,7 +86,7 @@ def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> 
 
 
 def test_some_records(document: Document, child: Path) -> None:
-    """Each by its line in the trimmed session's file."""
+    """Each record is named by its line in the trimmed session's file."""
     lines = [
         number
         for number, line in enumerate(child.read_text().split("\n"))
@@ -99,7 +99,7 @@ def test_some_records(document: Document, child: Path) -> None:
 
 
 def test_which_records_must_be_said(document: Document, child: Path) -> None:
-    """A usage error that counts them and names both options; both at once are one too many."""
+    """A usage error counts them and names both options, which exclude each other."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "--all, or --record N for one of them."
@@ -117,7 +117,7 @@ def test_which_records_must_be_said(document: Document, child: Path) -> None:
 def test_nothing_is_trimmed(
     cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """Nothing needed doing: no failure, and no file."""
+    """There is nothing to do: no failure, and no file."""
     before = sorted(os.listdir(parent.parent))
     data = document("untrim", SESSION, *words)["data"]
     assert (data["written"], data["file"], data["restoration"]["trimmed"]) == (False, "", 0)
@@ -135,7 +135,7 @@ def test_a_dry_run(cli: Cli, document: Document, child: Path) -> None:
 
 
 def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, child: Path) -> None:
-    """Warnings for what stays trimmed; an error where one is missing under --strict, or all are."""
+    """Warnings for contents that stay trimmed; an error under --strict, or if all are missing."""
     parent.write_bytes(parent.read_bytes().replace(b'"uuid":"r1"', b'"uuid":"x1"'))
     before = sorted(os.listdir(parent.parent))
     error = document("untrim", child.stem, "--all", "--strict", code=1)["error"]
@@ -192,7 +192,7 @@ def in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[..., 
 
 
 def test_right_after_a_trim(in_folder: Callable[..., dict[str, Any]]) -> None:
-    """Without a session it is about the trim that was just made, as a person would type it."""
+    """Without a session the verb uses the new trim, as a user would expect."""
     made = in_folder("trim", "--keep-recent", "0")
     back = in_folder("untrim", "--all")
     assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)
@@ -200,7 +200,7 @@ def test_right_after_a_trim(in_folder: Callable[..., dict[str, Any]]) -> None:
 
 
 def test_a_trim_that_somebody_left(in_folder: Callable[..., dict[str, Any]]) -> None:
-    """Is not the one meant once the session itself continued."""
+    """It is no longer the default after the session itself continued."""
     made = in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
     assert in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

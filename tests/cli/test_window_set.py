@@ -71,7 +71,7 @@ def test_a_model_without_a_million(
 def test_the_window_that_a_model_has(
     config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
 ) -> None:
-    """Of a session that no client with us had open: by its name and its client, or nobody says a share of it."""
+    """For a session that never ran with our module: by model and client, or no percentage is shown."""
     answer = assistant("done", uuid="a1", parent="u1", tokens=count) | {"version": version}
     answer["message"]["model"] = model
     write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
@@ -104,7 +104,7 @@ def read_twice(lines: int, first: int, second: int) -> list[Record]:
 
 
 def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
-    """Of info, of a listing's row, of a trim's dry run: the window that the settings name, without its answer."""
+    """In info, a list and a dry run of trim: the window from the settings, without the answer's reserve."""
     write_session(config_home.project(CWD), SESSION, read_twice(4_000, 100_000, 104_000))
     for window, percent in ((None, 58), (150_000, 80)):
         settings = {} if window is None else {"autoCompactWindow": window}
@@ -123,7 +123,7 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
 def test_a_child_continues_in_the_window_of_its_parent(
     config_home: ConfigHome, cli: Cli, verb: list[str]
 ) -> None:
-    """One that needed a million tokens has them in each child and in the child's, wherever per cent are shown."""
+    """A window of a million tokens also applies to its children, in every percentage."""
     records = read_twice(40_000, 150_000, 240_000)
     for row in records:
         if row["type"] == "assistant":

@@ -150,7 +150,7 @@ def test_warm(config_home: ConfigHome) -> None:
 
 
 def test_cold(config_home: ConfigHome) -> None:
-    """Once the cache is gone each way sends all that it holds, and whatever is smaller pays with its first turn."""
+    """Without the cache each way sends everything, and a smaller way pays with its first turn."""
     found = compare_at(config_home, bulky(), 105 + LONG_CACHE_SECONDS)
     rows = by_name(found)
     assert not found.warm
@@ -183,7 +183,7 @@ def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome
 
 
 def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> None:
-    """Of a session that has just begun the usual figure would."""
+    """In a new session the usual size would be larger than the session."""
     found = compare_at(config_home, bulky(0), 200)
     assert by_name(found)[COMPACT].after <= found.context.tokens
 
@@ -207,7 +207,7 @@ def test_the_last_compaction_shows_of_the_next(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
 def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Record) -> None:
-    """Cold, one request a turn; no estimate is negative, and a trim of nothing is none."""
+    """Cold, with one request per turn; no estimate is negative, and an empty trim has none."""
     found = compare_at(config_home, [record], 10)
     assert (found.warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
@@ -220,7 +220,7 @@ def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Recor
 
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
-    """Within a prompt there is no time to tell what a trim would leave; in the shell there is."""
+    """A prompt has no time to estimate a trim; the shell has."""
     assert TRIM not in by_name(compare_at(config_home, bulky(), 200, limit=1_000))
     assert not compare_at(config_home, bulky(), 200, limit=1_000).trim_estimated
     assert not compare_at(config_home, bulky(), 200, limit=1_000).planned
@@ -303,7 +303,7 @@ def test_advice_is_there_for_whoever_asks_early(config_home: ConfigHome) -> None
 
 
 def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
-    """The reserve for an answer counts: 168,000 of 200,000 would be compacted at once."""
+    """The reserve for an answer counts: 168,000 of 200,000 would be compacted immediately."""
     found = compare_at(config_home, bulky(69), 200)
     assert found.context.compacts_at_once
     assert found.advice is not None
@@ -328,7 +328,7 @@ def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
 
 
 def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Warm and cold, each has all its options; continuing costs more once the cache is gone."""
+    """Warm and cold, each has all its options; continuing costs more without the cache."""
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):

@@ -63,7 +63,7 @@ def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> Non
 
 
 def test_turns_by_hand() -> None:
-    """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
+    """Two turns of two requests that add 400 tokens each: the first request, then three with 200 more each."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert turns_cost(

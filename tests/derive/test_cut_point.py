@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[CutSelector, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_no_such_place(name: str, tmp_path: Path) -> None:
-    """One sentence, and what there is instead."""
+    """The error is one sentence with the existing positions."""
     truncator, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
         cut_conversation(scan_records(tmp_path, talk()), truncator)
@@ -155,7 +155,7 @@ def test_no_such_place(name: str, tmp_path: Path) -> None:
 
 
 def test_nothing_would_stay(tmp_path: Path) -> None:
-    """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
+    """Before the first prompt there is nothing to keep, and an unanswered call cannot be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):
         cut_conversation(scan_records(tmp_path, begun), CutAtRecord("s"))
@@ -168,7 +168,7 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
 
 
 def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
-    """There is nothing to go forward to: the cut goes back."""
+    """No later position exists, so the cut moves back."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
     assert (
         kept_records(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
@@ -188,7 +188,7 @@ def test_records_outside_the_conversation(tmp_path: Path) -> None:
 
 
 def test_remarks_are_not_a_move(tmp_path: Path) -> None:
-    """An attachment at the place that was named stays; nobody is mentioned it."""
+    """An attachment at the named position is kept without a remark."""
     rows = [
         *conversation(1),
         attachment("TEXT", uuid="t", parent="r1", ts=5),
@@ -201,7 +201,7 @@ def test_remarks_are_not_a_move(tmp_path: Path) -> None:
 
 
 def branched() -> list[Record]:
-    """A first turn; a second that was left, with a call at its end; the one that took its place."""
+    """Return a first turn, an abandoned second one with a call at its end, and its replacement."""
     return [
         *conversation(1),
         user("LEFT", uuid="p2", parent="r1", ts=10),

@@ -28,7 +28,7 @@ def test_unchanged_text_comes_back() -> None:
     "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
 )
 def test_nothing_but_the_note_is_nothing(text: str) -> None:
-    """Such a text cancels."""
+    """Such a text cancels the handoff."""
     assert digest_from_editor(text) == ""
 
 
@@ -49,7 +49,7 @@ def test_texts_that_are_cleaned(text: str, taken: str) -> None:
 
 
 def test_the_next_step_is_found_behind_any_edit() -> None:
-    """No line of the edit passes for its head, wherever it stands."""
+    """No line of the edit counts as its heading, at any position."""
     taken = digest_from_editor(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
     assert extract_next_step(opening_text(BLOCK, "but this", digest=taken)) == "but this"
     assert extract_next_step(opening_text(BLOCK, "", digest=taken)) == ""

@@ -200,7 +200,7 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
-    """Nothing there was counted: what every session starts with is in its size, next to its own records."""
+    """Nothing there was counted: its size includes the start of every session and its own records."""
     path = write_lines(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
@@ -301,7 +301,7 @@ def test_companions(config_home: ConfigHome) -> None:
 
 
 def test_nothing_to_fork(config_home: ConfigHome) -> None:
-    """A session in which nobody spoke is an expected failure."""
+    """A session without messages is an expected failure."""
     path = write_lines(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
         fork.plan_fork(locate.session_file(path), Where())
@@ -410,7 +410,7 @@ def test_a_home_next_to_the_old_one(
 
 
 def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
-    """Asked for the home that it has, it is a plain fork."""
+    """With its present home, it is a plain fork."""
     path = write_session(
         config_home.project(str(elsewhere)),
         SESSION,
@@ -434,7 +434,7 @@ def test_a_home_again(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) 
 
 
 def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path) -> None:
-    """Its first record is the compaction's, which names the new home whatever it named before."""
+    """Its first record is the compaction's, which gets the new home."""
     rows = [
         boundary(uuid="b", ts=5) | {"cwd": "/somewhere/else"},
         summary("SUMMARY", uuid="s", parent="b", ts=6),
@@ -511,7 +511,7 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
 
 
 def cut_at(path: str, number: int) -> Receipt | None:
-    """The receipt of a fork that ends at a line; None where nothing would be kept."""
+    """Return the receipt of a fork that ends at a line; None for an empty one."""
     try:
         return fork_receipt(path, CutAtRecord(number))
     except UsageError:

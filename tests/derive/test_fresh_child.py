@@ -81,7 +81,7 @@ ENVELOPE = [
 def a_parent(
     home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION
 ) -> locate.SessionFile:
-    """A session of two turns with a title, and what else is given."""
+    """Write a session of two turns with a title and these records."""
     records = [*conversation(2, session_id=number), custom_title(title, number), *more]
     return locate.session_file(write_session(home.project(), number, records))
 
@@ -111,7 +111,7 @@ def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 
 def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) -> None:
-    """One line without control characters, whatever was pasted as the next step."""
+    """One line without control characters, for any pasted next step."""
     receipt, _ = write_handoff(
         config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
     )
@@ -213,7 +213,7 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
 
 
 def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
-    """Tag, pr-link, mode and worktree-state come along, the last of each, under the child's id at their top level."""
+    """The last tag, pr-link, mode and worktree-state, with the child's id at their top level."""
     older = TAG.replace(b"release", b"draft")
     other = [
         b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
@@ -278,7 +278,7 @@ def test_a_hostile_folder_is_not_a_bug(config_home: ConfigHome, cwd: Any) -> Non
 
 
 def untouched_child(home: ConfigHome) -> str:
-    """A child of ours that nobody has talked to."""
+    """Return a child of ours without new prompts."""
     return write_handoff(home, a_parent(home))[0].file
 
 
@@ -302,7 +302,7 @@ def write_records(home: ConfigHome, *records: Any) -> str:
     ],
 )
 def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
-    """A session in which nobody asked anything has nothing to carry; nothing is made."""
+    """A session without prompts has nothing to hand off; nothing is written."""
     parent = locate.session_file(make(config_home))
     before = listing(config_home.root)
     with pytest.raises(NothingToHandOff):
@@ -313,7 +313,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
 def test_a_parent_outside_the_projects_is_warned_of(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The child is made next to it; the receipt says that the client will not find it."""
+    """The child is written next to it; the receipt warns that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
@@ -372,7 +372,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 def test_any_title_and_any_step_pass_all_checks(
     config_home: ConfigHome, step: str, title: str
 ) -> None:
-    """Whatever text comes in, the written child contains every invariant."""
+    """For any text the written child passes every check."""
     number = str(uuid.uuid4())
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
@@ -415,7 +415,7 @@ def test_a_vanished_parent(config_home: ConfigHome) -> None:
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
-    """Where the folder went between plan and write, the failure says so."""
+    """If the folder disappears between plan and write, the error names it."""
     decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):
@@ -424,7 +424,7 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
 
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
-    """A plan is applied once; the second time finds its file there and leaves it."""
+    """A plan is applied once; the second time finds the file and leaves it."""
     decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
     before = listing(config_home.project())
@@ -520,7 +520,7 @@ def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
 
 
 def test_a_child_of_every_real_session(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Of each session of the corpus: all checks pass, the SDK lists the child by its title, reads user, assistant."""
+    """For each session of the corpus: all checks pass, the SDK lists its title and reads user, assistant."""
     copy = real_session.copied_to(config_home.project("/work/real"))
     parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):

@@ -68,7 +68,7 @@ class Client:
 
     @property
     def tick(self) -> float:
-        """The next instant: what is typed in a child is typed after its birth."""
+        """Return the next instant, because a child's prompts follow its creation."""
         time.sleep(0.002)
         self.clock = time.time()
         return self.clock
@@ -80,7 +80,7 @@ class Client:
         self.parent = record["uuid"]
 
     def place(self) -> dict[str, Any]:
-        """Where and when the next record stands."""
+        """Return the position and time of the next record."""
         at = self.tick
         uuid = str(uuid4())
         return {
@@ -114,7 +114,7 @@ class Client:
         self.add(summary(f"So far {len(self.typed)} steps.", **self.place()))
 
     def trim_here(self) -> None:
-        """As the engine plans it and the client writes it."""
+        """Trim in place, as the engine plans it and the client writes it."""
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
@@ -150,7 +150,7 @@ class Client:
                 self.add(row)
 
     def rewind(self) -> None:
-        """To before the last prompt of the conversation, where there is one, and another one from there."""
+        """Rewind to before the last prompt, if any, and add another one."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.prompt), None)
         if last is not None and last.parent is not None:
@@ -163,7 +163,7 @@ class Client:
         self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
-        """To a copy, where that pays."""
+        """Trim to a copy, if that pays."""
         try:
             decided = plan.plan_trim(
                 plan.scan_session(session_file(str(self.path))), self.where, Options()
@@ -174,13 +174,13 @@ class Client:
             self.go_on_in(write_child(decided, self.where).file)
 
     def untrim(self) -> None:
-        """All back, where something is gone."""
+        """Restore everything, if something is trimmed."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
         if not decided.is_pointless:
             self.go_on_in(write_child(decided, self.where).file)
 
     def handoff(self) -> None:
-        """A fresh session, where something was asked in this one."""
+        """Hand off to a fresh session, if this one has a prompt."""
         session = session_file(str(self.path))
         try:
             decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
@@ -190,7 +190,7 @@ class Client:
 
 
 def results(path: Path, *, live: bool = True) -> dict[str, str]:
-    """What the live conversation holds of each call's output, or the whole file."""
+    """Return the contents of each call's output in the live conversation, or in the whole file."""
     chain = {node.uuid for node in scan_transcript(str(path)).chain}
     rows = [
         row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)

@@ -40,7 +40,7 @@ WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id
 
 
 def marked(file: str, index: int = 0, **other: object) -> Record:
-    """The trimmed form of ``WHOLE``, whose original is said to stand in that file and line."""
+    """Return the trimmed form of ``WHOLE`` with its original in that file and line."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
@@ -100,14 +100,14 @@ def test_next_to_a_child_that_was_taken_elsewhere(
 
 
 def test_the_better_of_two_copies(config_home: ConfigHome, parent: str) -> None:
-    """Where the named copy lost the record, another one may hold it."""
+    """If the named copy lost the record, another copy may have it."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
     assert find_original_of(config_home, marked(parent)) == f"{copy}:0"
 
 
 def test_trims_one_behind_the_other(config_home: ConfigHome, parent: str) -> None:
-    """What a mark names may be trimmed itself: the chain is followed to its end, or to the last that is left."""
+    """A named record may be trimmed itself: the chain is followed to its end, or to the last existing record."""
     middle = write_session(config_home.project(), CHILD, [marked(parent)])
     assert find_original_of(config_home, marked(middle)) == f"{parent}:0"
     os.unlink(parent)
@@ -115,7 +115,7 @@ def test_trims_one_behind_the_other(config_home: ConfigHome, parent: str) -> Non
 
 
 def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
-    """Forged marks end the search, they don't hold it."""
+    """Forged marks end the search instead of prolonging it."""
     folder = config_home.project()
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
     write_session(folder, PARENT, [marked(two)])

@@ -37,7 +37,7 @@ class Place:
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
     def link(self, *, fails: bool = False) -> list[str]:
-        """Put them there; what was missed. A write that ``fails`` raises."""
+        """Write the sidecars and return the failures. A write that ``fails`` raises."""
         setting = ChildAttributes(CHILD, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
@@ -70,7 +70,7 @@ def test_both_come_along(place: Place) -> None:
 
 
 def test_a_client_that_writes_into_a_backup(place: Place) -> None:
-    """Clients before 2.1.329 write a version into the file of its name: the parent keeps what it had."""
+    """Clients before 2.1.329 overwrite the file with this name: the parent keeps its content."""
     place.fill()
     (place.history / "later@v2").write_bytes(b"of a turn that the child does not hold")
     place.link()
@@ -81,7 +81,7 @@ def test_a_client_that_writes_into_a_backup(place: Place) -> None:
 
 
 def test_backups_that_lines_name() -> None:
-    """Of snapshots and deltas; a name that leads elsewhere, or is none, is not a backup."""
+    """Backups from snapshots and deltas; an invalid name is not a backup."""
     lines = [
         b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
         b'{"backup":{"backupFileName": "2@v7"}}',
@@ -91,7 +91,7 @@ def test_backups_that_lines_name() -> None:
 
 
 def test_no_companions_make_no_folders(place: Place) -> None:
-    """A session without them leaves the project as it is; an empty folder counts as none."""
+    """A session without sidecars leaves the project unchanged; an empty folder does not count."""
     place.outputs.mkdir(parents=True)
     before = sorted(place.home.root.rglob("*"))
     assert place.link() == []
@@ -99,7 +99,7 @@ def test_no_companions_make_no_folders(place: Place) -> None:
 
 
 def test_a_child_that_is_not_born_leaves_none(place: Place) -> None:
-    """Whatever ends the write, the parent's stay and the child's go, with their folders."""
+    """After any failure the parent's files stay, and the child's files and folders are removed."""
     place.fill()
     before = sorted(place.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
@@ -124,7 +124,7 @@ def test_links_and_folders_are_not_followed(place: Place, tmp_path: Path) -> Non
 def test_a_folder_that_is_a_link_is_not_entered(
     place: Place, tmp_path: Path, own_folder: bool
 ) -> None:
-    """A session's folder that points elsewhere, or its folder of outputs, holds nothing of ours."""
+    """A linked session folder, or a linked folder of outputs, gets no files."""
     elsewhere = tmp_path / "elsewhere" / place.outputs.name
     elsewhere.mkdir(parents=True)
     (elsewhere / "file").write_bytes(b"no")

@@ -65,7 +65,7 @@ def place(config_home: ConfigHome) -> Place:
 
 @pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
 def test_the_list_goes_with_every_child(place: Place, kind: Kind) -> None:
-    """The same bytes in private files of its own, the highest number that was given with them."""
+    """The same bytes in private files of its own, with the highest task number."""
     before = place.files()
     receipt = place.child(kind)
     own = place.lists / receipt.session_id
@@ -88,7 +88,7 @@ def test_no_list_makes_no_folder(place: Place) -> None:
     "how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
 )
 def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
-    """The child stands without a list, and its receipt says so; nothing half is left."""
+    """The child has no list, and its receipt reports it; no partial list is left."""
     task, elsewhere = place.own / "4.json", place.home.root / "elsewhere"
     if how == "too large":
         task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK_BYTES + b'"')

@@ -30,7 +30,7 @@ LATER = "2999-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> locate.SessionFile:
-    """A session that somebody talked in, long ago."""
+    """Write a session with an old conversation."""
     records = [
         user("do it", uuid="u1", ts=LONG_AGO),
         assistant("done", uuid="a1", parent="u1", ts=LONG_AGO),
@@ -113,7 +113,7 @@ def test_another_step_is_another_handoff(
 def test_work_in_the_parent_since_makes_it_new(
     parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
 ) -> None:
-    """There is more to hand off than there was."""
+    """There is more to hand off than before."""
     hand_off(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))

@@ -25,13 +25,13 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path(path: str) -> None:
-    """At or below the old home; a name that only begins alike is another folder."""
+    """At or below the old home; a folder that only shares a prefix is another one."""
     assert plan_relocation("/old/proj", "/new").move_path(path) == PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
 def test_an_old_home_that_reports_nothing(old: str) -> None:
-    """Not told, the root of all, no whole path, no path at all: other folders stay as they are."""
+    """An unknown home, the root, a relative path, or no path: other folders are unchanged."""
     assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
     assert plan_relocation(old, "/new").move_path("") == ""
 
@@ -43,7 +43,7 @@ def test_an_old_home_of_another_system() -> None:
 
 
 def test_an_old_home_through_a_link(tmp_path: Path) -> None:
-    """Clients write real paths of folders, whatever led there."""
+    """Clients write the real paths of folders, even if they were entered through links."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = plan_relocation(str(tmp_path / "link"), "/new")
@@ -78,7 +78,7 @@ def test_a_line(name: str) -> None:
     "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
 def test_the_first_line(body: bytes) -> None:
-    """It names the new home whatever it named before: lists go by it."""
+    """It always names the new home, because lists use it."""
     assert (
         json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
         == "/new"
@@ -109,6 +109,6 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_a_snapshot(name: str) -> None:
-    """Of the same files in the new home; damage passes as it is."""
+    """It names the same files in the new home; a damaged one is unchanged."""
     before, after = SNAPSHOTS[name]
     assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after

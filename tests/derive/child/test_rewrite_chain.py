@@ -91,7 +91,7 @@ def uuids(rows: list[Record]) -> list[str]:
 
 
 def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
-    """But for the session's id and the first parent; the head comes first."""
+    """Except the session's id and the first parent; the head is first."""
     rows = conversation(2)
     found = bodies(tmp_path, rows, shrunk=False)
     lineage = parse_record(found[1])
@@ -106,7 +106,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
-    """And only there."""
+    """Other counts stay."""
     assert (
         get_message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
     )
@@ -120,7 +120,7 @@ def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
-    """Progress is stepped over, parallel calls stand together, each record hangs on the one before."""
+    """Progress is skipped, parallel calls are adjacent, and each record follows the previous one."""
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
@@ -158,7 +158,7 @@ def test_instants_never_go_back(
 
 
 def test_the_last_is_the_latest_also_where_the_end_is_left_out(tmp_path: Path) -> None:
-    """A blank answer at the end goes; the one before it is the end then."""
+    """A blank answer at the end is dropped, so the previous answer is the last."""
     rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
     rows[1]["timestamp"] = rows[0]["timestamp"]
     found = records(tmp_path, rows)
@@ -175,7 +175,7 @@ def test_open_calls_are_answered(tmp_path: Path) -> None:
 
 
 def test_edits_come_before_mending(tmp_path: Path) -> None:
-    """An edit goes by the places of blocks as they are in the parent, where blank ones are still among them."""
+    """An edit uses the positions of blocks in the parent, including the blank ones."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
     rows.append(
         user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2)
@@ -246,7 +246,7 @@ def test_notices_about_the_parent_stay_there(
 
 
 def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
-    """The block alone where something else stands next to it, else the record."""
+    """Only the block if there are other blocks, else the whole record."""
     rows = [
         user("go", uuid="u"),
         assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
@@ -287,7 +287,7 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
 )
 def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
-    """In place, once; what is behind the block stays."""
+    """It is replaced once, in place; the text after the block is kept."""
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = records(tmp_path, rows)
@@ -320,7 +320,7 @@ def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
 def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
-    """It is the child's; a record that names none continues naming none."""
+    """It becomes the child's; a record without a session id stays without one."""
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
@@ -366,7 +366,7 @@ def test_whatever_parent_the_first_record_names(tmp_path: Path, value: object) -
 
 
 def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
-    """Another record where one was, or no file at all: an error in a sentence."""
+    """Another record at the position, or no file: the error is a sentence."""
     child = planned(tmp_path, conversation(2))
     path = Path(child.source)
     path.write_bytes(b"x" * path.stat().st_size)
@@ -378,7 +378,7 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
 
 
 def test_books_follow_the_chain(tmp_path: Path) -> None:
-    """Lines that were given are behind the last record, as they are."""
+    """The given lines follow the last record, unchanged."""
     assert (
         bodies(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
         == b'{"type":"tag","tag":"x"}'
@@ -387,7 +387,7 @@ def test_books_follow_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
 def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
-    """They count as none: something has to come after them."""
+    """They do not count, because a later instant must exist."""
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [
@@ -401,7 +401,7 @@ def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
 
 
 def test_an_id_that_is_written_with_escapes(tmp_path: Path) -> None:
-    """The same record all the same."""
+    """It is the same record."""
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
     found = [
         row["uuid"]

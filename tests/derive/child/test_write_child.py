@@ -89,7 +89,7 @@ PLANS: dict[str, Plan] = {
 
 @pytest.fixture(params=PLANS.items(), ids=lambda pair: pair[0])
 def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    """A kind of child, and what plans one."""
+    """A kind of child, with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 
@@ -98,7 +98,7 @@ def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
 )
 def written(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    """Of those, any that the parent of these tests can have."""
+    """A kind of child that the parent of these tests can have."""
     kind, plan = request.param
     return kind, plan
 
@@ -109,7 +109,7 @@ def test_a_plan_touches_nothing(
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
+    """Its receipt shows the free title, without a file, a folder or a lock."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
     monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
@@ -161,7 +161,7 @@ def test_a_failed_check_leaves_nothing(
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither a file nor a folder that was made for it, nor a link."""
+    """There is no file, no new folder and no link."""
     plan = written[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "run_checks", lambda *_: [Check("broken", ok=False)])
@@ -172,7 +172,7 @@ def test_a_failed_check_leaves_nothing(
 
 @pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
 def test_a_sub_agent_is_not_a_parent(kind: str, config_home: ConfigHome) -> None:
-    """Nobody resumes its transcript; the session that it belongs to can have a child."""
+    """Its transcript cannot be resumed; its session can have a child."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
@@ -200,7 +200,7 @@ def test_a_title_is_chosen_when_the_child_is_written(
 
 
 def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
-    """A root that nobody gave a title is called by its goal; what is equal is numbered."""
+    """The goal of an untitled root is the title; equal titles are numbered."""
     asked = (
         "Can you please find out why the upload test on the upgrade branch fails every other night?"
     )
@@ -223,7 +223,7 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
 
 
 def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome) -> None:
-    """However long the others take: who comes last waits for nine."""
+    """The last one waits for the nine others, even if they are slow."""
     environ = {**config_home.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [
@@ -242,7 +242,7 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
 
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
 def test_answers_that_meet_are_reported(kind: str, config_home: ConfigHome) -> None:
-    """A prompt between two answers is lost: the API takes them for one, and a person should know."""
+    """A prompt between two answers was lost: the API treats them as one, so the user is informed."""
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))

@@ -29,7 +29,7 @@ SAID = {"type": "text", "text": "hi"}
 def media(
     data: bytes | str, media_type: str = "image/png", kind: str = "image", form: str = "base64"
 ) -> Record:
-    """An image or a document that is in the file itself."""
+    """Return an image or a document with embedded data."""
     text = base64.b64encode(data).decode() if isinstance(data, bytes) else data
     return {"type": kind, "source": {"type": form, "media_type": media_type, "data": text}}
 
@@ -43,7 +43,7 @@ def filter_one_block(block: object, role: str = "user") -> Record:
 
 
 def left_out(what: str) -> Record:
-    """The note that stands for it."""
+    """Return the note that replaces a block."""
     return {"type": "text", "text": f"[{what} was left out]"}
 
 
@@ -103,7 +103,7 @@ def test_kinds_that_are_left_out(role: str, kind: str) -> None:
 
 
 def test_no_kind() -> None:
-    """A block without one is reported; what is not a block at all goes, as from any copy."""
+    """A block without a type is reported; a value that is not a block is dropped."""
     assert (
         filter_one_block({"type": 5})
         == filter_one_block({})
@@ -117,7 +117,7 @@ def test_no_kind() -> None:
 
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
 def test_ids(unfit: str) -> None:
-    """One that the API refuses gives way to another one, the same on both sides."""
+    """An id that the API refuses is replaced by another one, in both blocks."""
     fit = make_valid_id(unfit)
     assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
     assert (
@@ -143,7 +143,7 @@ def test_ids(unfit: str) -> None:
     ],
 )
 def test_names_of_tools(name: object, fit: str) -> None:
-    """Stay, as far as the API takes them."""
+    """They are kept if the API accepts them."""
     assert filter_one_block({**call("c"), "name": name}, "assistant")["name"] == fit
 
 
@@ -152,7 +152,7 @@ def test_names_of_tools(name: object, fit: str) -> None:
     [("str", {"input": "str"}), (None, {}), ([1], {"input": [1]}), (0, {"input": 0})],
 )
 def test_inputs(given: object, fit: Record) -> None:
-    """Are objects; what is none stands in one, so that nothing that was said is lost."""
+    """They are objects; any other value is put into an object, so that no text is lost."""
     assert filter_one_block({**call("c"), "input": given}, "assistant")["input"] == fit
     assert (
         filter_one_block({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
@@ -160,7 +160,7 @@ def test_inputs(given: object, fit: Record) -> None:
 
 
 def test_callers() -> None:
-    """But for the model itself, who called ran elsewhere."""
+    """Every caller except the model itself is dropped, because it ran elsewhere."""
     for caller in (
         {"type": "code_execution_20250825", "tool_id": "x"},
         {"type": "direct", "x": 1},
@@ -212,12 +212,12 @@ def test_results() -> None:
     ],
 )
 def test_images_that_are_none(block: Record) -> None:
-    """Of another kind than they say, torn, empty, too large: the API would refuse the whole conversation."""
+    """A wrong type, truncated, empty or too large: the API would refuse the whole conversation."""
     assert filter_one_block(block) == left_out("An image in a form that can't be sent")
 
 
 def test_media_of_elsewhere() -> None:
-    """An address is not asked for by the API, a file of another account is not there: the note says what it was."""
+    """The API does not fetch addresses, and other accounts' files do not exist: a note describes the medium."""
     url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
     assert filter_one_block(url) == left_out("An image from http://169.254.169.254/")
     file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
@@ -314,7 +314,7 @@ def test_no_stranger_speaks_as_the_client(said: str) -> None:
 
 
 def _speaks(content: object) -> bool:
-    """Whether the client's form stands in any letters of some content."""
+    """Check whether some content has the client's tag in any letters."""
     letters = re.sub(
         r"\\u0000|\s", "", unicodedata.normalize("NFKC", json.dumps(content, ensure_ascii=False))
     )
@@ -329,7 +329,7 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 def test_any_letters_around_a_reminder(parts: list[str]) -> None:
-    """Whatever stands before, in or behind it: none is left, and done once more nothing changes."""
+    """With any text around and inside, no tag is left, and a second pass changes nothing."""
     found = filter_content("".join(parts), "user")
     assert not re.search(
         r"<\s*/?\s*system-reminder\b", unicodedata.normalize("NFKC", plain_text(str(found)))
@@ -339,7 +339,7 @@ def test_any_letters_around_a_reminder(parts: list[str]) -> None:
 
 @given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
 def test_any_content(content: Any, role: str) -> None:
-    """Whatever is there: done once more, nothing changes, and no block but what is none is lost."""
+    """A second pass changes nothing, and only invalid blocks are lost."""
     found = filter_content(content, role)
     assert filter_content(found, role) == found
     if isinstance(content, list):

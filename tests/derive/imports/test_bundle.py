@@ -128,7 +128,7 @@ def beside(session: SessionFile) -> Path:
 
 
 def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
-    """Any parser reads it, and finds the records as they are."""
+    """Any parser can read it, and finds the records unchanged."""
     session = project_session(config_home, talk(), ONE)
     beside(session)
     whole = orjson.loads(bundled(config_home, session).read_bytes())
@@ -149,7 +149,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
 
 def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> None:
-    """The same id, every record with its number, at home in the new folder, private, with what lay next to it."""
+    """The same id, every record with its number, the new folder, private files, and the session's other files."""
     session = project_session(config_home, talk(), ONE)
     own = beside(session)
     (came,) = brought(bundled(config_home, session), there)
@@ -168,7 +168,7 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 
 
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
-    """Ids and links lead to each other there, too; a fork still names what it was forked from."""
+    """Ids and links refer to each other in the new home; a fork still names its origin."""
     root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
@@ -217,7 +217,7 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
 
 
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
-    """As any import: new ids, nothing but what was said; and the lineage by our own links."""
+    """New ids and only messages, as in any import; our own links record the lineage."""
     root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
@@ -231,7 +231,7 @@ def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None
 
 
 def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) -> None:
-    """Neither way."""
+    """This holds for both kinds of import."""
     session = project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = bundled(config_home, session)
     for as_it_was in (True, False):
@@ -244,7 +244,7 @@ def test_a_dry_run_writes_nothing(config_home: ConfigHome, there: ConfigHome) ->
 def test_one_that_fails_takes_the_others_back(
     config_home: ConfigHome, there: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of a bundle or nothing."""
+    """Either the whole bundle is imported or nothing."""
     one = project_session(config_home, talk(), ONE)
     beside(one)
     two = project_session(config_home, conversation(2, session_id=session_id(2)), session_id(2))
@@ -263,7 +263,7 @@ def test_one_that_fails_takes_the_others_back(
 
 
 def test_secrets_stay(config_home: ConfigHome) -> None:
-    """Of records, titles, outputs and sub-agents, and they are counted."""
+    """Secrets in records, titles, outputs and sub-agents stay out of the bundle, and are counted."""
     records = [
         user(f"use {TOKEN} please", uuid="a", session_id=ONE),
         tool_use(
@@ -291,12 +291,12 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
 
 
 def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    """A bundle in which something else is said, once."""
+    """Return a bundle with one text replaced."""
     return lambda content: content.replace(old, new, 1)
 
 
 def without_rows(said: bytes) -> Callable[[bytes], bytes]:
-    """A bundle without the rows that say something."""
+    """Return a bundle without the rows that contain a text."""
     return lambda content: b"".join(
         row for row in content.splitlines(keepends=True) if said not in row
     )
@@ -335,7 +335,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("way", DAMAGE)
 def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: ConfigHome) -> None:
-    """With a sentence; nothing is written."""
+    """The error is a sentence; nothing is written."""
     session = project_session(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
@@ -355,7 +355,7 @@ def test_a_damaged_one_is_refused(way: str, config_home: ConfigHome, there: Conf
 def test_a_place_that_is_none(
     place: str, config_home: ConfigHome, there: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file goes nowhere but to where such files lie, whoever sealed the bundle."""
+    """A file is written only to the folder for such files, with any seal."""
     session = project_session(config_home, talk(), ONE)
     beside(session)
     path = bundled(config_home, session)
@@ -373,7 +373,7 @@ def test_a_place_that_is_none(
 
 
 def test_nothing_was_said(config_home: ConfigHome, there: ConfigHome) -> None:
-    """As a conversation the last session must hold one."""
+    """The last session must have a conversation."""
     session = project_session(config_home, [custom_title("x", session_id=ONE)], ONE)
     with pytest.raises(NotATranscript):
         brought(bundled(config_home, session), there, whole=False)
@@ -400,7 +400,7 @@ def test_the_corpus_is_complete(path: Path, config_home: ConfigHome, there: Conf
 def test_killed_at_every_step_the_next_import_ends_it(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """It brings the session in under its own id, with what lay next to it; nothing else is left."""
+    """It imports the session under its own id, with its other files; nothing else is left."""
     session = project_session(config_home, conversation(2, session_id=ONE), ONE)
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -429,7 +429,7 @@ def test_killed_at_every_step_the_next_import_ends_it(
 
 
 def test_two_imports_at_once_make_one(config_home: ConfigHome, there: ConfigHome) -> None:
-    """Of a bundle whole, and of its conversations alone: the second finds what the first made."""
+    """For whole sessions and for conversations: the second import finds the first one's session."""
     session = locate.session_file(
         write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
     )
@@ -447,7 +447,7 @@ def test_two_imports_at_once_make_one(config_home: ConfigHome, there: ConfigHome
 
 
 def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
-    """It came under another id once, and is that one each time after."""
+    """The first import got another id, and later imports find that session."""
     session = locate.session_file(
         write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
     )
@@ -462,7 +462,7 @@ def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: Confi
 
 
 def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: ConfigHome) -> None:
-    """A child that it calls one of ``back`` would be shown where that is typed: it counts as imported."""
+    """A child marked as made by ``back`` would be shown for ``back``, so it counts as imported."""
     root = project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))

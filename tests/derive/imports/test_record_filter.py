@@ -50,7 +50,7 @@ def test_message_blocks_are_kept() -> None:
 
 
 def test_a_result_for_the_screen() -> None:
-    """Goes: a malformed one ends client 2.1.42, and others name tasks and agents that ran elsewhere."""
+    """It is dropped: a malformed one crashes client 2.1.42, and others name tasks and agents elsewhere."""
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
         kept = imported_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
@@ -97,7 +97,7 @@ def test_words_that_were_queued_stay() -> None:
 
 
 def test_blocks_of_queued_words() -> None:
-    """Hold what a person can send; the check after writing asks the same of every record."""
+    """They contain blocks that a user can send; the check after writing requires the same."""
     row = attachment("x", uuid="q", parent="u")
     words = {"type": "text", "text": "wait", "cache_control": {}}
     for prompt, kept in (
@@ -112,7 +112,7 @@ def test_blocks_of_queued_words() -> None:
 
 
 def test_system_records() -> None:
-    """A compaction's boundary, without what it kept elsewhere, and local commands; nothing else."""
+    """A compaction's boundary without its kept messages, and local commands; no others."""
     kept = imported_record(
         boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
     )
@@ -144,7 +144,7 @@ KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress"
     st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
 )
 def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
-    """Whatever is in its fields: one that is said comes out with known fields alone, the others not at all."""
+    """A message keeps only known fields, and any other record is dropped."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
     found = TAKE(whole)
     assert (found is not None) == is_conversation(whole)

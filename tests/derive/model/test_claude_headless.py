@@ -27,7 +27,7 @@ class Found(BaseModel):
 
 
 def ask(made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str) -> Reply[Found]:
-    """The answer of a stand-in."""
+    """Return the answer of a stand-in."""
     model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, Found, limit=limit)
 
@@ -83,7 +83,7 @@ def test_the_arguments_of_the_client(tmp_path: Path) -> None:
 
 
 def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
-    """Nothing of a project is near it, and what it leaves in its temporary folder is gone afterwards."""
+    """It is outside any project, and its temporary files are removed afterwards."""
     made = stand_in(
         tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
     )
@@ -112,7 +112,7 @@ def test_its_environment_has_only_needed_variables() -> None:
 
 
 def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
-    """The variable by which our hooks know it; and one that runs inside such a run asks nobody."""
+    """A variable identifies the run for our hooks; a nested run asks no model."""
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
@@ -122,7 +122,7 @@ def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
 
 
 def leaving(folder: Path) -> str:
-    """Lines of a stand-in that start a child which hangs, and tell its process id."""
+    """Lines of a stand-in that start a hanging child and print its process id."""
     told = str(folder / "pid")
     return (
         f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
@@ -162,7 +162,7 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
 
 def test_an_at_sign_comes_back_as_one(tmp_path: Path) -> None:
-    """The sign that stands for it on the way in is not part of an answer."""
+    """The sign that replaces it in the input is not part of an answer."""
     reply = ask(
         stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it"
     )
@@ -176,7 +176,7 @@ ALONE = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 @pytest.mark.parametrize("body", [VERBOSE, *(f"result(result={said!r})" for said in ALONE)])
 def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
-    """Where the model did not use the form, an answer that is nothing but the object counts."""
+    """Without the schema's tool, an answer that is exactly the object counts."""
     assert ask(stand_in(tmp_path, body)).data.word == "x"
 
 
@@ -194,7 +194,7 @@ def test_an_answer_that_is_json_alone(tmp_path: Path, body: str) -> None:
     ],
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
-    """Nobody goes looking for something like an object in it."""
+    """No object is searched inside a text."""
     failed = failure(stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
@@ -249,7 +249,7 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
     ],
 )
 def test_ways_to_fail(tmp_path: Path, body: str, said: str) -> None:
-    """Each in one sentence."""
+    """Each error is one sentence."""
     assert failure(stand_in(tmp_path, body)).message == said
 
 
@@ -261,7 +261,7 @@ def test_odd_numbers_count_as_none(tmp_path: Path) -> None:
 
 
 def test_too_slow(tmp_path: Path) -> None:
-    """It is ended at its limit with what it started, and the way to a longer one is named."""
+    """It is ended at its limit with its children, and the error names the option for a longer one."""
     found = failure(stand_in(tmp_path, leaving(tmp_path) + "time.sleep(300)"), limit=2)
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
@@ -269,13 +269,13 @@ def test_too_slow(tmp_path: Path) -> None:
 
 
 def test_a_child_that_hangs_blocks_nothing(tmp_path: Path) -> None:
-    """The answer counts; what was left behind is ended."""
+    """The answer counts; the remaining process is ended."""
     assert ask(stand_in(tmp_path, leaving(tmp_path) + "result({'word': 'x'})")).data.word == "x"
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_not_installed(tmp_path: Path) -> None:
-    """No client on PATH, nor where its installers put it; one in the current folder is none."""
+    """There is no client on PATH or in the installers' folders; one in the current folder does not count."""
     made = stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):

@@ -121,7 +121,7 @@ def test_the_child_is_the_one_that_was_mentioned(config_home: ConfigHome, parent
     [HeadlessFailed("it hung", cost_usd=0.5), {"goal": " ", "state": ""}],
 )
 def test_a_failure_leaves_the_digest(config_home: ConfigHome, parent: Path, answer: Answer) -> None:
-    """The child as it was first written, byte for byte; why is said, and what it took."""
+    """The child is unchanged, byte for byte; the reason and the cost are reported."""
     outcome, _ = run(config_home, parent, answer)
     first, _, opening, *_ = records(outcome.receipt.file)
     assert first["continue_metadata"]["summary_included"] is False
@@ -133,7 +133,7 @@ def test_a_failure_leaves_the_digest(config_home: ConfigHome, parent: Path, answ
 
 
 def meddling(parent: Path, meddle: Callable[[Path], None]) -> Answer:
-    """An answer that comes once something was done to the child."""
+    """Return an answer that arrives after a change of the child."""
 
     def answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)
@@ -186,7 +186,7 @@ def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: 
 
 
 def test_a_child_that_is_gone_is_mentioned(config_home: ConfigHome, parent: Path) -> None:
-    """Nothing comes back from the dead."""
+    """A deleted child is not created again."""
     outcome, _ = run(config_home, parent, meddling(parent, Path.unlink))
     assert "can't be read" in outcome.failure
     assert other_files(config_home, parent) == []
@@ -304,7 +304,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
 
 
 def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
-    """One that a model made up, or was told, is in neither the sentence nor its mark."""
+    """A secret that a model invented or read is neither in the sentence nor in its mark."""
     secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
     outcome, _ = run(config_home, parent, {**PLAIN, "facts": [{"text": f"The token is {secret}."}]})
     text = records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]

@@ -25,7 +25,7 @@ THREE = SummaryMaterial(
 def run(
     model: Scripted, material: SummaryMaterial, wish: str = "", limit: float = 100.0
 ) -> tuple[Summary, list[str]]:
-    """The summary, and the progress that was told."""
+    """Return the summary, and the reported progress."""
     told: list[str] = []
 
     def progress(number: int, count: int) -> None:
@@ -46,7 +46,7 @@ def test_a_small_session_costs_one_call() -> None:
 
 
 def test_a_long_one_is_read_in_parts_and_joined() -> None:
-    """Oldest first; the last call is given what the parts came to, with their references, and the digest."""
+    """Oldest first; the last call gets the parts' results with their references, and the digest."""
     answers = [
         {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
         for n in (1, 2, 3)
@@ -64,7 +64,7 @@ def test_a_long_one_is_read_in_parts_and_joined() -> None:
 
 
 def test_the_users_words_are_instructions() -> None:
-    """In every call, and never among the material."""
+    """They are in every call, and never in the material."""
     model = Scripted()
     run(model, THREE, "focus on auth")
     assert all(
@@ -80,7 +80,7 @@ def test_one_failure_is_the_whole_one() -> None:
 
 
 def test_the_limit_is_for_all_calls() -> None:
-    """No call begins when it is over."""
+    """No call begins after the limit."""
     model = Scripted()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
         run(model, ONE, limit=0)
@@ -88,6 +88,6 @@ def test_the_limit_is_for_all_calls() -> None:
 
 
 def test_nothing_to_summarise() -> None:
-    """Nobody is asked about nothing."""
+    """No model is asked."""
     with pytest.raises(HeadlessFailed, match="nothing to summarise"):
         run(Scripted(), SummaryMaterial(SESSION, 0, ()))

@@ -124,7 +124,7 @@ def test_too_much_is_cut() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    """Blank fields and points are omitted; a summary of nothing else is none."""
+    """Blank fields and points are omitted; a summary without others is empty."""
     assert summary_text(goal="  ", done=points("", " \n ")) == ""
     assert "done" not in summary_text(goal="x", done=points(""))
 

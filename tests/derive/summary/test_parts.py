@@ -65,7 +65,7 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
 
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
-    """Every record that says something, each behind its reference, oldest first."""
+    """Every record with words, each after its reference, oldest first."""
     found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.numbers == {0, 1, 2, 3, 4, 5}
@@ -85,7 +85,7 @@ def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
 
 
 def test_long_words_are_cut(config_home: ConfigHome) -> None:
-    """A paste of a megabyte keeps its beginning, and says how much more there is."""
+    """A paste of a megabyte keeps its beginning, with the number of omitted characters."""
     found = material_of_records(
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
@@ -132,7 +132,7 @@ def test_omitted_records_are_not_shown(config_home: ConfigHome) -> None:
 
 
 def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
-    """A character of theirs is about a token: what counts are bytes."""
+    """One character of theirs is about a token, so bytes are counted."""
     records = [
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
@@ -166,5 +166,5 @@ def test_real_sessions(config_home: ConfigHome, path: object) -> None:
 
 
 def test_the_corpus_is_there() -> None:
-    """Without it the test above would have run over nothing."""
+    """Without it the previous test would test nothing."""
     need("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")
