@@ -208,7 +208,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what is omitted: what ``make core`` runs whole, and without a part what that changes not."""
+    """Do not import omitted tests: those that ``make core`` runs whole, and those of a missing part."""
     if not collection_path.match("test_*.py"):
         return None
     if not all(HERE):

@@ -132,12 +132,12 @@ def test_circles_and_chains_without_end(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> str:
-    """A session with the wanted record where nothing of ours is."""
+    """Write a session with the wanted record outside our folders."""
     return write_session(tmp_path / "outside", PARENT, [WHOLE])
 
 
 def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_path: Path) -> None:
-    """Not by its path, not over dots, not over links to the file or the folder, not under an odd name."""
+    """Not by its path, by dots, by links to the file or the folder, or under an odd name."""
     project = config_home.project()
     assert find_original_of(config_home, marked(outside)) is None
     linked = project / f"{PARENT}.jsonl"
@@ -179,7 +179,7 @@ def test_names_that_are_not_paths(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
-    """The backup that a trim in place left of the session, with the whole record."""
+    """Write the backup of a trim in place, with the whole record."""
     path = Path(backup_folder(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(Path(write_session(config_home.root / "x", PARENT, [WHOLE])).read_bytes())
@@ -199,7 +199,7 @@ def test_a_backup(config_home: ConfigHome, backup: Path) -> None:
 
 
 def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, outside: str) -> None:
-    """Neither a link in the folder of backups nor one in its place is opened."""
+    """A link in the folder of backups, or in its place, is not opened."""
     backup.unlink()
     backup.symlink_to(outside)
     assert find_original_of(config_home, marked(str(backup), original_session_id=PARENT)) is None
@@ -209,7 +209,7 @@ def test_backups_are_not_followed_out(config_home: ConfigHome, backup: Path, out
 
 
 def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
-    """A path and a line are enough where the record kept its uuid."""
+    """A path and a line are enough if the record has the same uuid."""
     said = {**noticed("cut"), "truncated": True, "original_session": parent, "original_index": 0}
     assert find_original_of(config_home, said) == f"{parent}:0"
 
@@ -224,7 +224,7 @@ def test_marks_of_another_tool(config_home: ConfigHome, parent: str) -> None:
     ],
 )
 def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: str) -> None:
-    """Where it leaves no mark, its words say the file and the line, counted from 1."""
+    """Without a mark, its words contain the file and the line, counted from 1."""
     assert find_original_of(config_home, noticed(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
@@ -254,7 +254,7 @@ def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside:
 
 
 def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str) -> None:
-    """Elsewhere than at the end, of line 0, of a record with another uuid: nothing was taken out of it."""
+    """In another position, with line 0, or for another uuid: nothing was trimmed."""
     for text in (
         f"See line 1 of {parent} for full content] and so on",
         f"See line 0 of {parent} for full content]",
@@ -265,14 +265,14 @@ def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str
 
 
 def test_an_original_that_ends_like_a_notice(config_home: ConfigHome) -> None:
-    """It is the original all the same, where its words lead nowhere."""
+    """It is still the original if its words refer to no record."""
     said = noticed("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT, [said])
     assert find_original_of(config_home, marked(parent)) == f"{parent}:0"
 
 
 def test_look_up(config_home: ConfigHome, parent: str) -> None:
-    """A reference to a placeholder gives the original; to anything else the record itself."""
+    """A reference to a placeholder returns the original; any other one the record itself."""
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
@@ -293,7 +293,7 @@ def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
 
 
 def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Path) -> None:
-    """Its references still lead to what they named, in the first backup that has the line."""
+    """Its references still lead to their records, in the first backup with the line."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):

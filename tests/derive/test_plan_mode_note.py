@@ -28,7 +28,7 @@ def planned(home: ConfigHome, text: str | None, slug: str = SLUG) -> str:
 
 
 def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
-    """By its file and its title, behind the lineage and before the next step."""
+    """By its file and its title, after the lineage and before the next step."""
     path = planned(config_home, "\n# Parse dates\n\nFirst the tests.\n")
     decided = agents.plan_fresh(
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
@@ -39,7 +39,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
 
 
 def test_a_grandchild_learns_the_plan_too(config_home: ConfigHome) -> None:
-    """The child between has none of its own."""
+    """The child between has no plan of its own."""
     parent = planned(config_home, "# Parse dates\n")
     made = write_child(
         agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),
@@ -57,7 +57,7 @@ def test_a_grandchild_learns_the_plan_too(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("slug", ["", "../plans/go-delightful-hellman", "never-written", "x" * 300])
 def test_no_plan_is_not_named(config_home: ConfigHome, slug: str) -> None:
-    """Nor is one that was never written, or a slug that would lead elsewhere."""
+    """The same is true for a plan that was never written, and for a slug that leads elsewhere."""
     path = planned(config_home, "# A plan\n", slug)
     assert format_plan_note(HeadTail(path), config_home.where) == ""
 

@@ -80,7 +80,7 @@ def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The usual one to the token, the others within a tenth: how many calls fit into a larger one is not looked up."""
+    """The usual one to the token, the others within a tenth, because their number of calls is estimated."""
     session, dial = dial_of(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
@@ -100,21 +100,21 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
 def test_the_usual_size_is_among_them(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the setting says."""
+    """This holds for any setting."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
     _, dial = dial_of(config_home, 2)
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
 def test_a_session_that_is_not_read(config_home: ConfigHome) -> None:
-    """Each size leaves its tokens at most, and nothing is said of what it cuts."""
+    """Each size has its tokens as a maximum, and no statement on omissions."""
     _, dial = dial_of(config_home, 5, limit=1_000)
     assert [each.measured_size.cut for each in dial.values()] == [None, None, None, None, 0]
     assert dial["4k"].measured_size.after - dial["1k"].measured_size.after == 3_000
 
 
 def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
-    """There is no size to choose."""
+    """There is no size to choose in a session without prompts."""
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )

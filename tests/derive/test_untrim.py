@@ -115,7 +115,7 @@ def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **h
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """What the live chain of a file holds, by uuid: messages without their counts, outputs for the screen."""
+    """Return the contents of a file's live chain by uuid: messages without their counts, outputs for the screen."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -163,7 +163,7 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
 
 
 def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str) -> None:
-    """Records, however many pieces of one go: an edit gives up two."""
+    """Both count records, even if an edit has two trimmed pieces."""
     edit = assistant(
         [call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4
     )
@@ -204,7 +204,7 @@ def session_with_thinking() -> list[Record]:
 
 
 def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
-    """Neither child has counts of its own: what came back weighs what it weighed before."""
+    """Neither child has its own counts, so restored contents have their former size."""
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
     back = untrimmed(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
@@ -240,7 +240,7 @@ def opening_lineage(path: str) -> str:
 
 
 def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
-    """Only the named records are whole again; the rest still says where its original is."""
+    """Only the named records are restored; the others still name their originals."""
     child = write_trimmed_child(parent, config_home)
     numbers = marked(child)
     receipt = untrimmed(child, config_home, numbers[:2])
@@ -273,7 +273,7 @@ def test_untrimming_an_untrimmed_record(config_home: ConfigHome, parent: str) ->
 
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
-    """A plan without a child: there is none to name."""
+    """The plan has no child."""
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(parent)), config_home.where)
     shown = make_planned_receipt(decided)
     assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
@@ -281,7 +281,7 @@ def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 
 def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
-    """Each original is taken from the session that holds it; those between may be gone."""
+    """Each original comes from the session that has it; those between may be deleted."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = write_trimmed_child(
         parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
@@ -336,7 +336,7 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
 
 
 def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> None:
-    """A record of that uuid without the call that must be answered is something else."""
+    """A record with this uuid but without the answered call is not the original."""
     child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
@@ -348,7 +348,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
-    """The first ten by name, then how many more."""
+    """The first ten by name, then the number of others."""
     records: list[Record] = [user("go", uuid="u")]
     for number in range(14):
         above = records[-1]["uuid"]
@@ -450,7 +450,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
 def test_every_real_session(
     config_home: ConfigHome, real_session: RealSession, options: Options
 ) -> None:
-    """What the parent's live conversation says is in the untrimmed grandchild exactly."""
+    """The untrimmed grandchild has exactly the messages of the parent's live conversation."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
     parent = str(real_session.copied_to(config_home.project()))

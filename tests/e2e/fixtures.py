@@ -65,7 +65,7 @@ def api() -> Iterator[MockApi]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """A fresh home; whatever still runs in it at the end of the test is ended."""
+    """Return a fresh home. Processes that still run in it at the end of the test are ended."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.reap()

@@ -12,7 +12,7 @@ from tests.needs import REPO, need
 
 
 def clone_at(folder: Path) -> Path:
-    """A clone of this checkout with what is not committed yet."""
+    """Return a clone of this checkout with the uncommitted changes."""
     need("git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", REPO, folder], check=True, timeout=120)
     changed = subprocess.run(

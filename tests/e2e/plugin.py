@@ -91,7 +91,7 @@ def open_session_id(tui: Terminal) -> Path:
 
 
 def once_gone(*paths: Path) -> Callable[[Request], None]:
-    """Replies that come once the client's own cleanup has taken these, some five seconds after its start."""
+    """Yield replies after the client's own cleanup has removed these files, about five seconds after its start."""
 
     def reply(_: Request) -> None:
         wait_until(lambda: not any(path.exists() for path in paths))
@@ -100,7 +100,7 @@ def once_gone(*paths: Path) -> Callable[[Request], None]:
 
 
 def without_module(plugin: Path) -> Path:
-    """The same plugin as a client has it that runs no modules: an older one, or one where they are switched off."""
+    """Return the same plugin for a client without modules: an older one, or one with modules off."""
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     del document["modules"]

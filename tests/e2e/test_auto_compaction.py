@@ -74,7 +74,7 @@ class Filling:
 def test_the_turn_continues_without_a_summary(
     tui: Tui, plugin: Path, parent: Path, when: str, chosen: str
 ) -> None:
-    """The prompt stays, facts stand in front, and what the client holds then is what every client reads."""
+    """The prompt stays, facts precede it, and every client reads the running client's context."""
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
     begin(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})

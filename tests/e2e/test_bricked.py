@@ -58,7 +58,7 @@ def broken_rule(request: Request) -> str:
 def refuse(
     tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
 ) -> Path:
-    """Open a damaged session, whatever of which the API answers with this error, and ask."""
+    """Open a damaged session whose requests the API answers with this error, and send a prompt."""
     parent = tui.home.install_session(content, PARENT, set_cwd=True)
     status = 529 if message == OVERLOADED else 400
     tui.api.script = lambda _: Refusal(status, message)
@@ -69,7 +69,7 @@ def refuse(
 
 
 def assert_nothing_asked(tui: Tui) -> None:
-    """No question, no copy, and the next prompt is answered."""
+    """Check that there is no question and no copy, and that the next prompt is answered."""
     tui.wait_idle(2)
     assert QUESTION not in tui.text()
     assert "The API refuses this session" not in tui.text()
@@ -119,7 +119,7 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
 
 @pytest.mark.wide
 def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
-    """One whose thinking lost its signatures: what the copy sends keeps every call and the API's rules."""
+    """Its thinking lost its signatures: the copy sends every call, by the API's rules."""
     source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
     parent = refuse(tui, plugin, source, UNCHANGED)
     tui.wait_for(QUESTION)
@@ -185,7 +185,7 @@ def test_other_errors_ask_nothing(tui: Tui, plugin: Path) -> None:
 
 @pytest.mark.wide
 def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Nobody asked it for anything, so nothing is said."""
+    """The user requested nothing, so there is no message."""
     refuse(tui, plugin, UNSIGNED, UNCHANGED, engine(tmp_path, "sys.exit('the engine is ill')"))
     assert_nothing_asked(tui)
     assert "the engine is ill" not in tui.text()
@@ -194,7 +194,7 @@ def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_pat
 def test_print_mode_is_left_alone(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Nobody is there to answer."""
+    """There is no user to answer."""
     parent = home.install_session(UNSIGNED, PARENT, set_cwd=True)
     api.script = lambda _: Refusal(400, UNCHANGED)
     done = run_print(client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=ONCE)

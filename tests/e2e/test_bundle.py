@@ -103,7 +103,7 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
 def test_it_continues_elsewhere(
     name: str, client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
+    """A session and its fork, whole: the same ids, the same requests, the same lineage."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
     child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = pack_sessions([root, Path(child.file)], home)
@@ -123,7 +123,7 @@ def test_it_continues_elsewhere(
 def test_its_conversation_alone(
     every_client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
 ) -> None:
-    """As any import: what was said, and first that nobody verified it."""
+    """The messages, after a remark that nobody verified them."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))

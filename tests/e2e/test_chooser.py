@@ -179,7 +179,7 @@ def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) ->
 
 
 def api_has_turn(api: MockApi, screen: Screen) -> None:
-    """Wait until the client sent a turn that ends in what was typed."""
+    """Wait until the client has sent a turn that ends in the typed text."""
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         screen.text()

@@ -79,7 +79,7 @@ def assert_read_back(
 def test_made_smaller_when_the_turn_has_ended(
     small: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
-    """One line says so; nothing is sent for it, and every client resumes what the running one holds."""
+    """One line reports it; no request is sent for it, and every client resumes the running client's context."""
     before, originals = parent.read_bytes(), outputs(parent)
     begin(small, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
     small.api.usage = CACHED
@@ -149,7 +149,7 @@ def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServ
 
 
 def test_who_writes_is_not_disturbed(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Nor a turn that hangs, or that the API refused: the next one that ends with an empty box is the moment."""
+    """A hanging or refused turn is not disturbed either: the compaction follows the next turn with an empty box."""
     begin(tui, plugin, TRIM)
     tui.api.usage = FULL
     tui.api.script = [[3, "One."], Refusal(403, "not today"), [60, "Three."], "Four."]

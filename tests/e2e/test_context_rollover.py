@@ -28,12 +28,12 @@ SECRET = "WORDS-OF-A-FILE"
 
 
 def is_headless(request: Request) -> bool:
-    """Whether a request comes from the run that writes the summary."""
+    """Check whether a request belongs to the run that writes the summary."""
     return any(tool["name"] == FORM for tool in request.get("tools", []))
 
 
 def summarising(request: Request) -> Reply | None:
-    """A model that fills in the form where there is one, and then says that it is done."""
+    """A model that fills in a requested schema, and otherwise answers that it is done."""
     if not is_headless(request):
         return None
     answered = any(message["role"] == "assistant" for message in request["messages"])

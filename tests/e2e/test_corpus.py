@@ -36,7 +36,7 @@ _STEP = "WRITE-THE-CHANGELOG"
 def resumes_as_a_fresh_child(
     source: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Hand ``source`` off in a project of its own, resume the child, and look at what the client sends."""
+    """Hand ``source`` off in a separate project, resume the child, and check the client's request."""
     session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()

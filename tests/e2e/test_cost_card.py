@@ -26,7 +26,7 @@ SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
 def turns(tui: Tui, *numbers: int) -> int:
-    """Send a prompt for each number; how often the notice is on the screen afterwards."""
+    """Send a prompt for each number. Return how often the notice is on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
@@ -66,7 +66,7 @@ def test_one_line_reports_once_that_it_fills_up(
 def test_print_mode_is_not_told(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Nobody is there to continue elsewhere; the line is kept for whoever resumes the session."""
+    """There is no user; the line is kept for the next resume of the session."""
     api.usage = ABOVE
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
     again = run_print(

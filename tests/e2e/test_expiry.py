@@ -178,7 +178,7 @@ def test_a_start_states_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None
 
 
 def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> None:
-    """Without modules a start keeps what goes within seven days, and says once so, and how to switch that off."""
+    """Without modules a start archives sessions that expire within seven days, and reports that once."""
     without_module(plugin)
     soon = Path(
         write_session(

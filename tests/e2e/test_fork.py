@@ -176,7 +176,7 @@ def installed(home: ClientHome, name: str) -> Path:
 
 
 def twin(home: ClientHome, parent: Path) -> str:
-    """Another copy of a session: a client writes to what it resumes."""
+    """Return another copy of a session, because a client writes to a resumed session."""
     return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
 
 
@@ -209,7 +209,7 @@ def differences(found: Sent, wanted: Sent) -> list[Any]:
 
 
 def is_cleared(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Whether an old client took a result's text out."""
+    """Check whether an old client cleared a result's text."""
     return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
 
 
@@ -239,7 +239,7 @@ def calls(rows: Sent) -> list[tuple[str, str]]:
 
 
 def forks_well(name: str, versions: Sequence[str], home: ClientHome, api: MockApi) -> None:
-    """Fork a session whole and at random places, resume the forks, and compare with what is sent of the parent."""
+    """Fork a session whole and at random positions, resume the forks, and compare with the parent's requests."""
     parent = installed(home, name)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     clients = [find_client(version) for version in versions]
@@ -291,7 +291,7 @@ def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
 
 
 def branched(name: str) -> bytes:
-    """A first turn with a call, a second that was left, a third in its place."""
+    """Return a first turn with a call, an abandoned second one, and its replacement."""
     rows = [
         user("first", uuid=uid(1), ts=1, session_id=name),
         tool_use(

@@ -35,7 +35,7 @@ CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
 def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
-    """A session of one turn, its cache warm by what the API counted."""
+    """Start a session of one turn with a warm cache according to the API's count."""
     tui.api.usage = WARM
     tui.start(plugin_dir=plugin, extra_env=on_path(tui.version, folder / "bin") | SILENT)
     tui.submit("remember the word ALPHA")
@@ -46,7 +46,7 @@ def begin(tui: Tui, plugin: Path, folder: Path) -> Path:
 
 
 def saying(*replies: Reply) -> Callable[[Request], Reply | None]:
-    """A session's model that answers so, one by one, and a headless one that gives the summary."""
+    """A model of the session with these answers in turn, and a headless one with the summary."""
     left = list(replies)
 
     def reply(request: Request) -> Reply | None:

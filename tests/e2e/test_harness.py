@@ -41,7 +41,7 @@ def last_words(session: Path) -> str:
 def test_nothing_of_the_real_home_is_used(
     home: ClientHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the test run's own environment a client gets PATH alone."""
+    """A client gets only PATH from the test run's environment."""
     monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", "1")
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("HOME", "/real/home")
@@ -53,7 +53,7 @@ def test_nothing_of_the_real_home_is_used(
 
 
 def test_nothing_gets_past_the_mock(home: ClientHome, api: MockApi) -> None:
-    """Whatever else than the API a client wants to reach is refused by the mock, which stands as its proxy."""
+    """The mock is the client's proxy, and refuses every connection except those to the API."""
     command = [
         sys.executable,
         "-c",
@@ -68,7 +68,7 @@ def test_nothing_gets_past_the_mock(home: ClientHome, api: MockApi) -> None:
 def test_resume_sends_the_history(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """`--resume` of a real transcript sends what was said in it before the new prompt."""
+    """`--resume` of a real transcript sends its messages before the new prompt."""
     source = corpus() / name
     installed = home.install_session(source, source.stem)
     assert installed.read_bytes() == source.read_bytes()
@@ -112,7 +112,7 @@ def test_mock_answers_other_requests(api: MockApi) -> None:
 
 
 def test_leaving_the_mock_cuts_a_delay_short() -> None:
-    """A reply that is still waiting does not hold up the end of the test."""
+    """A delayed reply does not delay the end of the test."""
     began = time.monotonic()
     with MockApi([LONG]) as api:
         caller = threading.Thread(target=send_unanswered, args=(api,), daemon=True)
@@ -141,7 +141,7 @@ def send(api: MockApi, method: str, path: str, body: Request | None = None) -> b
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_registry_that_does_not_answer_is_asked_once(tmp_path: Path, answers: bool) -> None:
-    """A line says what is being fetched; without an answer nothing else is tried."""
+    """A line names the requested package; without an answer no other registry is tried."""
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()
     npm.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nexit {int(not answers)}\n')

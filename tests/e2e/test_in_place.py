@@ -225,7 +225,7 @@ def worked(tui: Tui, *steps: int) -> None:
 
 
 def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> None:
-    """Summaries stay, each typed turn counts once, and all that the trims took is back after an untrim."""
+    """Summaries stay, each typed turn counts once, and an untrim restores all trimmed contents."""
     tui.api.usage = BELOW
     tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
     worked(tui, 1)
@@ -283,7 +283,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
 def test_every_session_is_read_alike(tui: Tui, plugin: Path, name: str) -> None:
-    """Trimmed in place in the running client, or told why not: then nothing is written, and nothing is sent."""
+    """It is trimmed in place in the running client, or a reason is given; then nothing is written or sent."""
     session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
     begin(tui, plugin)
     before = session.read_bytes()

@@ -75,7 +75,7 @@ def begin(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
 
 
 def engine(tmp_path: Path, module: str) -> dict[str, str]:
-    """An engine that does as always, but for what the module asks: there it is this line of Python."""
+    """Return a normal engine whose answers to the module come from this line of Python."""
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
@@ -278,7 +278,7 @@ def test_esc_ends_a_rollover_which_can_be_requested_again(
 def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """The child with the digest is opened all the same, and the session that it came from can be tried again."""
+    """The child with the digest is opened anyway, and the parent's rollover can be repeated."""
     begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
@@ -362,7 +362,7 @@ def test_a_failure_is_reported_and_the_session_continues(
 
 @pytest.mark.wide
 def test_a_name_that_the_user_has_taken_stays_theirs(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Our prefixed command and every other one are there all the same."""
+    """Our prefixed command and all other commands exist anyway."""
     own = tui.home.config / "commands"
     own.mkdir()
     (own / "handoff.md").write_text("Say MINE to $ARGUMENTS")
@@ -406,7 +406,7 @@ def test_the_models_shell_is_not_answered(
 def test_print_mode_shows_todays_card(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """Nobody is there to ask or to switch for: the child, and the line that opens it."""
+    """There is no user to ask: the child, and the line that opens it."""
     done = run_print(
         client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
     )
@@ -427,7 +427,7 @@ def test_print_mode_shows_todays_card(
 def test_switched_off_it_is_not_there(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
-    """Where the client runs no hooks at all nothing of ours runs, and prompts pass."""
+    """If the client runs no hooks, none of our code runs, and prompts pass."""
     if off == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
@@ -439,7 +439,7 @@ def test_switched_off_it_is_not_there(
 
 
 def test_the_clients_own_tests_of_it(client: ClientVersion, home: ClientHome, plugin: Path) -> None:
-    """``claude plugin test``: answers of an engine that stands in, in a module's environment, without a session."""
+    """``claude plugin test``: a stand-in engine's answers in a module's environment, without a session."""
     shutil.copytree(Path(__file__).parent / "module", plugin / "tests")
     done = subprocess.run(
         [*client.command, "plugin", "test", str(plugin)],

@@ -58,7 +58,7 @@ class Played:
         self.tui = self.started()
 
     def started(self, resume: str | None = None) -> Tui:
-        """A client, on a session where one is named."""
+        """Return a client, on a session if one is named."""
         tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
         tui.start(
             (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"),
@@ -70,7 +70,7 @@ class Played:
 
     @property
     def session(self) -> Path:
-        """The one that is open."""
+        """The open session."""
         return open_session_id(self.tui)
 
     def play(self, step: str) -> None:
@@ -102,11 +102,11 @@ class Played:
         self.api.script = []
 
     def trim_here(self) -> None:
-        """In place, or told why not."""
+        """Trim in place, or get a reason."""
         self.ask("/trim here", "tokens before, about", "othing")
 
     def trim(self) -> None:
-        """To a copy, which is opened, or told why not."""
+        """Trim to a copy, which is opened, or get a reason."""
         self.ask("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
             self.tui.wait_idle(2)  # a key that comes at once was meant for the box
@@ -129,7 +129,7 @@ class Played:
         self.tui.key("C-u")
 
     def untrim(self) -> None:
-        """All back in a copy, or told that nothing is trimmed."""
+        """Restore everything in a copy, or get the message that nothing is trimmed."""
         self.ask("/untrim", "This is the new session", "Nothing in this session is trimmed")
 
     def handoff(self) -> None:

@@ -37,7 +37,7 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
 
 
 def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Install the plugin from a clone as README says, into an older client as that page does."""
+    """Install the plugin from a clone as README describes; into an older client as the page for older clients does."""
     lines = lines_of(
         "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
     )
@@ -164,7 +164,7 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
 def test_resume_hooks_install_registers_it(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """``resume-hooks install`` with claude on PATH: enabled in the client's settings; --remove takes it out."""
+    """``resume-hooks install`` with claude on PATH enables it in the client's settings; --remove removes it."""
     tools = home.root / "bin"
     tools.mkdir()
     (tools / "claude").symlink_to(client.command[0])

@@ -63,7 +63,7 @@ def test_a_trim_in_place_is_refused(
     tmp_path_factory: Any,
     name: str,
 ) -> None:
-    """With the reason and another way; no request leaves, and the session's file stays as it is."""
+    """The message has the reason and another way; no request is sent, and the session's file is unchanged."""
     scratch = Path(tmp_path_factory.mktemp("policy"))
     with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:
         begin(tui, plugin)

@@ -18,7 +18,7 @@ SECRET = "PARENT-ONLY-WORDS"
 
 @pytest.fixture
 def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
-    """A session that the client itself wrote in one turn, before the plugin was there."""
+    """Return a session that the client wrote in one turn without the plugin."""
     done = run_print(
         every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT]
     )

@@ -29,7 +29,7 @@ def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
 def spoken_in(
     home: ClientHome, number: str, word: str, version: ClientVersion
 ) -> locate.SessionFile:
-    """A session of this project in which a word was said, a day ago."""
+    """Write a session of this project with a word in a message of yesterday."""
     extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
     records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
     records += [
@@ -146,7 +146,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
 def test_a_deleted_session_leaves_the_picker_and_comes_back(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Not listed, not resumed; restored, it sends the same request as before."""
+    """It is not listed or resumed; restored, it sends the same request as before."""
     session, _ = (
         spoken_in(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))

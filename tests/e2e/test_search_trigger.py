@@ -21,7 +21,7 @@ WORDS = "cursor agent support interface"
 def test_print_mode_shows_hits_and_asks_no_model(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """``-p '>search words'`` in another session of the project: hits of the first, what opens them, no request."""
+    """``-p '>search words'`` in another session of the project: hits with their commands, and no request."""
     raw = parent.read_bytes()
     shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
     assert f"/resume {PARENT}" in shown.text

@@ -46,7 +46,7 @@ def kinds(home: ClientHome) -> list[str]:
 
 
 def begin(tui: Tui, plugin: Path) -> Path:
-    """Start a session with the plugin, speak once, and give its file."""
+    """Start a session with the plugin, send one prompt, and return its file."""
     tui.start(plugin_dir=plugin, extra_env=QUIET)
     ask(tui, "remember the word ALPHA")
     (session,) = tui.home.sessions()
@@ -78,7 +78,7 @@ def clear(tui: Tui) -> None:
 
 
 def ask(tui: Tui, prompt: str) -> str:
-    """Send a prompt, wait for its answer; what its request said."""
+    """Send a prompt, wait for its answer, and return its request."""
     tui.api.clear()
     tui.submit(prompt)
     until(lambda: bool(tui.api.main_requests()))

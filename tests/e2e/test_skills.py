@@ -37,7 +37,7 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def child(home: ClientHome) -> Path:
-    """A handoff of a session in which the reason was given, and which wants to be trimmed."""
+    """Return a handoff of a session with the reason, which also needs a trim."""
     records = [
         user("Why is the retry queue gone?", uuid="u1", session_id=PARENT, cwd=str(home.cwd)),
         tool_use(
@@ -64,7 +64,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 def reading(plugin: Path, session: str) -> list[dict[str, Any]]:
-    """The calls that the skills teach, and what a model would put into them."""
+    """The calls that the skills teach, with a model's arguments."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
         f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
@@ -118,7 +118,7 @@ def digests(home: ClientHome, *but: Path) -> dict[Path, bytes]:
 def test_the_skill_reads_without_permission(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """In ``-p`` on every client: the skill loads unasked, names engine and session, and its four calls are answered."""
+    """In ``-p`` on every client: the skill loads by itself, names engine and session, and its four calls succeed."""
     api.script = [skill("session-search"), *reading(plugin, child.stem), "done"]
     done = run_print(
         every_client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
@@ -147,7 +147,7 @@ def test_it_reads_in_the_tui_without_a_question(
 
 
 def delegating(agent: list[Reply], *, background: bool) -> Callable[[Request], Reply]:
-    """A model that sends the agent off and waits; the agent does what ``agent`` says."""
+    """A model that starts the agent and waits; the agent follows ``agent``."""
     steps = iter(agent)
     call = {
         "subagent_type": "resume-hooks:session-searcher",
@@ -201,7 +201,7 @@ def test_the_agent_reads_without_permission(
 
 @pytest.mark.wide
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
-    """On screen, from the background, where the client sends agents of itself: answered, and nobody is asked."""
+    """On screen, in the background: the agent's calls succeed, and the user is not asked."""
     tui.api.script = delegating([*reading(plugin, child.stem), "AGENT-DONE"], background=True)
     tui.start(
         ["--permission-mode", "default"], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
@@ -244,7 +244,7 @@ PATH = {"PATH": "/usr/bin:/bin"}
 def test_a_command_that_it_reads_can_be_run(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, kind: str
 ) -> None:
-    """Of a real session: what digest, legend, placeholders and our own answers name runs in its shell, as it stands."""
+    """Commands in the digest, legend, placeholders and answers of a real session run unchanged in its shell."""
     source = home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
     made = data_of(home, kind, source.stem)["session_id"]
     api.script = [bash(f"resume-hooks outline {PARENT[:8]} --max-chars 900"), "done"]
@@ -292,7 +292,7 @@ def test_a_hostile_transcript_changes_nothing(
 def test_the_engine_refuses_where_the_client_asks_nothing(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """With permissions switched off altogether, the launcher itself refuses the model's write verbs."""
+    """With permissions off, the launcher itself refuses the model's write verbs."""
     before, engine = digests(home, child), f'"{plugin}/hooks/engine"'
     verbs = (
         f"trim --in-place {PARENT}",
@@ -319,7 +319,7 @@ def test_the_engine_refuses_where_the_client_asks_nothing(
 def test_a_user_s_deny_rule_is_above_the_hook(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, child: Path
 ) -> None:
-    """Whoever wants no model to read old sessions says so in the settings, and no call of the engine runs."""
+    """A deny rule in the settings blocks every call of the engine by a model."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
     api.script = [*reading(plugin, child.stem), bash(f"resume-hooks read {PARENT}:3"), "done"]
     done = run_print(

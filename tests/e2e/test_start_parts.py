@@ -36,7 +36,7 @@ CARRIED, GIVEN_BACK = long_lines("carried"), long_lines("given")
 
 @pytest.fixture
 def plugin(plugin: Path) -> Path:
-    """The plugin in a client that runs no modules, one that gives much back after a compaction."""
+    """Return the plugin in a client without modules, with much text to restore after a compaction."""
     module = plugin / "src" / "resume_hooks" / "hooks" / "after_compaction.py"
     text = "\n".join(["Facts about this session from before it was compacted:", "", *GIVEN_BACK])
     module.write_text(

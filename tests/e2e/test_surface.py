@@ -91,7 +91,7 @@ def others(home: ClientHome, parent: Path) -> Path:
 
 
 def entered(tui: Tui, command: str) -> None:
-    """Type a command, once it is there: before that Enter would take the skill of ours that is called alike."""
+    """Type a command when it exists; before, Enter would choose our skill with the same name."""
     tui.type(command)
     for _ in range(TRIES * (" " not in command)):
         if wait_until(lambda: re.search(MENU, tui.text(), re.MULTILINE) is not None, 3):
@@ -533,7 +533,7 @@ def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others:
 def test_a_pane_whose_engine_is_ill_reports_it_and_closes(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str, shown: str
 ) -> None:
-    """It opens all the same, Esc closes it, and the next prompt is sent."""
+    """It opens anyway, Esc closes it, and the next prompt is sent."""
     first = json.dumps({"pane": pane.open_pane("")})
     begin(
         tui,
@@ -625,7 +625,7 @@ def test_a_cold_cache_is_reported_where_hooks_spoke_before(
 
 
 def offer_tool(tui: Tui) -> None:
-    """Go on until the model has the tool: on a busy machine a prompt can be faster than what a start asks for."""
+    """Continue until the model has the tool, because a prompt can be faster than the questions of a start."""
 
     def is_offered() -> bool:
         asked = len(tui.api.main_requests())

@@ -59,7 +59,7 @@ def trims_well(
     api: MockApi,
     settings: Sequence[str] = tuple(SETTINGS),
 ) -> None:
-    """Trim a session at each setting, resume the children, and compare what is sent with what the parent sends."""
+    """Trim a session with each setting, resume the children, and compare their requests with the parent's."""
     source = corpus() / name
     parent = home.install_session(
         source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
@@ -123,7 +123,7 @@ def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
 
 
 def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
-    """No text that was given up is sent, unless it stands somewhere else in the conversation too."""
+    """Check that no dropped text is sent, unless it is also elsewhere in the conversation."""
     said = json.dumps(request["messages"], ensure_ascii=False)
     kept = Path(decided.draft.path).read_text(encoding="utf-8", errors="replace")
     assert any(choice.placeholder in said for choice in decided.choices)

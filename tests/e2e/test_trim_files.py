@@ -102,7 +102,7 @@ def trim_everything(parent: Path, home: ClientHome) -> str:
 
 
 def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path) -> None:
-    """Rewind a child's files to both prompts, with nothing left of the parent."""
+    """Rewind a child's files to both prompts, without the parent."""
     child = trim_everything(parent, home)
     transcript = scan_transcript(str(parent))
     prompts = [

@@ -29,7 +29,7 @@ from tests.e2e.plugin import (
 
 
 def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
-    """Start a session with the plugin, speak once, and give its file."""
+    """Start a session with the plugin, send one prompt, and return its file."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE | env)
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
@@ -40,7 +40,7 @@ def begin(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
 
 
 def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
-    """Paste the copied command, wait for the child's card, send a prompt; what its request says."""
+    """Paste the copied command, wait for the child's card, send a prompt, and return its request."""
     tui.submit_paste(command)
     tui.wait_for(card)
     tui.wait_idle()
@@ -51,7 +51,7 @@ def go_on(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> st
 
 
 def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
-    """The request holds the block, the digest, the step and the new prompt, and nothing of the conversation itself."""
+    """Check that the request has the block, the digest, the step and the new prompt, but not the conversation."""
     assert LINEAGE in said
     assert parent.stem in said
     assert step in said
@@ -167,7 +167,7 @@ def test_a_trigger_typed_while_the_model_works_shows_its_last_line(
 
 
 def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
-    """Inside tmux its buffer contains the id, by tmux itself and by OSC 52 through it."""
+    """Inside tmux its buffer contains the id, by tmux itself and by OSC 52."""
     parent = begin(tmux_tui, plugin, {})
     tmux_tui.submit("/resume-hooks:session")
     tmux_tui.wait_for(r"copied \(only in tmux")

@@ -28,7 +28,7 @@ def both(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[tupl
 
 
 def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
-    """Each of the two continues in a child of its own, which contains its prompt alone."""
+    """Check that each client continues in its own child, with only its prompt."""
     home, api = both[0].home, both[0].api
     for number, tui in enumerate(both):
         tui.wait_idle()
@@ -101,7 +101,7 @@ def test_a_handoff_and_a_trim_in_both(
 def test_a_rollover_in_both(
     both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """Each has a summary of its own."""
+    """Each client gets its own summary."""
     path = on_path(both[0].version, tmp_path / "bin")
     both[0].api.script = summarising
     for tui in both:
@@ -115,7 +115,7 @@ def test_a_rollover_in_both(
 
 @pytest.mark.wide
 def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Of one trimmed copy each makes a whole one."""
+    """Each client makes a whole copy of the trimmed one."""
     first, second = both
     begin(first, plugin)
     first.submit("/trim")
@@ -138,7 +138,7 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
 
 @pytest.mark.wide
 def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """A mark leads back once: the client that comes second is reported, with its words, and continues where it is."""
+    """A mark is used once: the second client gets a message with its words, and stays in its session."""
     first, second = both
     for tui in both:
         begin(tui, plugin)
@@ -159,7 +159,7 @@ def test_a_way_back_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -
 
 @pytest.mark.wide
 def test_a_trim_in_place_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) -> None:
-    """Neither writes over the other: what the file had stays, and each client continues."""
+    """Neither overwrites the other: the file's content stays, and each client continues."""
     before = parent.read_bytes()
     for tui in both:
         begin(tui, plugin)

@@ -31,7 +31,7 @@ SAMPLE = (
 def test_everything_comes_back(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Results, inputs, images, texts and thinking; the middle generation may be gone."""
+    """Results, inputs, images, texts and thinking; the middle generation may be deleted."""
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan_trim(
@@ -47,7 +47,7 @@ def test_everything_comes_back(
 
 
 def blocks(request: dict[str, Any]) -> list[Any]:
-    """The blocks of a request's conversation, without what the client marks for its cache and what the lineage adds."""
+    """Return the blocks of a request's conversation, without cache marks and the lineage."""
     found = []
     for said in request["messages"]:
         content = (

@@ -28,7 +28,7 @@ from tests.sessions.archived.away import archive_and_remove
 def test_a_restored_session_resumes(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Under its own id where that is free; under a new one next to what took its place."""
+    """Under its own id if that is free; otherwise under a new one next to its replacement."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
@@ -75,7 +75,7 @@ def messages(client: ClientVersion, home: ClientHome, api: MockApi, made: Receip
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
-    """Byte for byte, of the session as it was there and of the copy that is left."""
+    """Byte for byte, for the original session and for its archived copy."""
     client = find_client(NEWEST)
     parent = installed(home, name)
     before = write_child(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)

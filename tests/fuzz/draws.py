@@ -89,7 +89,7 @@ class Draws:
         return int.from_bytes(piece, "big") % count
 
     def coin(self, of: int = 2) -> bool:
-        """True once in ``of`` times; False where the bytes have ended."""
+        """Return True once in ``of`` times; False at the end of the bytes."""
         return self.below(of) == of - 1
 
     def pick(self, things: Sequence[T]) -> T:
@@ -97,7 +97,7 @@ class Draws:
         return things[self.below(len(things))]
 
     def many(self, most: int, make: Callable[[], T]) -> list[T]:
-        """Up to ``most`` of what ``make`` gives."""
+        """Return up to ``most`` values of ``make``."""
         return [make() for _ in range(self.below(most + 1))]
 
     def raw(self, most: int) -> bytes:
@@ -108,7 +108,7 @@ class Draws:
         return piece
 
     def text(self) -> str:
-        """A hostile text, some of its own making."""
+        """Return a hostile text, sometimes a generated one."""
         if self.coin(4):
             return self.raw(40).decode("utf-8", self.pick(("replace", "surrogateescape")))
         return "".join(self.pick(WORDS) for _ in range(1 + self.below(2)))

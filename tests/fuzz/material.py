@@ -137,7 +137,7 @@ def record(draws: Draws) -> Record:
 
 
 def metadata(draws: Draws) -> Record:
-    """A first line that says where a session came from, and wherever else it likes."""
+    """Return a first line that names an origin, and possibly other places."""
     parent = draws.pick(SESSIONS)
     places = (
         f"{parent}.jsonl",
@@ -177,7 +177,7 @@ def line(draws: Draws) -> bytes:
 
 
 def transcript(draws: Draws, most: int = 14) -> bytes:
-    """A file: lines that end in any way, the last perhaps in none."""
+    """Return a file with any line ends; the last line may have none."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
     head = json.dumps(metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
     lines = (line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))

@@ -36,7 +36,7 @@ def test_the_shares_come_to_enough() -> None:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
 def test_nothing_gets_in(target: Target, tmp_path: Path) -> None:
-    """No case raises what is not a sentence of ours, or breaks what the target holds for every input."""
+    """No case raises an unexpected error, or breaks a target's invariant."""
     tried = 0
     with own_environment():
         try_one = target.prepare(home_in(tmp_path))

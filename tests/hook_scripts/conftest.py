@@ -16,7 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> PluginCopy:
-    """A copy of the plugin with a stand-in engine."""
+    """Return a copy of the plugin with a stand-in engine."""
     return make_plugin(tmp_path)
 
 

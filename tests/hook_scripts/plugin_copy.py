@@ -55,7 +55,7 @@ class PluginCopy:
 
     @property
     def folder(self) -> Path:
-        """Where the user stands: a project that holds none of the programs of the tests."""
+        """The user's folder: a project without the tests' programs."""
         return Path(self.env["HOME"], "project")
 
     @property
@@ -153,7 +153,7 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 
 def _answering(question: seam.Question[Any], engine: Path) -> list[Path]:
-    """Where the modules of parts that answer a question belong in an engine, their packages made."""
+    """Return the paths of the answering modules of parts in an engine, and create their packages."""
     found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):

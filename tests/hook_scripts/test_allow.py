@@ -131,7 +131,7 @@ def naming(plugin: PluginCopy, command: str) -> str:
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
-    """Each verb that reads, with words as a person or a model would quote them, from any of the shells."""
+    """Each reading verb, quoted as a user or a model would, from any of the shells."""
     plain = copy_plugin_to(tmp_path / "plain", "plugin")
     for command in READING:
         assert is_call_allowed(plain, event(naming(plain, command)), *shell), command
@@ -139,7 +139,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_of_anything_else_it_reports_nothing(reader: PluginCopy, shell: list[str]) -> None:
-    """No other program, no second one, nothing that the shell would expand, no verb that writes."""
+    """Other programs, a second one, shell expansions, and writing verbs are not allowed."""
     for why, command in NOT_OURS.items():
         assert not is_call_allowed(reader, event(naming(reader, command)), *shell), why
 
@@ -177,7 +177,7 @@ def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
     "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
 )
 def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
-    """Whatever arrives, the exit status is 0 and nothing is said."""
+    """For any input the exit status is 0, and there is no output."""
     assert not is_call_allowed(reader, body)
 
 
@@ -193,7 +193,7 @@ def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
     ],
 )
 def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> None:
-    """Only the spelling that the shell reads as this very path is allowed; "" where none is."""
+    """Only a spelling that the shell reads as this exact path is allowed; "" if there is none."""
     plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
         body = event(naming(plugin, f"{spelling} search x"))
@@ -202,7 +202,7 @@ def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> No
 
 
 def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
-    """2.1.112 names an installed plugin's so; the path may then hold one slash or two."""
+    """2.1.112 names an installed plugin with a slash, so the path may have one slash or two."""
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'

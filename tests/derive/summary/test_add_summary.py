@@ -325,7 +325,7 @@ def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
 def test_a_child_in_which_somebody_worked_is_never_replaced(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """Whatever its first line says of when it was made: a clock that was ahead, a file that came from elsewhere."""
+    """Its first line's time does not matter: the clock may have been ahead, or the file foreign."""
     outcome, _ = run(config_home, parent, HeadlessFailed("no"))
     child = Path(outcome.receipt.file)
     session = locate.session_file(str(parent))

@@ -37,7 +37,7 @@ class Chain:
         return self
 
     def answer(self, content: str | list[Record] = "done", **more: Any) -> Chain:
-        """Something the model says."""
+        """Return an answer of the model."""
         self.rows.append(builders.assistant(content, **self._next(), **more))
         return self
 
@@ -72,7 +72,7 @@ class Chain:
         return self
 
     def turns(self, count: int) -> Chain:
-        """Short turns behind what is trimmed, so that it is not recent."""
+        """Return short turns that follow the trimmed content, so that it is not recent."""
         for number in range(count):
             self.ask(f"next {number}").answer(f"done {number}")
         return self
@@ -92,7 +92,7 @@ def reading_of(path: Path) -> SessionScan:
 
 
 def chain_of(decided: TrimPlan) -> ChainRewrite:
-    """The parent's records as a trimmed child holds them."""
+    """Return the parent's records in a trimmed child."""
     assert isinstance(decided.body, ChainRewrite)
     return decided.body
 

@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def calls_of(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """The ids of calls and results on the live chain, less those that no API takes."""
+    """Return the ids of calls and results on the live chain, without those that no API accepts."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)
@@ -52,7 +52,7 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 
 
 def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
-    """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
+    """Check one trim: read back, every call with its result, thinking whole or removed, and nothing left to trim."""
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
@@ -84,6 +84,6 @@ def test_a_real_session_trimmed_at_three_settings(
 
 
 def test_there_is_a_corpus() -> None:
-    """Where it is missing this says so, since no session means no test above."""
+    """Without a corpus the tests above would run over no session."""
     corpus()
     assert len(corpus_sessions()) > 70

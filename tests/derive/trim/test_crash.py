@@ -43,7 +43,7 @@ def session(home: ConfigHome) -> TrimPlan:
 
 
 def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
-    """What lies about after a try: the child's file as the plan has it or not, companions, temporary files."""
+    """Return the files after an attempt: the child as planned or not, sidecars, temporary files."""
     child, history = (
         Path(decided.draft.path),
         home.config / "file-history" / decided.draft.session_id,
@@ -97,7 +97,7 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
 
 
 def run(home: ConfigHome, *words: str) -> None:
-    """The command line, in a process of its own."""
+    """Run the command line in its own process."""
     os.environ.update(home.environ)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     from resume_hooks.cli.main import main as command_line
@@ -110,7 +110,7 @@ def run(home: ConfigHome, *words: str) -> None:
 
 
 def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
-    """The session is as it was; a copy is there only whole, and only where the vault contains what it leads to."""
+    """The session is unchanged; a copy exists only whole, and only if the vault has its originals."""
     before: dict[str, bytes] = {}
 
     def files() -> dict[str, bytes]:
@@ -147,7 +147,7 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
 def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
-    """However early it is full: a sentence, and nothing is left, companions included."""
+    """At any moment: a sentence, and no file is left, including sidecars."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(
             Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"}

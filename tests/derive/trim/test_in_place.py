@@ -120,7 +120,7 @@ def odd_session() -> bytes:
 
 
 def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
-    """A session that nobody touched for long."""
+    """Write a session with old file times."""
     name = session_id(number) if number else SESSION
     path = home.project() / f"{name}.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else session_bytes(content))
@@ -192,7 +192,7 @@ def test_only_chosen_pieces_change(config_home: ConfigHome, content: bytes) -> N
 
 
 def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
-    """Byte for byte, a file of its own, private in private folders, named after the session and the instant."""
+    """Byte for byte, a separate private file in private folders, named after the session and the instant."""
     content = odd_session()
     path = laid(config_home, content)
     os.chmod(path, 0o644)
@@ -208,7 +208,7 @@ def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
 
 
 def test_our_link_follows(config_home: ConfigHome) -> None:
-    """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
+    """For a linked session the old file has only the backup's name, and the next check links the new file."""
     path = laid(config_home, bulky(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
@@ -253,7 +253,7 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
 
 
 def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
-    """A dry run reads alone, also of an open session, and says that it may be."""
+    """A dry run only reads, even an open session, and reports that it may be open."""
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
@@ -266,7 +266,7 @@ def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
 
 
 def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
-    """What was just written may be open in a client: refused with the way on, and done with --force."""
+    """A recently written session may be open: it is refused with a remedy, and trimmed with --force."""
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
@@ -282,7 +282,7 @@ def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
 
 
 def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A link, a file of another name, a backup: none is rewritten."""
+    """A link, a file with another name, and a backup are not rewritten."""
     path = laid(config_home, bulky(6))
     link = path.with_name(f"{session_id(5)}.jsonl")
     link.symlink_to(path)
@@ -299,7 +299,7 @@ def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path)
 def test_a_failed_check_changes_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the file as read back does not hold keeps it from being put in place, and the backup goes too."""
+    """If the file that was read back fails a check, it is not used, and the backup is removed."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
     monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
@@ -324,7 +324,7 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
 
 
 def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
-    """Whoever took the right to write away meant it; the message says how to continue."""
+    """The write protection is intended; the message names another way."""
     path = laid(config_home, bulky(6))
     path.chmod(0o400)
     before = path.read_bytes()
@@ -379,7 +379,7 @@ def _hold(where: Where, place: str, turns: int) -> None:
 
 
 def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path: Path) -> None:
-    """However often it comes and goes under four who want it."""
+    """Four processes create and remove it many times."""
     fork = multiprocessing.get_context("fork")
     given = (config_home.where, str(tmp_path / "place"), 500)
     holders = [fork.Process(target=_hold, args=given) for _ in range(4)]
@@ -395,7 +395,7 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
 def test_a_file_that_was_changed_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Shrunk, rewritten, replaced, removed, made a link while we work: refused, and left as the other one made it."""
+    """Truncated, rewritten, replaced, removed or linked meanwhile: the trim is refused, and the file is kept."""
     path = laid(config_home, bulky(6))
     made: list[bytes] = []
 
@@ -446,7 +446,7 @@ def test_killed_at_any_step_the_file_is_whole(config_home: ConfigHome) -> None:
 
 
 def test_a_read_only_folder() -> None:
-    """Where nothing can be written the file stays, and so does no backup."""
+    """The file stays, and no backup is left."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
         path = laid(home, bulky(6))
@@ -466,7 +466,7 @@ def test_a_read_only_folder() -> None:
 
 
 def test_a_full_disk_changes_nothing(config_home: ConfigHome) -> None:
-    """A backup that does not fit is reported, and is gone; the session is as it was."""
+    """A backup that does not fit is reported and removed; the session is unchanged."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
 
@@ -536,7 +536,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
 
 
 def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
-    """Where the system can tell that somebody could still write to the old file, the receipt says so."""
+    """If the system can detect a program with the old file open, the receipt mentions it."""
     path = laid(config_home, bulky(6))
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:

@@ -161,7 +161,7 @@ def test_a_record_trimmed_twice_names_the_session_that_contains_all_of_it(
 
 
 def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> None:
-    """A record that names only a file and a line: the session's id comes from the file's name."""
+    """A record names only a file and a line, so the session's id comes from the file's name."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
     whole = [
@@ -180,7 +180,7 @@ def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> No
 
 
 def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
-    """What a second trim takes is named where it still is: the first original may be gone by then."""
+    """A second trim names the existing record, because the first original may be deleted."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
@@ -209,7 +209,7 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     ],
 )
 def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, marks: Record) -> None:
-    """A hostile or torn mark is replaced by where the content really stands."""
+    """A hostile or torn mark is replaced by the real place of the content."""
     chain = Chain().ask().tool("t1")
     chain.rows[2] |= {
         "truncated": True,
@@ -222,7 +222,7 @@ def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, mark
 
 
 def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
-    """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
+    """Its opening has a lineage and a next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
     asked = agents.plan_fresh(
@@ -289,7 +289,7 @@ def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None
 
 
 def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -> None:
-    """Today's clients write none; should one, the child's stays its own."""
+    """Present clients write none; in a child it gets the child's id."""
     path = write_project_session(
         config_home, [*Chain().ask().tool("t1").rows, snapshot("c0", sessionId=SESSION)]
     )
@@ -300,7 +300,7 @@ def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -
 def test_another_folder_gets_the_child_and_a_warning(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``--output-dir``: written there, and it says that the client won't find it."""
+    """``--output-dir``: the child is written there, with a warning that the client won't find it."""
     folder = tmp_path / "out"
     folder.mkdir()
     scanned = plan.scan_session(session_file(str(session(config_home))))
@@ -329,7 +329,7 @@ def test_another_folder_gets_the_child_and_a_warning(
     ],
 )
 def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
-    """A file in which nobody said anything is refused in a sentence, which advises a prompt."""
+    """A file without messages is refused in a sentence that advises a prompt."""
     with pytest.raises(NothingToTrim) as nothing:
         planned(config_home, write_project_session(config_home, rows))
     assert nothing.value.remedy.startswith("Send a prompt first")
@@ -344,7 +344,7 @@ def test_a_useless_trim_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> None:
-    """``trim --min-savings``: the numbers, what a rollover would leave, and the project as it was."""
+    """``trim --min-savings``: the numbers, the size after a rollover, and an unchanged project."""
     path = session(config_home)
     before = sorted(config_home.root.rglob("*"))
     done = CliRunner().invoke(
@@ -440,7 +440,7 @@ def test_a_child_states_the_result_of_its_trim(config_home: ConfigHome) -> None:
 
 
 def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
-    """Where everything comes back, the size does; the child says so itself."""
+    """If everything is restored, so is the size, and the child states it."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()

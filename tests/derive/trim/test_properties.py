@@ -85,7 +85,7 @@ def sent_strings(record: Record) -> Counter[str]:
 
 
 def assert_answered_in_turn(child: Transcript) -> None:
-    """Every call of an answer is answered, once, in the user's turn after it: what the API asks for."""
+    """Check that every call of an answer has one result, in the user's next turn, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
         if node.is_message and (node.kind == "user" or node.calls or node.characters):
@@ -103,7 +103,7 @@ def assert_answered_in_turn(child: Transcript) -> None:
 
 
 def assert_lines_stay(case: Case, child: Transcript) -> None:
-    """A record that no edit names is the same, byte for byte, but for what a child must change."""
+    """Check that a record without an edit is unchanged, byte for byte, except for required changes."""
     there = {node.uuid: body(case.child, node) for node in child.nodes}
     for node in chain_of(case.plan).linear.nodes:
         raw = body(case.parent, node)
@@ -122,7 +122,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
 
 
 def assert_contents_gone(case: Case, child: Transcript) -> None:
-    """What was trimmed is not sent any more, and nothing that stands for it is longer."""
+    """Check that trimmed contents are not sent, and that no placeholder is longer."""
     scanned = plan.scan_session(session_file(str(case.parent)))
     nodes = {node.number: node for node in scanned.transcript.chain}
     there = {node.uuid: child.read_record(node) for node in child.nodes}
@@ -191,7 +191,7 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
 @settings(max_examples=40)
 @given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
 def test_anything_is_read_or_refused(before: bytes, data: bytes, after: bytes) -> None:
-    """Bytes of any kind end in a sound child, or in the sentence that nothing was said."""
+    """Bytes of any kind lead to a valid child, or to the error that there are no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
         Case(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)

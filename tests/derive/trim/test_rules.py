@@ -274,7 +274,7 @@ def test_a_rule_acts(config_home: ConfigHome, row: Cut) -> None:
 
 
 def test_answers_stay_unless_requested(config_home: ConfigHome) -> None:
-    """Without a number long answers of the model are left alone, and their rule alone is refused."""
+    """Without a number long answers of the model are kept, and their rule alone is refused."""
     path = write_project_session(config_home, ask().answer(SAID))
     assert planned(config_home, path).choices == ()
     with pytest.raises(UsageError, match="needs a number"):
@@ -282,7 +282,7 @@ def test_answers_stay_unless_requested(config_home: ConfigHome) -> None:
 
 
 def test_both_tables_name_every_rule() -> None:
-    """No rule is without its two tables."""
+    """Every rule has both tables."""
     assert {row.rule for row in KEPT} == {row.rule for row in CUT} == set(RULES)
     assert tuple(RULES) == RULE_NAMES
 
@@ -307,7 +307,7 @@ def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) 
 def test_the_copy_for_the_screen_goes_but_a_diff_stays(
     config_home: ConfigHome, tool: str, stays: bool
 ) -> None:
-    """``toolUseResult`` is the same output once more; of Edit and Write it is the coloured diff."""
+    """``toolUseResult`` repeats the output; for Edit and Write it is the coloured diff."""
     chain = ask().tool("t1", tool, **A)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG}
     child = trim_file(config_home, write_project_session(config_home, chain))
@@ -336,7 +336,7 @@ def test_inputs_of_newer_files_are_kept(
 
 
 def test_blocks_are_found_behind_ones_that_are_taken_out(config_home: ConfigHome) -> None:
-    """A blank text before what is trimmed goes too, and the right block is replaced."""
+    """A blank text before a trimmed block is removed, too, and the right block is replaced."""
     blank: Record = {"type": "text", "text": " "}
     chain = ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
     chain.ask([blank, blank, builders.result("t1", LONG)])

@@ -68,7 +68,7 @@ def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHom
 
 
 def test_remarks_and_results_are_not_turns(config_home: ConfigHome) -> None:
-    """What the client inserted does not push a turn out of the protection."""
+    """The client's insertions do not move a turn out of the protected end."""
     chain = (
         turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
     )
@@ -105,7 +105,7 @@ def test_a_tool_filter_touches_those_tools_alone(
 
 
 def test_a_rule_that_was_named_acts_next_to_a_tool_filter(config_home: ConfigHome) -> None:
-    """``--only results,media --tools bash``: what was asked for by its own name is meant."""
+    """``--only results,media --tools bash``: a rule named explicitly applies."""
     decided = plan(config_home, mixed(), tools=("bash",), only=("results", "media"))
     assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
 
@@ -138,7 +138,7 @@ def test_long_answers_by_count(config_home: ConfigHome, count: int, gone: list[i
 
 
 def test_only_and_skip(config_home: ConfigHome) -> None:
-    """Rules by name; what one leaves, another takes."""
+    """Rules by name; a piece that one rule leaves, another may offer."""
 
     def rules(**options: Any) -> set[str]:
         return {choice.rule for choice in plan(config_home, mixed(), **options).choices}
@@ -150,7 +150,7 @@ def test_only_and_skip(config_home: ConfigHome) -> None:
 
 
 def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> None:
-    """An output that is stale, repeated and long is counted once, under the first of the table."""
+    """A superseded, repeated and long output counts once, for the first rule in the table."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
     assert [choice.rule for choice in plan(config_home, chain).choices] == ["superseded", "results"]
 
@@ -190,7 +190,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
 
 
 def test_a_stale_read_goes_before_an_older_result(config_home: ConfigHome) -> None:
-    """Value comes before age."""
+    """Usefulness decides before age."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number, path in enumerate(("/x", "/y", "/y")):
         chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path).answer(
@@ -215,7 +215,7 @@ def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) 
 
 
 def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None:
-    """What may go, goes; what is protected stays."""
+    """Everything that may be trimmed is trimmed; protected content stays."""
     chain = session_with_counts(4)
     assert len(plan(config_home, chain, target_tokens=1).choices) == len(
         plan(config_home, chain, threshold=72).choices
@@ -231,7 +231,7 @@ def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None
 
 
 def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
-    """Several failures of one command: they go from the oldest on, whatever the order of a set."""
+    """Several failures of one command are trimmed from the oldest on, for any order of a set."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make")
@@ -241,7 +241,7 @@ def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
 
 
 def test_options_in_any_order(config_home: ConfigHome) -> None:
-    """With dashes or without, with a value behind or after an equals sign; thresholds by tool."""
+    """With or without dashes, with a value after a space or an equals sign; thresholds by tool."""
     one = parse_options("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
     two = parse_options("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two

@@ -43,12 +43,12 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture(params=VERBS)
 def verb(request: pytest.FixtureRequest) -> Verb:
-    """Each of the verbs."""
+    """Return each of the verbs."""
     return VERBS[request.param]
 
 
 def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
-    """The outcome carries its id and its plan; nobody has to look for them."""
+    """The outcome has its id and its plan, so that no caller searches for them."""
     outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, OpenedSession)
     (child,) = children(parent)
@@ -68,7 +68,7 @@ def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigH
 
 
 def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
-    """Nothing was made by then."""
+    """Nothing was written before."""
 
     def refuse(_: Draft) -> None:
         raise UsageError("There is no client")
@@ -84,7 +84,7 @@ def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: 
 def test_only_a_caller_that_reuses_is_given_the_same_child(
     parent: Path, config_home: ConfigHome
 ) -> None:
-    """A prompt that comes back makes one child; a command makes one each time."""
+    """A repeated prompt creates one child; a command creates one each time."""
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))

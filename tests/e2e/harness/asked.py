@@ -12,7 +12,7 @@ _SUGGESTION = "[SUGGESTION MODE:"
 
 
 def message_text(message: Request) -> str:
-    """All text of one message of a request, blocks joined by newlines, tool results included."""
+    """Return the text of one message of a request, blocks joined by newlines, including tool results."""
     content = message.get("content", "")
     return (
         content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)

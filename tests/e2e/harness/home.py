@@ -62,7 +62,7 @@ class ClientHome:
 
     @property
     def where(self) -> Where:
-        """Where our functions find what the client has."""
+        """The paths of the client's files for our functions."""
         return Where(self.env())
 
     def sessions(self) -> list[Path]:

@@ -37,7 +37,7 @@ class MockApi:
     """
 
     def __init__(self, script: Script = (), usage: Usage | None = None) -> None:
-        """Nothing is bound before the `with` block starts."""
+        """Prepare the API; the port is bound when the `with` block starts."""
         self.usage = usage or Usage()
         self.released = threading.Event()
         self.closed = False
@@ -82,12 +82,12 @@ class MockApi:
 
     @property
     def refused(self) -> list[str]:
-        """Each "host:port" that something wanted to reach through the proxy and did not, oldest first."""
+        """Each "host:port" that was refused by the proxy, oldest first."""
         with self._lock:
             return list(self._refused)
 
     def refuse(self, target: str) -> None:
-        """Log a connection that was asked for."""
+        """Log a requested connection."""
         with self._lock:
             self._refused.append(target)
 

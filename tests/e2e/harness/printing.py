@@ -32,7 +32,7 @@ class PrintResult:
 
     @property
     def session_id(self) -> str:
-        """The id that the client ran under, "" if it never said."""
+        """The id of the client's session, "" if it was not reported."""
         return next(
             (str(event["session_id"]) for event in self.events if "session_id" in event), ""
         )

@@ -16,7 +16,7 @@ _POLL = 0.02
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    """Poll `condition` until it holds; False when `seconds` went by first."""
+    """Poll `condition` until it is true. Return False after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -26,12 +26,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process exists and is more than a zombie."""
+    """Check whether the process exists and is not a zombie."""
     return _state(pid) not in "ZX"
 
 
 def is_asleep(pid: int) -> bool:
-    """Whether the process neither works, nor waits for a core, nor has a child that it could wait for."""
+    """Check whether the process neither works nor waits for a core or a child."""
     try:
         children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:  # a thread ended
@@ -40,7 +40,7 @@ def is_asleep(pid: int) -> bool:
 
 
 def _state(pid: int) -> str:
-    """The letter that Linux gives it; X where there is none."""
+    """Return the process's state letter in Linux; X for a missing process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -49,7 +49,7 @@ def _state(pid: int) -> str:
 
 
 def end(pid: int) -> None:
-    """Terminate one process, kill it if it lingers; a process that is gone is fine."""
+    """Terminate one process, and kill it if it does not end. A missing process is fine."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(pid, sign)
@@ -58,7 +58,7 @@ def end(pid: int) -> None:
 
 
 def end_all_with(setting: str) -> None:
-    """End each process of this user whose environment holds `setting` ("NAME=value") and that is not us."""
+    """End every other process of this user with `setting` ("NAME=value") in its environment."""
     for pid in pids_with(setting):
         end(pid)
 

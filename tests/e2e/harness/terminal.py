@@ -41,7 +41,7 @@ class Terminal(ABC):
         columns: int = COLUMNS,
         rows: int = ROWS,
     ) -> None:
-        """Nothing runs before `start`."""
+        """Prepare the terminal; the client runs from `start` on."""
         self.version, self.home, self.api = version, home, api
         self.columns, self.rows = columns, rows
 
@@ -113,7 +113,7 @@ class Terminal(ABC):
         self.key("Enter")
 
     def submit_paste(self, text: str) -> None:
-        """Paste a line, wait until the box itself shows its end (the screen may before), press Enter."""
+        """Paste a line, wait until the input box shows its end, and press Enter."""
         self.paste(text)
         end = "".join(text.split())[-12:]
         shown = wait_until(lambda: "".join(self.input_text().split()).endswith(end))
@@ -146,12 +146,12 @@ class Terminal(ABC):
         return found[0]
 
     def wait_gone(self, pattern: str, timeout: float = PATIENCE) -> None:
-        """Wait until `pattern` has left the screen; raises like `wait_for`."""
+        """Wait until `pattern` has disappeared from the screen. Raises like `wait_for`."""
         gone = wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), timeout)
         self._expect(gone, f"{pattern!r} still there after {timeout} s")
 
     def wait_ready(self, timeout: float = PATIENCE) -> None:
-        """Wait until the input box stands and the screen has come to rest."""
+        """Wait until the input box is visible and the screen no longer changes."""
         self.wait_for(_READY, timeout)
         self.wait_idle()
 

@@ -75,7 +75,7 @@ class TmuxTui(Terminal):
         self._tmux("send-keys", ALIASES.get(name, name))
 
     def paste(self, text: str) -> None:
-        """Send text as a bracketed paste; its buffer is gone afterwards."""
+        """Send text as a bracketed paste, and delete its buffer."""
         self._tmux("load-buffer", "-b", _PASTE_BUFFER, "-", stdin=text)
         self._tmux("paste-buffer", "-d", "-p", "-r", "-b", _PASTE_BUFFER)
 
@@ -84,7 +84,7 @@ class TmuxTui(Terminal):
         return [line.rstrip() for line in self._tmux("capture-pane", "-p").split("\n")[: self.rows]]
 
     def buffer(self) -> str:
-        """The newest paste buffer of tmux, "" while there is none."""
+        """The newest paste buffer of tmux, "" if there is none."""
         if not self._tmux("list-buffers"):
             return ""
         return self._tmux("show-buffer")

@@ -23,7 +23,7 @@ class XServer:
     display: str
 
     def __enter__(self) -> Self:
-        """Start the server; it picks the display itself and says which once it accepts connections."""
+        """Start the server, which chooses a display and prints it when it accepts connections."""
         reader, writer = os.pipe()
         command = [
             "Xvfb",

@@ -59,7 +59,7 @@ def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
 
 
 def event(draws: Draws, honest: dict[str, Any]) -> bytes:
-    """An event of the client's with some fields changed; or bytes that are none."""
+    """Return an event of the client with some fields changed, or invalid bytes."""
     kind = draws.below(12)
     if kind == 11:
         return draws.raw(80)

@@ -70,7 +70,7 @@ def _compare(fast: ContextSize, sure: ContextSize) -> None:
 
 
 def branches(home: ConfigHome) -> Try:
-    """Of long files with many branches, forks of forks and cycles, too."""
+    """Find the branches of long files, forks of forks and cycles."""
     folder = home.project()
 
     def one(draws: Draws) -> None:

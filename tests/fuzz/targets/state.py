@@ -33,7 +33,7 @@ LINK = link_log.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
 def note(draws: Draws, honest: dict[str, Any]) -> bytes:
-    """A note with some values replaced, some gone, some new; or bytes that are none."""
+    """Return a note with some values replaced, removed or added, or invalid bytes."""
     kind = draws.below(8)
     if kind == 7:
         return draws.raw(60)
@@ -49,7 +49,7 @@ def note(draws: Draws, honest: dict[str, Any]) -> bytes:
 
 
 def link_rows(home: ConfigHome) -> Try:
-    """Of any bytes only sound rows count, and a link that is added is read back."""
+    """In any bytes only valid rows count, and an added link is read back."""
     file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
@@ -128,7 +128,7 @@ def _object(raw: bytes) -> dict[str, Any]:
 
 
 def pending_notes(home: ConfigHome) -> Try:
-    """A note that was not written as ours are is none; of what is one every field has its type."""
+    """A note in another format is ignored; in a valid one every field has its type."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     project = home.project()
@@ -168,7 +168,7 @@ def pending_notes(home: ConfigHome) -> Try:
 
 
 def trash_notes(home: ConfigHome) -> Try:
-    """No note leads out of the folders that sessions' parts come from, and what can't be told is a stray."""
+    """No note leads out of the folders of sessions' files, and an unreadable one is a stray folder."""
     folder = home.config / "resume-hooks" / "trash" / SESSION / "2026-01-31T09-30-00.000Z"
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{SESSION}.jsonl").write_text("kept")

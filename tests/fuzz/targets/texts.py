@@ -120,7 +120,7 @@ def check_accessors(_: ConfigHome) -> Try:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON can contain a value as it is: no number that is none, or too large to stay itself."""
+    """Check whether JSON can represent a value exactly: no NaN, and no number that is too large."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
