@@ -372,3 +372,14 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
     assert "Your text: fix the tests" in card
     assert "doctor" not in card
     assert not (config_home.config / "resume-hooks" / "log").exists()
+
+
+def test_a_refusal_of_a_long_text_ends_with_the_reason(config_home: ConfigHome) -> None:
+    """The text comes back whole, and pushes the beginning of the card off the screen."""
+    a_session(config_home)
+    text = "fix the tests " * 2_000
+    card = trigger_card(f">handoff {text}")
+    reason = f"The next step has {len(text) - 1:,} characters, more than 20,000."
+    assert card.startswith(f"resume-hooks: {reason}")
+    assert text.strip() in card
+    assert card.endswith(f"\n\n{reason}\n\nNothing was changed.")

@@ -45,6 +45,8 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING_CHANGED_TEXT = "Nothing was changed."
 
+MAX_SCREEN_CHARACTERS = 1_500  # characters of a text that fit on a small screen
+
 # below this percentage of the window, no way to shrink the session is suggested
 MIN_PERCENT_TO_SHRINK = 20
 
@@ -57,10 +59,17 @@ def usage_card(trigger: Trigger) -> str:
 
 
 def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
-    """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type."""
+    """Return a card: the reason why nothing was done, the non-empty paragraphs, and the line to type.
+
+    A card that is longer than a screen, because it returns a long text of the user's, names the
+    reason again at its end.
+    """
+    reason = f"{reason.removesuffix('.')}."
+    is_long = sum(map(len, paragraphs)) > MAX_SCREEN_CHARACTERS
     blocks = (
-        f"resume-hooks: {reason.removesuffix('.')}.",
+        f"resume-hooks: {reason}",
         *(paragraph.removeprefix(f"{NOTHING_CHANGED_TEXT} ") for paragraph in paragraphs),
+        reason if is_long else "",
         NOTHING_CHANGED_TEXT,
         last_line,
     )
