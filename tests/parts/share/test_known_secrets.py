@@ -19,7 +19,7 @@ from resume_hooks.parts.share.export import JSON, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.select_records import CONVERSATION
 from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, pack_bundle
-from resume_hooks.redaction.texts import redact
+from resume_hooks.redaction.texts import find_secrets, redact
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -33,6 +33,7 @@ from tests.builders import (
     user,
     write_session,
 )
+from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
 PART = 3
@@ -141,6 +142,11 @@ def outputs(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
     agents_folder.mkdir(parents=True, exist_ok=True)
     said = [user(f"read {secret}", uuid="s", parent=None, ts=1, cwd="/srv")]
     (agents_folder / "agent-a1.jsonl").write_bytes(session_bytes(said))
+    return outputs_of_session(config_home, path)
+
+
+def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
+    """All that can be made of a session's file, by what it is."""
     session, where = session_file(path), config_home.where
     made = {}
     for kind in DOCUMENTS:
@@ -171,6 +177,38 @@ def test_no_output_contains_any_of_it(config_home: ConfigHome, form: Form) -> No
         assert remaining_runs(text, secret, other[what]) == [], what
         encoded = (base64.b64encode(bytes(at) + secret[-12:].encode())[4:12] for at in range(3))
         assert not any(part.decode() in text for part in encoded), what
+
+
+def rule_secrets() -> list[tuple[str, str]]:
+    """A text that a rule finds, and the secret in it, for each rule whose secret is one long word."""
+    found = []
+    for example in examples():
+        spans = find_secrets(example.text)
+        value = max((example.text[span.start : span.end] for span in spans), key=len)
+        is_word = value.isascii() and len(value.split()) == 1
+        if not example.worded and is_word and len(value) >= 2 * HALF:
+            found.append((example.text, value))
+    return found
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_output_holds_a_rule_s_secret(config_home: ConfigHome, part: int) -> None:
+    """The secrets of all rules are shown once with their context, and again without it."""
+    secrets = rule_secrets()[part::4]
+    records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
+    for number, (text, value) in enumerate(secrets):
+        encoded = base64.b64encode(value.encode()).decode()
+        content = f"{value}\n\n{quote(value, safe='')}\n\n{json.dumps({'v': json.dumps(value)})}\n\n{encoded}"
+        answer = assistant(content, uuid=f"b{number}", parent=f"a{number}", ts=number, tokens=9)
+        parent = f"b{number - 1}" if number else "u"
+        prompt = user(f"use\n{text}\n", uuid=f"a{number}", parent=parent, ts=number, cwd="/srv")
+        records += [prompt, answer]
+    path = write_session(config_home.project("/srv"), SESSION, records)
+    for what, text in outputs_of_session(config_home, path).items():
+        for _, value in secrets:
+            encoded = base64.b64encode(value.encode()).decode()
+            parts = (value[-HALF:], value[-12:-4], encoded[-16:-4])
+            assert not any(part in text for part in parts), what
 
 
 @pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])
