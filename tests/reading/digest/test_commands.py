@@ -516,6 +516,14 @@ def test_a_search_without_a_match_did_not_succeed(
     assert texts(digest, "commands") + texts(digest, "others") == []
 
 
+def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
+    """As a compiler prints it, behind a pipe."""
+    printed = "error[E0425]: cannot find value `size` in this scope"
+    digest = Talk().prompt("go").runs("cargo build 2>&1 | head -1", printed).digest(config_home)
+    (row,) = texts(digest, "errors")
+    assert row == f"`cargo build` exit 0, but: {printed}"
+
+
 def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
     """One read before it belongs to it."""
     talk = Talk().prompt("go").runs("cat .gitignore; find fuzz -type f | head; ls -lh; cargo fmt")
