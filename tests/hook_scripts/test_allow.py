@@ -213,7 +213,7 @@ def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
 
 
 def test_no_plugin_folder_in_the_environment(reader: PluginCopy) -> None:
-    """Without it, or with a relative one, nothing can be ours."""
+    """Without it, or with a relative one, no command is ours."""
     for root in ("", "plugin"):
         assert not is_call_allowed(
             reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
@@ -257,7 +257,7 @@ def test_an_allowed_command_runs_only_the_launcher(
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_our_name_stands_for_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
-    """As a legend or a digest has it: whatever else bears the name on PATH, it is the launcher that runs."""
+    """As in a legend or a digest: the launcher runs, even if PATH has another program with this name."""
     inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
     for command in READING:
         if not command.startswith('"ENGINE"'):
@@ -283,7 +283,7 @@ texts = st.text(
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(texts, max_size=4))
 def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str]) -> None:
-    """No text of one line is refused, backslashes apart, if it is quoted as a shell wants it."""
+    """Any text of one line without backslashes is allowed if it is quoted for the shell."""
     assert is_call_allowed(reader, event(naming(reader, f'"ENGINE" search {shlex.join(words)}')))
 
 

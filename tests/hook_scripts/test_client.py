@@ -26,7 +26,7 @@ open(os.path.join(sys.argv[-1], "installed"), "w").close()
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """A fresh home for the client; what still runs in it is ended after the test."""
+    """Return a fresh home for the client. Processes that still run in it are ended after the test."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.reap()
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 @pytest.fixture
 def loaded(plugin: PluginCopy) -> PluginCopy:
-    """A copy that a client loads, whose engine blocks what it is asked about."""
+    """Return a copy that a client loads, whose engine blocks every request."""
     (plugin.root / ".claude-plugin").mkdir()
     (plugin.root / ".claude-plugin" / "plugin.json").write_text('{"name": "resume-hooks"}')
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(

@@ -27,6 +27,6 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
 def test_the_rules_of_the_account_are_reported(info: dict[str, object], told: object) -> None:
-    """As the client has them; of an older client none."""
+    """They are as the client has them; an older client has none."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

@@ -24,14 +24,14 @@ EVENT = b'{"prompt":">resume"}'
 
 
 def fake(path: Path, says: str, status: int = 0) -> None:
-    """An executable that says who it is, in place of a Python."""
+    """Write an executable that prints its name, in place of a Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
     path.chmod(0o755)
 
 
 def test_the_order_of_the_lookup(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Named Python, data folder, checkout, PATH; each is taken when those before it are gone."""
+    """Named Python, data folder, checkout, PATH; each is used if those before it are missing."""
     places = {
         "named": tmp_path / "named" / "python",
         "data": plugin.data / "venv" / "bin" / "python",
@@ -55,7 +55,7 @@ def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: 
 
 
 def test_a_launcher_on_path_is_not_called_for_ever(plugin: PluginCopy, tmp_path: Path) -> None:
-    """`resume-hooks` may be a wrapper of this launcher: it is tried once."""
+    """`resume-hooks` may be a wrapper of this launcher, so it is tried once."""
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
@@ -94,7 +94,7 @@ def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_pat
 
 @pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
 def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
-    """In the model's shell the verbs that only read run."""
+    """The reading verbs run in the model's shell."""
     assert plugin.engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
 
 
@@ -130,7 +130,7 @@ def test_the_model_learns_the_new_name_of_a_verb(
     "output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"]
 )
 def test_the_model_has_nothing_written_by_doctor(plugin: PluginCopy, output: str) -> None:
-    """What reads has its answer on stdout; a file of the model's choosing is none of it."""
+    """Reading verbs answer on stdout; a file chosen by the model is refused."""
     done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "is for the user to run" in done.stderr
@@ -144,7 +144,7 @@ def test_a_slash_command_may_write_and_gets_the_users_text(plugin: PluginCopy) -
 
 
 def test_the_user_may_write(plugin: PluginCopy) -> None:
-    """Outside the client nothing is refused, nor inside it on a terminal."""
+    """Nothing is refused outside the client, or inside it on a terminal."""
     assert plugin.engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
@@ -160,7 +160,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
 
 
 def link_tools(folder: Path, *tools: str) -> str:
-    """A PATH that holds these programs and nothing else."""
+    """Return a PATH with only these programs."""
     folder.mkdir()
     for tool in tools:
         (folder / Path(tool).name).symlink_to(shutil.which(tool) or tool)
@@ -185,7 +185,7 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
 
 
 def test_a_failed_installation_is_named(plugin: PluginCopy) -> None:
-    """A verb in the shell gives its reason, the log and the command, as the hooks do."""
+    """A verb in the shell prints the reason, the log and the command, as the hooks do."""
     plugin.data.mkdir(parents=True, exist_ok=True)
     error = "No space left on device: 'x'"
     note = {"state": "failed", "started": 1, "error": error, "tool": ""}
@@ -293,7 +293,7 @@ def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
 
 @pytest.fixture
 def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
-    """The plugin on a machine with the tools of a shell and no Python but one that is too old, nor uv."""
+    """Return the plugin on a machine with a shell's tools, no uv, and only a Python that is too old."""
     plugin.env.update(
         {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
     )

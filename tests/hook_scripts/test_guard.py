@@ -72,7 +72,7 @@ REACH = {
 
 
 def shells() -> list[list[str]]:
-    """The shells that are here; /bin/sh is what every client runs."""
+    """The installed shells; /bin/sh is the one that every client runs."""
     return [shell for shell in SHELLS if shutil.which(shell[0])]
 
 
@@ -80,7 +80,7 @@ def shells() -> list[list[str]]:
 def test_a_prompt_without_trigger_passes_without_python(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """Nothing is printed, nothing is started, the exit status is 0, whatever the prompt imitates."""
+    """Nothing is printed or started, and the exit status is 0, for any prompt."""
     for why, body in PASS.items():
         shared_plugin.forget()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
@@ -162,7 +162,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_hostile_bytes_pass_in_silence(plugin: PluginCopy, name: str) -> None:
-    """Whatever bytes arrive, the exit status is 0 and neither output carries anything."""
+    """For any bytes the exit status is 0 and both outputs are empty."""
     done = plugin.hook("UserPromptSubmit", HOSTILE[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
 

@@ -90,14 +90,14 @@ def test_a_vanished_or_broken_plugin_lets_everything_pass(
 
 
 def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:
-    """The update may have come as far as the guard."""
+    """An update may have written only the guard so far."""
     (plugin.root / "hooks" / "engine").unlink()
     done = plugin.hook("UserPromptSubmit", b'{"prompt":">resume"}')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_the_shell_scripts_are_clean() -> None:
-    """Nothing to say for shellcheck about any of them."""
+    """Shellcheck reports nothing about any of them."""
     need(
         "shellcheck",
         shutil.which("shellcheck") is not None,

@@ -430,7 +430,7 @@ def test_the_module_runs_nothing_of_the_repository(machine: Machine) -> None:
 
 
 def test_no_verb_runs_anything_of_the_repository(machine: Machine) -> None:
-    """Typed in a shell in the repository; also what installs the engine."""
+    """The verbs run in a shell in the repository; so does the installation."""
     for verb in (*VERBS, "--version", "--install"):
         words = {
             "search": ["one"], "handoff": [ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
@@ -548,7 +548,7 @@ def test_a_time_zone_is_not_a_file(tmp_path: Path, zone: str) -> None:
 
 @pytest.mark.parametrize("named", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"])
 def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
-    """With notes like ours in it, a start or a turn's end would send sessions to whom it names."""
+    """With notes like ours a start or a turn's end would send sessions to a stranger."""
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / ".rh" / "pending").mkdir(parents=True)
     other = machine.folder.parent / "other"
@@ -615,7 +615,7 @@ SPECIAL_BUILTINS = {
 
 
 def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> None:
-    """It takes functions from the environment."""
+    """Bash reads functions from the environment."""
     bash = shutil.which("bash")
     need("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")

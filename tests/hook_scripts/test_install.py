@@ -57,7 +57,7 @@ def quick(plugin: PluginCopy) -> PluginCopy:
 
 
 def order(plugin: PluginCopy, **orders: str) -> None:
-    """Tell the stand-in of the installer what to do, also where a launcher starts it."""
+    """Give the stand-in of the installer its instructions, also if a launcher starts it."""
     (plugin.root / "hooks" / "orders.json").write_text(
         json.dumps({"COUNT": plugin.env["COUNT"], **orders})
     )
@@ -91,7 +91,7 @@ def attempts(plugin: PluginCopy) -> int:
 
 
 def venvs(plugin: PluginCopy) -> list[str]:
-    """The folders that hold venvs, whole or half."""
+    """Return the folders with venvs, complete or partial."""
     return sorted(path.name for path in plugin.data.glob("venv-*"))
 
 
@@ -111,7 +111,7 @@ def test_a_ready_engine_is_recorded_and_not_built_again(quick: PluginCopy) -> No
 
 @pytest.mark.parametrize("folder", [".", "hooks"])
 def test_a_launcher_named_by_a_relative_path_installs(quick: PluginCopy, folder: str) -> None:
-    """From inside a checkout, as who cloned it types it."""
+    """It runs inside a checkout, as a user would type it after a clone."""
     name = os.path.relpath("hooks/engine", folder)
     done = subprocess.run(
         ["sh", name, "--install"], env=quick.env, cwd=quick.root / folder,
@@ -122,7 +122,7 @@ def test_a_launcher_named_by_a_relative_path_installs(quick: PluginCopy, folder:
 
 
 def test_two_at_once_build_one(quick: PluginCopy) -> None:
-    """Two clients start together: one builds, the other leaves at once."""
+    """Two clients start together: one builds, the other exits immediately."""
     first, second = start(quick, SECONDS="2"), start(quick, SECONDS="2")
     assert (first.wait(30), second.wait(30), attempts(quick)) == (0, 0, 1)
     assert state(quick)["state"] == "ready"
@@ -200,7 +200,7 @@ def test_a_clock_set_back_does_not_block(quick: PluginCopy) -> None:
 
 
 def test_only_the_venv_in_use_and_the_one_before_it_stay(quick: PluginCopy) -> None:
-    """A hook may still run in the one that was just replaced; older ones go."""
+    """A hook may still run in the replaced one; older ones are removed."""
     used = []
     for turn in range(4):
         (quick.root / "requirements.lock").write_text(f"# {turn}\n")
@@ -225,7 +225,7 @@ def test_without_a_new_python_and_uv_it_names_the_requirements(
 
 
 def test_the_launcher_installs_on_request(quick: PluginCopy) -> None:
-    """`engine --install` runs in the foreground and says how it went."""
+    """`engine --install` runs in the foreground and prints its result."""
     order(quick, FAIL="no network")
     assert quick.engine("--install").stderr == "resume-hooks: no network\n"
     order(quick)
@@ -261,7 +261,7 @@ def test_a_step_that_fails_names_the_reason_in_our_words(
 def test_a_step_that_takes_too_long(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is ended, and what it reported until then is in the log."""
+    """It is ended, and its output so far is in the log."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
@@ -293,7 +293,7 @@ def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> 
 
 
 def test_the_lock_names_hashes_and_no_host() -> None:
-    """Every requirement is pinned with hashes; where they come from is the user's own setting."""
+    """Every requirement is pinned with hashes; the package index is the user's own setting."""
     names = ("requirements.lock", "requirements-team.lock")
     lines = [
         line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()
@@ -335,7 +335,7 @@ def test_a_tool_lends_its_packages_until_it_is_gone(quick: PluginCopy, tmp_path:
 
 
 def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
-    """Nothing is added to the packages of a tool, which are the user's."""
+    """Nothing is added to the packages of a tool, which belong to the user."""
     assert start(quick, "--now", "--tool").wait(60) == 0
     assert install(quick, "--now", "--team") == 0
     assert (quick.data / "count").read_text() == "b.+"

@@ -26,7 +26,7 @@ MOST_LINES = 820
 
 
 def test_there_is_no_other_word_for_people() -> None:
-    """Beyond what ``make docs`` writes each literal is a name: the client's, ours, or of the answer."""
+    """Except for generated texts each literal is a name: the client's, ours, or a field of the answer."""
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= MOST_LINES
     code = "".join(CODES.values())
     literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
@@ -73,7 +73,7 @@ def test_it_stands_next_to_the_classic_hooks() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 def test_it_is_javascript(tmp_path: Path) -> None:
-    """As any reader of modules takes it."""
+    """Any reader of modules accepts it."""
     for path in MODULES:
         done = subprocess.run(
             ["node", "--check", shutil.copy(path, tmp_path)],
@@ -96,7 +96,7 @@ def test_it_is_javascript(tmp_path: Path) -> None:
 def test_a_start_asks_for_tools_only_where_settings_name_one(
     plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
 ) -> None:
-    """Else it costs a shell: the answer is that there are none."""
+    """Otherwise it would start a shell for nothing."""
     state = tmp_path / "state"
     (state / "pending").mkdir(parents=True)
     (state / "settings.json").write_text(settings)
@@ -114,7 +114,7 @@ def test_a_start_asks_for_tools_only_where_settings_name_one(
 
 
 def test_the_launcher_is_replaced_to_the_engine(plugin: PluginCopy) -> None:
-    """By exec, so that the engine's parent is whoever asked, with the model's shell's variable or without."""
+    """By exec, so that the engine's parent is the caller, with or without the variable of the model's shell."""
     python = plugin.root.parent / "bin" / "python"
     python.write_text(
         f"#!{sys.executable}\nimport os, sys\nprint(os.getppid(), sys.argv[1:], sys.stdin.read())\n"

@@ -51,7 +51,7 @@ def stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60)
 
 
 def looks(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
-    """Whether a start reaches the engine, told that it is time."""
+    """Check whether a start reaches the engine because it is due."""
     plugin.forget()
     done = plugin.hook("SessionStart", body(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -82,7 +82,7 @@ def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(
     ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}'],
 )
 def test_a_damaged_stamp_is_none(plugin: PluginCopy, damage: str) -> None:
-    """Whatever is there; nothing is said on stderr."""
+    """This holds for any content; nothing is printed on stderr."""
     stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
     assert looks(plugin)
 
@@ -127,7 +127,7 @@ def test_a_config_folder_with_a_strange_name(
 
 
 def test_without_a_home_nothing_is_done(plugin: PluginCopy) -> None:
-    """Nobody says whose sessions these are: what is below / is nobody's."""
+    """The owner of the sessions is unknown, and files below / belong to nobody."""
     nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
     assert not looks(plugin, **nobody)
     assert not catches_up(plugin, **nobody)
@@ -162,7 +162,7 @@ def test_an_unannounced_archive_run(plugin: PluginCopy) -> None:
 
 
 def test_a_state_folder_that_can_hold_nothing(plugin: PluginCopy) -> None:
-    """Nothing can be kept there, and no stamp be left: no start pays for that."""
+    """Nothing can be stored there, not even a stamp, so no start does work for it."""
     pending(plugin).rmdir()
     state = pending(plugin).parent
     pending(plugin).rmdir()
@@ -188,7 +188,7 @@ def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
 
 
 def catches_up(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
-    """Whether the hook that nobody waits for reaches the engine."""
+    """Check whether the background hook reaches the engine."""
     plugin.forget()
     done = plugin.later(body(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -98,7 +98,7 @@ def test_files_without_end_contain_no_start_up(
 
 
 def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, repository: Path) -> None:
-    """Nobody is asked, nothing is written."""
+    """There is no question, and nothing is written."""
     assert "new-folder" not in engine_words_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     stamp(plugin, f"due-{PROJECT}.json")
@@ -110,7 +110,7 @@ def test_a_folder_with_sessions_or_without_our_state(plugin: PluginCopy, reposit
 
 
 def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> None:
-    """Once a folder was noted and read: the client's shell, and a process for the event and one for the time."""
+    """For a known folder: the client's shell, one process for the event and one for the time."""
     stamp(plugin, f"due-{PROJECT}.json")
     engine_words_at_start(plugin, repository)
     _, found, processes = traced(

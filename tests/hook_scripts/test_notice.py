@@ -49,7 +49,7 @@ def lay(plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-w
 
 
 def keep(plugin: PluginCopy, look: object) -> Path:
-    """The note that Python left."""
+    """Write Python's note."""
     note = (
         Path(plugin.env["CLAUDE_CONFIG_DIR"])
         / "resume-hooks"
@@ -88,7 +88,7 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list[str]) -> None:
-    """All four counts of the last answer, against the note; before there is one, against 60,000."""
+    """All four counts of the last answer, compared with the note; without a note, with 60,000."""
     body = event(lay(plugin, [*conversation(2), answer({**COUNTED, "output_tokens": 100})]))
     assert reaches_python(plugin, body, *shell)
     for look, reached in (
@@ -159,7 +159,7 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 
 @pytest.mark.parametrize("name", USAGES)
 def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
-    """Wherever in the record the numbers stand, and whatever else holds such numbers."""
+    """The numbers may be anywhere in the record, and other records may have such numbers."""
     records = USAGES[name]
     rows = [answer(records)] if isinstance(records, dict) else records
     body = event(lay(plugin, [*conversation(1), *rows]))
@@ -190,7 +190,7 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
 
 
 def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
-    """Whoever lowers the level hears of it in a session that was read before."""
+    """A lowered level also applies to a session that was read before."""
     body = event(lay(plugin, [answer(COUNTED)]))
     note = keep(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
@@ -202,7 +202,7 @@ def test_newer_settings_are_asked_about(plugin: PluginCopy) -> None:
 
 
 def test_who_is_not_asked(plugin: PluginCopy) -> None:
-    """Our own headless run, and `-p`, where nobody could type what fits best."""
+    """Our own headless run, and `-p`, because no user could react."""
     body = event(lay(plugin, [answer(COUNTED)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
@@ -223,7 +223,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
-    """Nothing is read, nothing is started."""
+    """Nothing is read or started."""
     lay(plugin, [answer(COUNTED)])
     assert not reaches_python(plugin, HOSTILE[name])
 
@@ -242,7 +242,7 @@ def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str
 
 
 def test_a_long_answer_is_read_to_its_end(plugin: PluginCopy) -> None:
-    """The event contains the last answer; the client is not left with a broken pipe."""
+    """The event contains the last answer; the client gets no broken pipe."""
     body = event(lay(plugin, [answer(COUNTED)]), last_assistant_message="語" * 500_000)
     assert reaches_python(plugin, body)
 
@@ -266,7 +266,7 @@ def links(plugin: PluginCopy) -> dict[str, int]:
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
 def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
-    """From the first on, with its sub-agents and outputs, also those that come later, headless ones too."""
+    """From the first turn on, with sub-agents and outputs, also later ones and those of headless runs."""
     path = lay(plugin, conversation(1))
     own, body = path.with_suffix(""), event(path)
     assert not reaches_python(plugin, body, *shell)
@@ -293,7 +293,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
-    """Of a folder at a time: nobody waits for thousands of old outputs."""
+    """One folder at a time, so that nobody waits for thousands of old outputs."""
     path = lay(plugin, conversation(1))
     links_folder(plugin)
     for number in range(150):
@@ -323,7 +323,7 @@ def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> None:
-    """No symbolic links, nothing outside of the project folders, nothing where our folder is a link."""
+    """No symbolic links, no files outside of the project folders, and nothing if our folder is a link."""
     path = lay(plugin, conversation(1))
     links_folder(plugin)
     outside = tmp_path / "outside"

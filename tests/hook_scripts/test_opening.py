@@ -59,7 +59,7 @@ console.log(JSON.stringify({ sent: sent[0], box: box.text }))
 
 
 def test_a_prompt_sent_as_the_session_opens_keeps_its_step() -> None:
-    """It waits in the box behind the next step: sent at once it would go without that."""
+    """It waits in the box behind the next step, which would otherwise be lost."""
     fields = {}
     for name in ("opening", "draft"):
         fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())

@@ -64,7 +64,7 @@ def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def running() -> Iterator[list[Hook]]:
-    """The hooks that a test has begun; what still runs at its end is ended."""
+    """Return the hooks that a test has started. Those still running at its end are ended."""
     hooks: list[Hook] = []
     yield hooks
     for hook in hooks:
@@ -80,7 +80,7 @@ def begin(
     event: dict[str, Any],
     shell: Sequence[str] = SH,
 ) -> list[Hook]:
-    """Start commands of hooks.json on an event, each in a group of its own."""
+    """Start commands of hooks.json on an event, each in its own process group."""
     begun = []
     for command in commands:
         hook = subprocess.Popen(
@@ -150,7 +150,7 @@ def test_there_is_a_hook_for_each_part() -> None:
 def test_a_long_handoff_is_complete(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], shell: list[str]
 ) -> None:
-    """Every part fits a hook, the first command has the last part, and nothing is left of it."""
+    """Every part fits a hook, the first command prints the last part, and no file is left."""
     folder = hand_off(config_home)
     hooks = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder), shell)
     given = contexts(hooks)
@@ -165,7 +165,7 @@ def test_a_long_handoff_is_complete(
 def test_a_short_one_is_the_first_hook_s_alone(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook]
 ) -> None:
-    """No part has a number, the others say nothing; neither do any where nothing waits."""
+    """It has no part numbers, and the other hooks print nothing, as without a handoff."""
     folder = hand_off(config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on")
     first, *others = contexts(begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder)))
     assert first.endswith("\n\ngo on")
@@ -209,7 +209,7 @@ def test_a_late_hook_delivers_nothing(
 def test_two_clients_at_once(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook]
 ) -> None:
-    """Each session has its own handoff, whole."""
+    """Each session gets its own complete handoff."""
     mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
     hand_off(config_home, 4711, 2, mine)
     folder = hand_off(config_home, 4712, 12, theirs)
@@ -248,7 +248,7 @@ def test_others_that_never_come(
 def test_a_client_without_further_hooks(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook]
 ) -> None:
-    """Codex: what was given before, the next step with it."""
+    """Codex gets the same as before, with the next step."""
     folder = hand_off(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
     codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
         "hooks"
@@ -311,7 +311,7 @@ def test_a_damaged_claim_is_none(
 def test_no_link_is_followed(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str
 ) -> None:
-    """Neither the state folder, nor what is in it, may be a link to what somebody else wrote."""
+    """The state folder and its files must not be links to foreign files."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
     pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
     pending.mkdir(parents=True)
@@ -334,7 +334,7 @@ def test_no_link_is_followed(
 def test_odd_ids_have_no_parts(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str
 ) -> None:
-    """Nothing is searched by them, and nothing written."""
+    """They are used for no search and no file."""
     assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact", number))) == [""] * 4
     assert not (config_home.config / "resume-hooks").exists()
 
@@ -342,7 +342,7 @@ def test_odd_ids_have_no_parts(
 def test_a_state_folder_that_cannot_be_written(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then it is said as if nobody else were there."""
+    """The first hook prints as if there were no other hooks."""
 
     def fail(*_given: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "full")
@@ -363,7 +363,7 @@ def test_a_state_folder_that_cannot_be_written(
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
-    """By whole lines where there are lines; in any letters."""
+    """It loses whole lines if there are lines, in any letters."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
         short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
         assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS

@@ -76,7 +76,7 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
     "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
 def test_a_key_as_a_question_opens_is_not_an_answer(called: bool, early: str) -> None:
-    """It is asked again, after our own commands as well."""
+    """The question is repeated, also after our own commands."""
     done = run_question((early, 300), ("Open", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
@@ -90,7 +90,7 @@ def test_who_looks_at_a_question_is_answered_at_once(called: bool) -> None:
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_question_that_nobody_can_be_shown_ends(called: bool) -> None:
-    """A client that refuses it at once is not asked for ever."""
+    """A client that refuses it immediately is not asked again and again."""
     done = run_question(*[("", 0)] * 3, called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
@@ -102,13 +102,13 @@ def test_the_default_answer(called: bool, first: str) -> None:
 
 
 def test_words_that_a_question_took_go_back_into_the_box() -> None:
-    """Of one that nobody called for: the client hands them over as its answer."""
+    """In an unrequested question the client returns them as its answer."""
     done = run_question(("tests now", 4000), called=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
 def test_a_question_after_a_command_waits_for_who_types() -> None:
-    """Letters that come into the box while the engine looks; with an empty box it opens at once."""
+    """It waits while the user types; with an empty box it opens immediately."""
     assert run_question(("Open", 4000), called=True)["now"] == 4000
     typing = run_question(("Open", 4000), called=True, typed=20)
     assert typing["told"] == ["", "yes"]

@@ -56,7 +56,7 @@ def stand_in_installer(plugin: PluginCopy) -> Path:
 
 
 def wait_for(file: Path, seconds: float = 20) -> bool:
-    """Whether the file appears in time."""
+    """Check whether the file appears in time."""
     end = time.monotonic() + seconds
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -105,7 +105,7 @@ def test_only_a_large_session_that_no_cache_holds(
 
 @pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
 def test_a_resume_of_a_giant(plugin: PluginCopy, tmp_path: Path, size: int, due: bool) -> None:
-    """Costs a Python, which says so; of a file that is not there nothing is said."""
+    """It starts Python, which reports the size; a missing file is not reported."""
     path = tmp_path / "no project" / "a giant.jsonl"
     path.parent.mkdir()
     assert not reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)})
@@ -118,7 +118,7 @@ def test_a_resume_of_a_giant(plugin: PluginCopy, tmp_path: Path, size: int, due:
 
 
 def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
-    """A successor follows it and no other, whatever other fields say."""
+    """Only after ``/clear`` a successor follows, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), (
             reason
@@ -140,7 +140,7 @@ def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> 
 
 
 def test_a_handoff_that_waits_concerns_a_startup_until_it_was_reported(plugin: PluginCopy) -> None:
-    """Then no later one looks at it; other notes concern none."""
+    """Later starts do not read it; other notes do not matter."""
     (pending(plugin) / "trim-x.json").touch()
     (pending(plugin) / f"handoff-4711-{CHILD}.told").touch()
     assert not reaches(plugin, "SessionStart", {"source": "startup"})
@@ -153,7 +153,7 @@ def test_a_handoff_that_waits_concerns_a_startup_until_it_was_reported(plugin: P
 def test_a_handoff_that_waits_concerns_who_resumes_its_child(
     plugin: PluginCopy, ending: str
 ) -> None:
-    """Told or not; the resumption of another session costs no Python."""
+    """Announced or not; a resume of another session starts no Python."""
     (pending(plugin) / f"handoff-4711-{CHILD}.{ending}").touch()
     assert not reaches(
         plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")}
@@ -205,7 +205,7 @@ def test_the_first_start_after_the_installation_says_one_line(
 def test_the_greeting_comes_where_the_engine_reports_nothing(
     plugin: PluginCopy, says: bool
 ) -> None:
-    """At a first start that has work for it, such as sessions that are about to be deleted."""
+    """It is a first start with work, such as sessions that will soon be deleted."""
     make_ready(plugin)
     if not says:
         engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
@@ -254,7 +254,7 @@ def test_whatever_differs_starts_the_install_and_does_not_wait(
 
 @pytest.mark.parametrize("own", ["named", "checkout"])
 def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) -> None:
-    """With RESUME_HOOKS_PYTHON, or a .venv next to the plugin, there is nothing to install."""
+    """With RESUME_HOOKS_PYTHON, or a .venv next to the plugin, nothing is installed."""
     installed = stand_in_installer(plugin)
     let_go(plugin)
     if own == "checkout":
@@ -268,7 +268,7 @@ def test_a_users_own_python_is_not_installed_over(plugin: PluginCopy, own: str) 
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Where nobody sets CLAUDE_PLUGIN_DATA: the same place by our own name."""
+    """Without CLAUDE_PLUGIN_DATA the same place has our own name."""
     installed = stand_in_installer(plugin)
     let_go(plugin)
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")

@@ -97,7 +97,7 @@ def reason(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def block_reason(printed: bytes) -> str:
-    """The reason of a valid block, in every form that is promised of it; ``""`` where the prompt passed."""
+    """Return the reason of a valid block, checked in every promised form; ``""`` if the prompt passed."""
     if not printed:
         return ""
     document = json.loads(printed)

@@ -81,7 +81,7 @@ def test_messages_are_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
-    """Of a child of ours, as its opening had it."""
+    """The lineage of a child is restored as in its opening."""
     parent = write_session(config_home.project(), ONE, conversation(2))
     plan = agents.plan_fresh(
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
@@ -208,13 +208,13 @@ def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.Mo
     "damage", [b"", b"\x00" * 500, b'{"type":"user","message":7}\n', b"[1]\n{}\n"]
 )
 def test_a_damaged_session_gets_nothing(config_home: ConfigHome, damage: bytes) -> None:
-    """And nobody a complaint."""
+    """And there is no error message."""
     (config_home.project() / f"{ONE}.jsonl").write_bytes(damage)
     assert restored_text(config_home, 1) == ""
 
 
 def test_the_hook_gives_it_back(config_home: ConfigHome, run_hook: Run) -> None:
-    """As context for the model alone; the user has nothing to read."""
+    """Only the model gets it, as context; the user sees nothing."""
     path = write_session(config_home.project(), ONE, ruled(1))
     event: dict[str, Any] = {
         "hook_event_name": "SessionStart",

@@ -59,7 +59,7 @@ def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
 def test_a_trigger_finds_it_and_the_next_start_mends_it(
     config_home: ConfigHome, data: Path
 ) -> None:
-    """The installer takes a venv without its lock for none; the text says so, and loses no word."""
+    """The installer rebuilds a venv without its lock; the text reports it with all of the user's words."""
     assert SESSION in trigger_text(config_home, data, ">session")
     assert (data / "venv" / LOCK).exists()
     answer = trigger_text(config_home, data, ">handoff my words")
@@ -90,7 +90,7 @@ def test_a_verb_names_the_remedy(config_home: ConfigHome, data: Path) -> None:
 
 
 def test_a_start_finds_it(config_home: ConfigHome, data: Path) -> None:
-    """One that has something to keep; it says nothing."""
+    """It is a start with sessions to archive; it prints nothing."""
     aged(config_home, 1, 25)
     start = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}

@@ -134,7 +134,7 @@ def test_a_handoff_without_a_step_is_marked() -> None:
 
 @pytest.mark.parametrize("slash", [True, False])
 def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
-    """At most as long as a busy client shows, in the form that was used."""
+    """It fits a busy client's width, and has the typed form."""
     question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
@@ -158,7 +158,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
 
 
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
-    """Oldest first, this session marked, missing ones named as such."""
+    """Oldest first, with this session and missing ones marked."""
     records = [{"continue_metadata": {"parent_session_id": session_id(9)}}, *conversation(1)]
     rows = Family(config_home.where).lineage(write_session(config_home.project(), SESSION, records))
     text = card_in_client(lineage_card(rows))
@@ -171,7 +171,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_session_card(copied: CopyResult, text: str) -> None:
-    """The id, whether it was copied, and any text that stood behind the trigger."""
+    """The id, the result of the copy, and any text after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
@@ -188,13 +188,13 @@ def test_fixed_texts_end_short(text: str) -> None:
 
 
 def test_help_names_every_trigger_in_ten_rows() -> None:
-    """But itself, which was just typed."""
+    """It omits itself, because it was just typed."""
     assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
     assert is_small(HELP)
 
 
 def is_small(text: str) -> bool:
-    """Whether a card fits ten rows of eighty columns."""
+    """Check whether a card fits ten rows of eighty columns."""
     return (
         len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.CARD_COLUMNS
     )
@@ -247,7 +247,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
 
 
 def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
-    """Titles, branches, folders and kinds of a transcript are shown without what they would do to a terminal."""
+    """Titles, branches, folders and kinds of a transcript are shown without control sequences."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
     path.write_text(
@@ -312,7 +312,7 @@ def test_the_replies_to_a_start() -> None:
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
 def test_both_fit_together(context: str) -> None:
-    """The line stays whole, and the context within what a client shows of one hook."""
+    """The line is whole, and the context fits the client's limit for one hook."""
     found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

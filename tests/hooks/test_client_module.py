@@ -31,7 +31,7 @@ EVENT = {"session_id": SESSION, "screen": True}
 
 @pytest.fixture(autouse=True)
 def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card of these tests goes to nobody's clipboard."""
+    """Keep the cards of these tests out of the clipboard."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
 
@@ -49,7 +49,7 @@ def ask(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
 
 
 def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
-    """With one figure, as it is as large as the old one."""
+    """It shows one size, because it is as large as the old session."""
     remark = ask("handoff", "all")["remark"]
     assert re.fullmatch(
         rf"This is the new session, .+ · fork: about [\d,]+ tokens\. Back .+ {SESSION}", remark
@@ -57,7 +57,7 @@ def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
 
 
 def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
-    """The child's id, the next step, and the line to type where the switch did not happen."""
+    """The child's id, the next step, and the line to type if the switch fails."""
     reply = ask("handoff", " fix the tests ")
     (child,) = children(parent)
     assert reply["open"] == child.stem
@@ -69,7 +69,7 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
 
 
 def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it copies: only an outcome that carries a session opens one."""
+    """Only an outcome with a session opens one."""
     del parent
     report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
     monkeypatch.setattr(prompt, "run_trigger_module", lambda *_: report)
@@ -125,7 +125,7 @@ def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, sai
 
 
 def test_the_card_of_full_names_no_id(parent: Path) -> None:
-    """Nothing is copied there; an empty session has nothing to compare."""
+    """It copies nothing; an empty session has nothing to compare."""
     assert SESSION not in str(ask("full"))
     cleared = user("<command-name>/clear</command-name>", uuid="u")
     for empty in (lambda: parent.write_bytes(session_bytes([cleared])), parent.unlink):
@@ -141,7 +141,7 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
 
 
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
-    """``-p``, and editors: nobody's box is filled and nothing is opened."""
+    """``-p``, and editors: no box is filled and no session is opened."""
     reply = ask("handoff", "fix the tests", screen=False)
     (child,) = children(parent)
     assert set(reply) == {"text"}
@@ -173,7 +173,7 @@ def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> 
 
 
 def test_a_trim_in_place_is_reported_by_its_own_figure(parent: Path) -> None:
-    """Where it keeps what a copy gives up: what was pasted."""
+    """It keeps pasted text, which a copy drops."""
     assert "in place" not in ask("trim")["ask"]
     first, *rest = bulky()
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 4_000
@@ -210,7 +210,7 @@ def test_a_trim_in_place_that_leaves_less_is_reported_by_its_own_figure(parent: 
 
 
 def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
-    """It would cost the cache of the whole conversation; less can be asked for."""
+    """It would discard the whole cache; the user can insist."""
     rows = bulky(2)
     rows[3]["message"]["content"] = [
         {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
@@ -232,7 +232,7 @@ def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> 
 
 
 def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None:
-    """All that could go was pasted, which stays there."""
+    """Only pasted text could be trimmed, which stays in place."""
     first, *rest = conversation(6)
     first["message"]["content"] = "look at this\n" + "a pasted line\n" * 8_000
     write_session(parent.parent, SESSION, [first, *rest])
@@ -242,14 +242,14 @@ def test_a_trim_in_place_that_saves_nothing_is_not_offered(parent: Path) -> None
 
 
 def test_a_trim_without_a_screen_is_todays_preview(parent: Path) -> None:
-    """It says what to type."""
+    """It has the line to type."""
     assert "To make it: /trim yes" in ask("trim", screen=False)["text"]
     assert "To make it: /resume-hooks:trim yes" in ask("resume-hooks:trim", screen=False)["text"]
     assert children(parent) == []
 
 
 def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: ConfigHome) -> None:
-    """Of a trimmed session; any other is reported so."""
+    """For a trimmed session; any other one is reported."""
     assert "Nothing in this session is trimmed" in ask("untrim")["text"]
     assert "takes no words" in ask("untrim", "x")["text"]
     ask("trim")
@@ -279,7 +279,7 @@ def test_a_rollover_announces_the_wait_and_then_opens(
 
 
 def test_esc_before_a_rollover_made_anything_is_reported(parent: Path) -> None:
-    """Nothing stands of it, and it can be asked for again."""
+    """No file is left, and the rollover can be repeated."""
     assert (
         ask("left", "rollover")["text"]
         == "No summary, and no session was made. /rollover asks again."
@@ -350,7 +350,7 @@ def test_a_long_list_states_where_the_rest_is(config_home: ConfigHome) -> None:
     "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
 )
 def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
-    """No session, no id, a verb that is switched off."""
+    """No session, no id, or a verb that is off."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"

@@ -158,7 +158,7 @@ def test_an_impossible_compaction_is_reported(
 
 
 def test_here_runs_the_clients_compaction(parent: Path) -> None:
-    """With the options that were typed; what is none is refused before anything happens."""
+    """With the typed options; an invalid one is refused before anything happens."""
     reply = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
     )
@@ -176,7 +176,7 @@ def test_here_runs_the_clients_compaction(parent: Path) -> None:
 
 @pytest.mark.usefixtures("parent")
 def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
-    """By the limit that the shell has, too; a card says so."""
+    """The shell has the same limit; a card reports it."""
     saying = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
     )
@@ -302,14 +302,14 @@ def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.Monke
 def test_one_turn_that_fills_it_all_is_left_to_the_client(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing before it that could go."""
+    """There is nothing before it to trim."""
     rows = module_messages(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From ``notice_percent`` on, where nothing was set; nothing is asked, and nothing stored."""
+    """From ``notice_percent`` on, without a setting; there is no question, and nothing is stored."""
     del parent
 
     def measured(args: str, **fields: object) -> dict[str, Any]:

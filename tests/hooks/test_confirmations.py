@@ -18,7 +18,7 @@ OTHER = session_id(2)
 
 
 def place(home: ConfigHome, session: str = SESSION) -> Path:
-    """Where a session's question lies."""
+    """The path of a session's question."""
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
@@ -48,7 +48,7 @@ def sound(**more: object) -> dict[str, Any]:
 def test_a_question_is_open_for_ten_minutes(
     config_home: ConfigHome, age: float, is_open: bool
 ) -> None:
-    """Also where the clock was set back: what comes from the future is not a question, but for a few seconds."""
+    """If the clock went back, a question from the future is valid only within a few seconds."""
     confirmations.store_question(recent_question(age))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -56,7 +56,7 @@ def test_a_question_is_open_for_ten_minutes(
 
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
-    """It still says what came of it."""
+    """It still has its result."""
     confirmations.store_question(recent_question(child=OTHER))
     found = confirmations.find_question(SESSION)
     assert found is not None
@@ -97,7 +97,7 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
 
 
 def test_it_counts_in_its_own_session_alone(config_home: ConfigHome) -> None:
-    """Neither another session's question, nor a copy of one under this session's name."""
+    """Another session's question does not count, even under this session's name."""
     confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER) is None
     place(config_home).rename(place(config_home, OTHER))
@@ -115,7 +115,7 @@ GARBAGE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_is_not_a_question(config_home: ConfigHome, name: str) -> None:
-    """And never a trace."""
+    """And there is never a traceback."""
     plant(config_home, GARBAGE[name])
     assert confirmations.find_question(SESSION) is None
 

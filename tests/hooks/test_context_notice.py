@@ -45,7 +45,7 @@ def full(tokens: int, turns: int = 2) -> list[Record]:
 
 @pytest.fixture
 def ask(config_home: ConfigHome, run_hook: Run) -> Any:
-    """Lay a session there, end a turn of it, and give the line that is shown; ``""`` for none."""
+    """Write a session, end a turn of it, and return the shown line; ``""`` for none."""
 
     def run(records: list[Record], event: object = None, **environ: str) -> str:
         path = write_session(config_home.project(), SESSION, records)
@@ -110,7 +110,7 @@ def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
 
 
 def test_a_context_that_was_not_counted_is_not_mentioned(ask: Any) -> None:
-    """Right after a compaction there is only a guess."""
+    """Right after a compaction there is only an estimate."""
     records = [
         *full(190_000),
         boundary(uuid="b", ts=9),
@@ -133,7 +133,7 @@ def test_a_context_that_was_not_counted_is_not_mentioned(ask: Any) -> None:
     ids=range(7),
 )
 def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: object) -> None:
-    """Nothing is shown, nothing is written."""
+    """Nothing is shown or written."""
     done = run_hook("notice", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not (config_home.config / "resume-hooks").exists()
@@ -144,7 +144,7 @@ def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: o
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
 def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: bytes) -> None:
-    """It is reported, and a sound note takes its place."""
+    """The notice is shown, and a valid note replaces it."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
@@ -153,7 +153,7 @@ def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: 
 
 
 def test_where_no_note_can_be_kept_nothing_is_reported(config_home: ConfigHome, ask: Any) -> None:
-    """Else each turn would say it again."""
+    """Otherwise each turn would repeat it."""
     (config_home.root / "file").touch()
     assert ask(full(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x")) == ""
 
@@ -237,7 +237,7 @@ def test_all_count_in_the_window_that_the_client_told_last(
 def test_a_band_that_never_came_leaves_the_line(
     config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the engine ends before it answered, on a busy machine, the Stop hook says it."""
+    """If the engine ends before its answer, the Stop hook shows the line."""
     path = write_session(config_home.project(), SESSION, full(190_000))
     event = {
         "screen": True,

@@ -40,6 +40,6 @@ def test_the_end_of_a_process(status: int) -> None:
 
 
 def test_a_closed_stream() -> None:
-    """A client that went away is not an error."""
+    """A client that has ended is not an error."""
     done = run_script("sys.stdout.close(); sys.stderr = None; end_process()")
     assert done.returncode == 0

@@ -31,7 +31,7 @@ from tests.needs import REPO
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client, no headless run, whatever runs these tests."""
+    """Make the test independent of a client and of a headless run."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -57,7 +57,7 @@ def stamped(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_archives_reports_and_leaves_a_stamp(config_home: ConfigHome, source: str) -> None:
-    """Once with how to switch it off; where nothing was kept nothing is said."""
+    """It reports once how to turn archiving off; without new copies it prints nothing."""
     aged(config_home, 1, 25)
     line = start_line(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
@@ -115,7 +115,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
 def test_a_headless_run_keeps_and_reports_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody would read it: whoever starts next hears how to switch it off."""
+    """No user would read it: the next user is told how to turn archiving off."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     aged(config_home, 1, 25)
     assert start_line(config_home) == ""
@@ -125,7 +125,7 @@ def test_a_headless_run_keeps_and_reports_nothing(
 
 
 def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
-    """The other one waits for nobody."""
+    """The other one does not wait."""
     aged(config_home, 1, 25)
     start_line(config_home)
     aged(config_home, 2, 25)
@@ -138,13 +138,13 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     "path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"]
 )
 def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
-    """Nothing is kept, nothing is written."""
+    """Nothing is archived or written."""
     handle_session_event(start(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 
 def test_a_state_folder_that_refuses(config_home: ConfigHome) -> None:
-    """The session starts all the same."""
+    """The session starts anyway."""
     aged(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
     assert start_line(config_home) == ""
@@ -166,7 +166,7 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
 def test_once_a_day_ancestors_are_searched(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not in a headless run; the stamp says until when there is nothing to do."""
+    """Not in a headless run; the stamp has the time of the next search."""
     aged(config_home, 1, 3)
     record_link(
         Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where
@@ -217,7 +217,7 @@ def test_a_client_that_left_ends_it(
 def test_the_second_hook_never_raises(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes
 ) -> None:
-    """Whatever the event is."""
+    """This holds for any event."""
     folder = Path(config_home.root)
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
@@ -231,7 +231,7 @@ def test_the_second_hook_never_raises(
 def test_a_start_links_every_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""
+    """In a headless run, too; the next start archives sessions that the client deleted early."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(aged(config_home, 1, 2).path)
     background.archive_in_background(start(config_home))

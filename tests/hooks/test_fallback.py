@@ -20,7 +20,7 @@ Ask = Callable[..., str]
 
 @pytest.fixture
 def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
-    """The reason shown for a prompt, ``""`` where it passes; ``state`` is what the installer wrote."""
+    """Return the reason shown for a prompt, ``""`` if it passes; ``state`` is the installer's file."""
 
     def one(prompt: object, *, state: object = None, session: object = SESSION) -> str:
         data = tmp_path / "data"
@@ -46,12 +46,12 @@ def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
 def test_the_id_is_answered_with(ask: Ask, prompt: str) -> None:
-    """Copied where a way is found, else shown."""
+    """It is copied if possible, else shown."""
     assert SESSION in ask(prompt)
 
 
 def test_text_after_resume_is_kept(ask: Ask) -> None:
-    """As the handoff that it may have meant, once the engine is there."""
+    """It is offered as a handoff for when the engine is installed."""
     assert "/resume-hooks:handoff my words" in ask("/resume-hooks:resume my words")
 
 
@@ -108,13 +108,13 @@ def test_the_state_of_the_installation(ask: Ask, state: object, words: str) -> N
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
 def test_other_prompts_pass(ask: Ask, prompt: object) -> None:
-    """As with the engine."""
+    """The engine does the same."""
     assert ask(prompt) == ""
 
 
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
 def test_an_id_that_is_none_is_not_shown(ask: Ask, session: object) -> None:
-    """Nothing of hostile input but the user's own words comes back."""
+    """Only the user's own words of a hostile input are shown."""
     assert "needs the engine" in ask(">session", session=session)
 
 

@@ -24,7 +24,7 @@ CASE = {case.code: case for case in CASES}
 
 @pytest.fixture(autouse=True)
 def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card of these tests goes to nobody's clipboard."""
+    """Keep the cards of these tests out of the clipboard."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
 
@@ -81,7 +81,7 @@ def test_one_key_makes_the_copy(
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
 def test_not_now_leaves_everything(config_home: ConfigHome, word: str) -> None:
-    """Nor does what is typed in place of a label; it says what helps later."""
+    """Typed text in place of a label has the same effect; the answer names a later remedy."""
     parent = installed(CASE["thinking-unsigned"], config_home)
     told = ask(word)["text"]
     assert "/handoff" in told

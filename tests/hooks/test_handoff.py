@@ -77,7 +77,7 @@ def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
 def test_a_handoff_waits_and_clear_opens_with_it(
     config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
 ) -> None:
-    """From one hook to the other; asked for twice it is still one child, and one that waits."""
+    """From one hook to the other; requested twice it is still one pending child."""
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
         done = run_hook(
@@ -108,7 +108,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
 
 
 def test_requested_four_times_at_once_it_is_one_child(config_home: ConfigHome, parent: str) -> None:
-    """Two clients, or two keys: who comes second names the first one's."""
+    """Two clients, or two keys: the second one names the first one's child."""
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 
     def one(_: int) -> str:
@@ -152,7 +152,7 @@ def test_a_large_one_is_cut_to_fit(
 def test_where_it_can_t_be_kept_nothing_waits(
     config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handoff stands; only ``/clear`` is none of its ways."""
+    """The handoff exists; only ``/clear`` does not open it."""
     receipt = hand_off(config_home, parent)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     (config_home.root / "file").touch()
@@ -204,7 +204,7 @@ def test_a_long_digest_is_replaced_by_section(
 def test_an_option_of_the_shell_is_not_a_next_step(
     config_home: ConfigHome, parent: str, run_hook: Run, typed: str
 ) -> None:
-    """It is refused, where it would have been a session's title."""
+    """It is refused, because it would become a session's title."""
     said = str(
         run_hook(
             "prompt",

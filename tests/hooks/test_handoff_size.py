@@ -72,7 +72,7 @@ def metadata_of(child: Path) -> dict[str, Any]:
     ],
 )
 def test_the_first_word(text: str, words: HandoffSpec) -> None:
-    """A size is the first word or none; ``all`` is one where it stands alone, for many a sentence begins with it."""
+    """A size is the first word or none; ``all`` counts only alone, because many sentences begin with it."""
     assert parse_handoff_words(text) == words
 
 
@@ -89,7 +89,7 @@ def test_a_size_out_of_bounds(parent: Path, text: str) -> None:
 
 
 def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
-    """And the child says which size it has."""
+    """And the child states its size."""
     reply = ask("24k fix the tests")
     (child,) = children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
@@ -136,7 +136,7 @@ def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
 
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
 def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
-    """As in clients that load no module."""
+    """Clients without modules do the same."""
     event = {
         "session_id": SESSION,
         "transcript_path": str(parent),

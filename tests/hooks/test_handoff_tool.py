@@ -19,7 +19,7 @@ def call(step: object, **fields: object) -> dict[str, Any]:
 
 @pytest.fixture
 def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Somebody switched it on."""
+    """Turn the tool on."""
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     return config_home
 
@@ -27,7 +27,7 @@ def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 def test_it_is_off_unless_switched_on(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither offered nor answered; so where handoffs are switched off."""
+    """It is neither offered nor answered; the same is true if handoffs are off."""
     assert answer_module("offer", EVENT) == {}
     assert set(call("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
@@ -57,7 +57,7 @@ def test_the_question_shows_the_exact_step() -> None:
 @pytest.mark.usefixtures("on")
 @pytest.mark.parametrize("said", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(said: str) -> None:
-    """Any other word is a no; the model reads what they wrote."""
+    """Any other word is a no, and the model reads it."""
     told = call("x", said=said)
     assert set(told) == {"text"}
     assert "said no" in told["text"]

@@ -19,7 +19,7 @@ SAID = {"a": "b \ud83d é", "n": 1}
 
 @pytest.fixture
 def note(config_home: ConfigHome) -> Path:
-    """Where a note lies that was kept."""
+    """Return the path of a stored note."""
     old = os.umask(0)
     try:
         hook_state.write_note(NAME, {"a": "an older one"})
@@ -52,7 +52,7 @@ GARBAGE: dict[str, bytes | Any] = {
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_reports_nothing(note: Path, name: str) -> None:
-    """And never a trace."""
+    """And there is never a traceback."""
     content = GARBAGE[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     assert hook_state.read_note(NAME) == {}
@@ -96,13 +96,13 @@ def test_a_note_of_another_kind_is_ignored(note: Path, config_home: ConfigHome, 
 
 
 def test_it_can_be_taken_once(note: Path) -> None:
-    """Of two who take it one gets it."""
+    """Of two callers one gets it."""
     assert [hook_state.consume_note(NAME), hook_state.consume_note(NAME)] == [True, False]
     assert hook_state.read_note(NAME) == {}
 
 
 def test_old_notes_of_a_kind_are_swept(note: Path) -> None:
-    """A day later, with what killed writers left; young ones and what is not ours to judge stay."""
+    """After a day, with the files of killed writers; recent and foreign files stay."""
     folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]
     stays = [note, folder / "clear-77.json", folder / "trim-folder"]

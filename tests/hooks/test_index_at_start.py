@@ -24,7 +24,7 @@ from tests.search.asking import talk
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No headless run, and a client that is there, whatever runs these tests."""
+    """Make the test independent of a headless run, with a running client."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
 
@@ -63,7 +63,7 @@ def test_a_search_reports_unindexed_files(
 
 
 def test_another_command_is_at_it(config_home: ConfigHome) -> None:
-    """It waits for nobody; the next start looks again."""
+    """It does not wait; the next start checks again."""
     talk(config_home, 1, "tune the linter")
     background.update_index()
     assert hook_state.consume_note("indexed.json")
@@ -92,7 +92,7 @@ def test_a_client_that_left_ends_it(
 
 
 def test_nothing_is_there(config_home: ConfigHome) -> None:
-    """No index is made for no session."""
+    """Without sessions no index is created."""
     background.update_index()
     assert not os.path.exists(index_file(config_home.where))
     assert stamp()
@@ -101,7 +101,7 @@ def test_nothing_is_there(config_home: ConfigHome) -> None:
 def test_a_headless_run_leaves_it_to_others(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made, and a start looks as before."""
+    """Nothing is created, and the next start checks as before."""
     talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.update_index()
@@ -110,7 +110,7 @@ def test_a_headless_run_leaves_it_to_others(
 
 
 def test_no_index_can_be_kept(config_home: ConfigHome) -> None:
-    """One that a newer version wrote is left alone, for an hour."""
+    """An index of a newer version is left alone for an hour."""
     talk(config_home, 1, "tune the linter")
     background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
@@ -122,7 +122,7 @@ def test_no_index_can_be_kept(config_home: ConfigHome) -> None:
 
 
 def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where the vault can't keep anything."""
+    """Even if the vault is not writable."""
     path = talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
     event.write_text(

@@ -50,7 +50,7 @@ FORMS = [
 
 @pytest.fixture(autouse=True)
 def sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is worth a trim, one that is not; nobody's clipboard."""
+    """Return a session that is worth a trim and one that is not, without a clipboard."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("PATH", "")
     write_session(config_home.project(), SESSION, bulky())
@@ -58,7 +58,7 @@ def sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(asked: str, text: str) -> Iterator[str]:
-    """All that is said to what was typed: by the hook or the module, and where the engine is missing."""
+    """Yield every answer to the typed text: from the hook, the module, and the fallback."""
     for session in (SESSION, session_id(7), NONE, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
         if asked.startswith(TYPED):
@@ -108,7 +108,7 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     "row", [row for row in ROWS.values() if row.bare], ids=lambda row: row.bare
 )
 def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody asked for that; the older forms copy as ever."""
+    """Nobody requested a copy; the older forms still copy."""
     copied: list[str] = []
 
     def copy(text: str, **_: object) -> CopyResult:
@@ -128,6 +128,6 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
 
 
 def test_each_name_stands_once() -> None:
-    """No command has two names in one form, but for the older aliases of a trigger."""
+    """No command has two names in one form, except the older aliases of a trigger."""
     bare = [row.bare for row in ROWS.values() if row.bare]
     assert len(bare) == len(set(bare))

@@ -101,7 +101,7 @@ def test_another_session_s_clear_leaves_it(
 def test_a_process_that_only_has_the_number_gets_nothing(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """It started at another time; where that can't be told the number counts."""
+    """It has another start time; if that is unknown, the number counts."""
     pending_handoff.store_handoff(handoff._replace(started="1"))
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) is None
     pending_handoff.store_handoff(handoff._replace(started=""))
@@ -112,7 +112,7 @@ def test_a_process_that_only_has_the_number_gets_nothing(
 def test_one_that_waits_no_more_is_used_up(
     config_home: ConfigHome, handoff: PendingHandoff, change: str
 ) -> None:
-    """Somebody continued in the child, or it is not there, or it was made long ago: a plain clear."""
+    """The child was continued or deleted, or is old: the clear is an ordinary one."""
     child = Path(handoff.child_file)
     if change == "opened":
         child.write_bytes(child.read_bytes() + b"{}\n")
@@ -130,7 +130,7 @@ def test_one_that_waits_no_more_is_used_up(
 def test_it_is_reported_once_and_continues_waiting(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """In its folder alone; ``/clear`` still finds it, and whoever opens its child uses it up."""
+    """Only in its folder; ``/clear`` still finds it, and opening its child uses it up."""
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(str(config_home.project("/elsewhere"))) is None
     assert pending_handoff.find_handoff_to_announce(folder(config_home)) == handoff
@@ -193,7 +193,7 @@ BAD: list[dict[str, Any]] = [
 def test_a_note_that_says_something_odd_is_none(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:
-    """It is neither taken nor told, and the next start does not look at it again."""
+    """It is neither used nor announced, and the next start does not read it again."""
     pending_handoff.store_handoff(handoff)
     (name,) = waiting(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
@@ -204,7 +204,7 @@ def test_a_note_that_says_something_odd_is_none(
 
 
 def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """Its session was left in another way; one of another session stays."""
+    """Its session was continued in another way; the handoff of another session stays."""
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(OTHER)
     assert pending_handoff.consume_cleared_handoff(PID, folder(config_home), PARENT) == handoff

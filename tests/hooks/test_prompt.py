@@ -122,7 +122,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """Not a byte is written."""
+    """Not a byte is printed."""
     a_session(config_home)
     assert reason(run_hook("prompt", event(prompt))) == ""
 
@@ -160,7 +160,7 @@ RAW = {
 def test_input_that_is_not_an_event_passes(
     config_home: ConfigHome, run_hook: Run, name: str
 ) -> None:
-    """Whatever is on stdin: no trace, no output, exit 0."""
+    """For any input: no traceback, no output, exit status 0."""
     a_session(config_home)
     assert reason(run_hook("prompt", RAW[name])) == ""
 
@@ -179,7 +179,7 @@ IDS = [
 def test_an_id_that_is_none_reaches_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
 ) -> None:
-    """Nothing is made, nothing is read, and the user's words are in the answer."""
+    """No file is created or read, and the user's words are in the answer."""
     a_session(config_home)
     write_session(config_home.config / "projects", OTHER, conversation(1))
     before = files(config_home)
@@ -196,7 +196,7 @@ def test_an_id_that_is_none_reaches_no_file(
 def test_the_transcript_path_is_not_believed(
     config_home: ConfigHome, run_hook: Run, how: str
 ) -> None:
-    """The session is looked up by its id alone: a path that leads elsewhere is neither read nor waited for."""
+    """The session is found only by its id: another path is neither read nor awaited."""
     a_session(config_home)
     outside = config_home.root / "outside"
     secret = write_session(
@@ -249,7 +249,7 @@ def test_another_file_at_the_sessions_path(
 def test_a_trigger_can_be_switched_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """Then it is a plain prompt, whatever is behind it; the others still answer."""
+    """It is then an ordinary prompt with any text after it; the others still answer."""
     a_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):

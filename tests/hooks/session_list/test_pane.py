@@ -178,7 +178,7 @@ def test_a_session_that_another_window_has_open_is_forked(
 def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
     project: Path, columns: int, rows: int
 ) -> None:
-    """``read on  read back  resume  hand off  fork  list``; the page has the lines that are left."""
+    """``read on read back resume hand off fork list``; the page has the remaining lines."""
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
     shown = ask(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
@@ -254,7 +254,7 @@ def test_a_compaction_undone(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Path) -> None:
-    """The command with its folder; where that is gone, the verb that gives it a new one."""
+    """The command with its folder; if the folder is missing, the verb that sets a new one."""
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
     assert (

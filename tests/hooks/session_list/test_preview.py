@@ -44,7 +44,7 @@ def session(config_home: ConfigHome) -> ListedSession:
 
 
 def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
-    """Turns newest first, generations oldest first, what each way leaves."""
+    """Turns newest first, generations oldest first, and the size after each way."""
     lines = {kind: make_preview(kind, session, config_home.where) for kind in KINDS}
     assert lines[OUTLINE][0] == "3 turns, newest first"
     assert [line.split(" · ")[0] for line in lines[OUTLINE][1:]] == ["3", "2", "1"]
@@ -55,7 +55,7 @@ def test_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
 
 
 def test_sub_agents_are_at_the_turn_that_started_them(config_home: ConfigHome) -> None:
-    """With what each was asked; those of no known turn come first."""
+    """With their tasks; those of an unknown turn are first."""
     task = call("c", "Task", description="look around", subagent_type="Explore")
     rows = [
         *conversation(1),
@@ -77,7 +77,7 @@ def test_sub_agents_are_at_the_turn_that_started_them(config_home: ConfigHome) -
 def test_of_a_large_file_the_end_alone(
     config_home: ConfigHome, session: ListedSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so, and tells no numbers, which it can't know."""
+    """The preview reports it, and shows no turn numbers, which are unknown."""
     monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
     monkeypatch.setattr(previews, "END_BYTES", session.size // 2)
     lines = make_preview(OUTLINE, session, config_home.where)
@@ -90,7 +90,7 @@ def test_of_a_large_file_the_end_alone(
 
 
 def test_a_session_that_is_gone(config_home: ConfigHome, session: ListedSession) -> None:
-    """Why, instead of what was there."""
+    """The preview shows the reason."""
     os.remove(session.path)
     for kind in KINDS:
         assert "can't be read" in make_preview(kind, session, config_home.where)[0]

@@ -31,7 +31,7 @@ def test_a_row_fills_its_columns(title: str, columns: int) -> None:
 
 @given(st.text(max_size=60), st.integers(0, 70))
 def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> None:
-    """No control characters, no second line."""
+    """There are no control characters and no second line."""
     assert not any(
         unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
         for letter in cut_to_columns(title, columns)
@@ -68,7 +68,7 @@ def test_a_row_of_a_message_fills_its_columns(
 
 
 def test_a_row_shows_the_words_that_were_found() -> None:
-    """However far into what was said they stand, with a little before them."""
+    """They are shown with a little text before them, at any position in the message."""
     words = f"{'far ' * 40}the pool was drained {'away ' * 40}"
     said = TurnHit(("x",), "fair", "prompt · turn 3", words, words.index("drained"))
     line = hit_line(row(title="Fix the parser"), said, 100, is_chosen=False)
@@ -83,7 +83,7 @@ def test_a_row_shows_the_words_that_were_found() -> None:
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
 def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
-    """In lines and columns; a long word is cut."""
+    """It fits in lines and columns; a long word is cut."""
     lines = wrap_to_columns(text, columns, most)
     assert len(lines) <= most
     assert all(text_width(line) <= columns for line in lines)
@@ -100,7 +100,7 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_that_shows_children_apart_is_kept() -> None:
-    """Kind and number; of any other title, and where there is no room, the beginning."""
+    """Kind and number; for other titles, and without space, the beginning."""
     assert (
         cut_title("Sequencing option C and the builder · handoff 2", 32)
         == "Sequencing option C… · handoff 2"

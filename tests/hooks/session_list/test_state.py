@@ -21,7 +21,7 @@ def titles(choices: Choices) -> list[str]:
 
 
 def test_all_words_must_fit_anywhere_in_any_case() -> None:
-    """In whatever order, each in whatever field."""
+    """In any order, each in any field."""
     choices = Choices("PARSER fix")
     choices.add_entries(sessions_with_titles("Fix the parser", "Fix the lexer", "the parser"))
     assert titles(choices) == ["Fix the parser"]
@@ -59,7 +59,7 @@ def test_the_choice_stays_while_it_matches() -> None:
 
 
 def test_more_sessions_change_nothing_above_them() -> None:
-    """They come at the end, and only those that fit."""
+    """They are added at the end, and only matching ones."""
     choices = Choices("q")
     choices.add_entries(sessions_with_titles("q1", "b", "q2"))
     choices.move_choice(1)
@@ -117,7 +117,7 @@ def test_matching_turns_are_last_in_their_own_order() -> None:
 
 
 def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed() -> None:
-    """Also where that one comes later than the others."""
+    """This is so even if that session is loaded later."""
     turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
@@ -165,7 +165,7 @@ STEPS = st.lists(
 def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
     steps: list[tuple[str, object]],
 ) -> None:
-    """Whatever was typed, moved, loaded and drawn, in whatever order."""
+    """For any order of typing, moving, loading and drawing."""
     choices = Choices()
     for step, value in steps:
         if step == "add":
