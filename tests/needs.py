@@ -60,12 +60,12 @@ def python39() -> str:
 
 
 def corpus_folder() -> Path:
-    """Where the real transcripts are searched; it may not exist."""
+    """Return the folder for real transcripts; it may not exist."""
     return Path(os.environ.get("RESUME_HOOKS_CORPUS") or REPO.parent / "shared" / "corpus")
 
 
 def corpus() -> Path:
-    """The folder of real transcripts; skips or fails the test where there is none."""
+    """Return the folder of real transcripts; skip or fail the test without it."""
     folder = corpus_folder()
     need(
         "the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}"
@@ -97,7 +97,7 @@ def _is_conversation(file: Path) -> bool:
 
 
 def here(names: dict[str, Value], brought: Mapping[str, Sequence[Any]]) -> dict[str, Value]:
-    """Of a list that a test pins, what is of the core, or of a part that is here: ``brought`` has a row a name."""
+    """Return the pinned rows of the core and of installed parts: ``brought`` has a row per name."""
     return {
         name: value
         for name, value in names.items()

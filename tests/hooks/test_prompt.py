@@ -274,7 +274,7 @@ def test_a_paste_over_left_over_text(
 
 
 def is_pasted_over(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Whether a trigger that was left over is reported, and nothing made."""
+    """Check that a left-over trigger is reported, and nothing is written."""
     session = a_session(config_home)
     text = trigger_card(prompt)
     assert "nothing was done" in text
@@ -307,7 +307,7 @@ def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> 
 
 @pytest.mark.parametrize("words", ["handoff my words", "rollover"])
 def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
-    """The session before is named, where what was meant can be handed off."""
+    """The session before is named if the words could be handed off."""
     record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
     assert f"The session before it: /resume {SESSION}\n" in trigger_card(
         f">{words}", session_id=OTHER
@@ -359,7 +359,7 @@ def test_next_to_a_working_model_no_card_says_ctrl_c(
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lane that did not expect it: the file, the reason, what to do, and the user's words."""
+    """In any lane: the file, the reason, the remedy, and the user's words."""
     a_session(config_home)
 
     def fail(_: object) -> None:

@@ -28,7 +28,7 @@ ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
 
 
 def worked(home: ConfigHome) -> str:
-    """A session in which something was asked and done, compacted since; its path."""
+    """Write a compacted session with prompts and actions, and return its path."""
     records = [
         user("Make the parser faster. Never touch the public API.", uuid="u1", parent=None),
         tool_use(
@@ -64,7 +64,7 @@ def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("path", [None, "empty"])
 def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | None) -> None:
-    """A new session, with a file or without, has nothing to give back, and the card says that nothing was changed."""
+    """A new session has nothing to restore, and the card says that nothing was changed."""
     if path:
         write_session(config_home.project(), SESSION, [])
     shown = prompt.card_of_trigger(ASKED, {"session_id": SESSION})
@@ -73,7 +73,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
 
 
 def test_with_words_behind_it_the_skill_is_meant(config_home: ConfigHome) -> None:
-    """``/resume-hooks:recover-context what was next`` is the model's to answer."""
+    """The model answers ``/resume-hooks:recover-context what was next``."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):

@@ -91,7 +91,7 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 
 
 def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
-    """As in a session that was just compacted."""
+    """For example in a session that was just compacted."""
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
     assert "/handoff leaves" not in describe_comparison(
         comparison(config_home, context=context), lambda verb: f"/{verb}"
@@ -99,7 +99,7 @@ def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> Non
 
 
 def test_the_table(config_home: ConfigHome) -> None:
-    """A line a way and a size, called an estimate, in 48 columns: what it leaves, costs warm and cold, and carries."""
+    """One line per way and size in 48 columns: the tokens after it, the costs warm and cold, the contents."""
     lines = build_ways_table(comparison(config_home))
     assert lines == [
         "estimated  leaves warm cold  carries",
@@ -147,7 +147,7 @@ def test_the_state_of_the_cache(
 def test_a_trim_that_was_not_told(
     config_home: ConfigHome, trim_estimated: bool, words: str
 ) -> None:
-    """The line says why there is no figure."""
+    """The line has the reason why there is no number."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
         comparison(config_home, estimates=without, trim_estimated=trim_estimated)
@@ -155,7 +155,7 @@ def test_a_trim_that_was_not_told(
 
 
 def test_when_a_way_pays(config_home: ConfigHome) -> None:
-    """Only those that do are named, on two lines where need be; or that none does."""
+    """Only ways that pay are named, on two lines if necessary; or that none pays."""
     late = tuple(row._replace(pays_after=100 + at) if at else row for at, row in enumerate(FIGURES))
     lines = build_ways_table(comparison(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
@@ -167,7 +167,7 @@ def test_when_a_way_pays(config_home: ConfigHome) -> None:
 
 
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
-    """Of a session that takes too long to read only the most that a size leaves is known."""
+    """If a session takes too long to read, only the maximum of each size is known."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
         comparison(config_home, dial=dial)
@@ -195,7 +195,7 @@ def context_of(tokens: int) -> ContextSize:
 
 
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
-    """One line stands for all sizes where nothing was asked yet."""
+    """Without a prompt one line replaces all sizes."""
     lines = build_ways_table(comparison(config_home, dial=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
@@ -261,7 +261,7 @@ def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome)
 
 
 def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
-    """Only what can be done is named."""
+    """Only possible ways are named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (
         ((FIGURES[0],), "83 % of 180,000. Going"),
@@ -271,13 +271,13 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
-    """Where no answer was counted."""
+    """No answer was counted."""
     found = comparison(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
-    """No word is thrown away."""
+    """No word is lost."""
     text = card_in_client(
         resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
     )

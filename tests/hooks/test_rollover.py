@@ -36,7 +36,7 @@ def event(prompt: str) -> dict[str, str]:
 
 
 def card(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
-    """The card that a prompt is answered with, where the client is a stand-in."""
+    """Return the card for a prompt in a stand-in client."""
     return say(prompt, PATH=made.path, **environ)
 
 
@@ -115,7 +115,7 @@ def test_a_failure_is_said_plainly(
 
 
 def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
-    """The same, for there is nobody to be asked."""
+    """The result is the same, because there is no model."""
     done = run_hook("prompt", event(">rollover"), environ={"PATH": "/nowhere"})
     assert (
         "claude is not installed, or not on PATH. The new session has only"
@@ -125,7 +125,7 @@ def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent
 
 
 def begun(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
-    """The hook in a process of its own, once it asked the model."""
+    """Run the hook in its own process until it has asked the model."""
     env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
     command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
     hook = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -170,7 +170,7 @@ def test_a_failed_summary_is_tried_again(
 def test_while_it_is_written_the_child_is_mentioned(
     config_home: ConfigHome, say: Say, parent: Path
 ) -> None:
-    """The same words meanwhile: the model is asked once."""
+    """The same words meanwhile do not ask the model again."""
     made = stand_in(config_home.root, "time.sleep(300)")
     with begun(config_home, made) as hook:
         text = card(say, made)
@@ -271,7 +271,7 @@ def test_without_its_answer_the_headless_model_is_asked(
     told: dict[str, Any],
     said: str,
 ) -> None:
-    """For the same child, with the whole session; both are told of."""
+    """For the same child, with the whole session; both costs are reported."""
     made = stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     assert inside()["fork"]
@@ -286,7 +286,7 @@ def test_without_its_answer_the_headless_model_is_asked(
 def test_one_that_takes_all_the_time_is_the_last(
     warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for a second one; typed again it is asked again, for the same child."""
+    """There is no second call; the same words later ask again, for the same child."""
     made = stand_in(config_home.root, GOOD)
     monkeypatch.setenv("PATH", made.path)
     inside()
@@ -302,7 +302,7 @@ def test_one_that_takes_all_the_time_is_the_last(
 def test_where_it_is_not_asked(
     warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The user named a model, chose another one since, or the cache is gone: it could cost more."""
+    """The user named a model or chose another one, or the cache is gone, so it could cost more."""
     monkeypatch.setenv("PATH", stand_in(config_home.root, GOOD).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")

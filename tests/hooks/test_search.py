@@ -81,7 +81,7 @@ def test_everywhere(home: ConfigHome, card: Card, typed: str) -> None:
 
 
 def test_nothing_found(home: ConfigHome, card: Card) -> None:
-    """Said, with what may help, but not what was just done."""
+    """The text reports it and suggests a remedy that was not just used."""
     assert card(">search quux") == [
         (
             "resume-hooks · search · nothing close: ask again in other words · quux · "
@@ -103,7 +103,7 @@ def test_nothing_found(home: ConfigHome, card: Card) -> None:
     ],
 )
 def test_nothing_to_search_for(home: ConfigHome, card: Card, typed: str, kept: str) -> None:
-    """A sentence with an example; what was typed is shown again."""
+    """A sentence with an example, and the typed text."""
     lines = card(typed)
     assert lines[0].startswith("resume-hooks: ")
     assert (f"Your text: {kept}" in lines) is bool(kept)
@@ -127,7 +127,7 @@ def test_more_than_a_card_holds(home: ConfigHome, card: Card) -> None:
 
 
 def test_hostile_texts(home: ConfigHome, card: Card) -> None:
-    """Nothing of a transcript drives the terminal or forges a line."""
+    """No text of a transcript controls the terminal or forges a line."""
     talk(home, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
     lines = card(">search quux")
     assert "\x1b" not in "".join(lines)
@@ -173,7 +173,7 @@ def test_an_index_that_is_not_ready(
 
 
 def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way out is the same search in a shell, whatever the words hold; they are shown again."""
+    """The remedy is the same search in a shell, with any words; the words are shown again."""
 
     def wait(*_: object, **__: object) -> None:
         while True:
@@ -201,7 +201,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
-    """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
+    """Notes and remaining hits follow the hits; nothing is copied."""
     found = search(home, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"

@@ -76,7 +76,7 @@ def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 @pytest.fixture
 def send(say: Say) -> Send:
-    """Send an event to which nothing is to be said."""
+    """Send an event without a reply."""
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> None:
         assert say(event, pid, **environ) == {}
@@ -145,7 +145,7 @@ def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
-    """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
+    """Without CLAUDE_PID the client is the first ancestor except shells and Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
     events = [json.dumps(event) for event in (end(), start())]
@@ -162,7 +162,7 @@ def test_an_older_client_is_found_among_the_ancestors(
 
 
 def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
-    """Two clients that clear at once keep their own; one that only starts gets nothing."""
+    """Two clients that clear simultaneously get their own handoffs; one that only starts gets none."""
     send(end(session_id(10)), 10)
     send(end(session_id(20)), 20)
     send(start(session_id(21)), 20)
@@ -180,14 +180,14 @@ def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
 def test_other_ends_leave_no_mark(
     config_home: ConfigHome, send: Send, event: dict[str, Any]
 ) -> None:
-    """Only /clear says that a successor follows."""
+    """Only after /clear a successor follows."""
     send(event)
     assert marks(config_home) == []
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
 def test_other_starts_take_no_mark(config_home: ConfigHome, send: Send, source: object) -> None:
-    """A start of another kind is not a successor, and leaves the mark for the one that is."""
+    """Another kind of start is not a successor, and leaves the mark."""
     send(end())
     send(start(session_id(5), source))
     assert pairs(config_home) == []
@@ -213,7 +213,7 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
 def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
-    """And does not be in the way of the next clear."""
+    """And it does not disturb the next clear."""
     send(end())
     (mark,) = marks(config_home)
     mark.write_bytes(damage)
@@ -245,7 +245,7 @@ def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damag
     ],
 )
 def test_odd_events_do_nothing(config_home: ConfigHome, send: Send, event: object) -> None:
-    """No output, no trace, no file."""
+    """No output, no traceback, no file."""
     send(event)
     assert not (config_home.config / "resume-hooks").exists()
 
@@ -253,7 +253,7 @@ def test_odd_events_do_nothing(config_home: ConfigHome, send: Send, event: objec
 @BOTH
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
 def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid: str) -> None:
-    """Whatever the environment says, nothing is written outside of pending and nothing fails."""
+    """For any value nothing is written outside of pending and nothing fails."""
     send(end(), pid)
     send(start(), pid)
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
@@ -263,7 +263,7 @@ def test_an_odd_client_pid_is_harmless(config_home: ConfigHome, send: Send, pid:
 def test_a_link_that_can_t_be_written_is_named_after_clear(
     config_home: ConfigHome, say: Say
 ) -> None:
-    """The start continues; one line names the folder, the reason, what is missing and what to do."""
+    """The start continues; a line names the folder, the reason, the loss and the remedy."""
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
     assert say(end(), RESUME_HOOKS_HOME=state) == {}
@@ -280,7 +280,7 @@ def test_a_link_that_can_t_be_written_is_named_after_clear(
 def test_a_full_disk_is_named_after_clear(
     config_home: ConfigHome, say: Say, has_mark: bool
 ) -> None:
-    """Whether it was full at the session's end, when the mark is written, or only at the start."""
+    """It was full at the session's end, when the mark is written, or only at the start."""
     if has_mark:
         say(end())
     with refusing(errno.ENOSPC)(config_home.config / "resume-hooks"):
@@ -304,7 +304,7 @@ def test_marks_and_links_are_private(config_home: ConfigHome, send: Send) -> Non
 
 @BOTH
 def test_ten_clients_at_once(config_home: ConfigHome, any_python: str) -> None:
-    """Each keeps its own parent, and no row of links.jsonl is torn."""
+    """Each has its own parent, and no row of links.jsonl is torn."""
     numbers = range(100, 110)
 
     def all_at_once(make: Callable[[int], dict[str, Any]]) -> None:
@@ -410,7 +410,7 @@ def test_clear_after_a_handoff_opens_with_it(
 def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
     config_home: ConfigHome, child: Path, say: Say, case: str
 ) -> None:
-    """Nothing is said, and the link is that of a clear."""
+    """There is no message, and the link is that of a clear."""
     pid, cleared, place = 4711, OLD, child
     if case == "other client":
         pid = 4712
@@ -428,7 +428,7 @@ def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
 
 @BOTH
 def test_resuming_the_child_uses_it_up(config_home: ConfigHome, child: Path, say: Say) -> None:
-    """In any client; nothing is said, and a later clear of the parent is a plain one."""
+    """In any client, without a message; a later clear of the parent is an ordinary one."""
     assert say(beside(child, session_id(8), "resume")) == {}
     assert say(beside(child, CHILD, "resume"), 99) == {}
     say(end())
@@ -480,7 +480,7 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
 def test_a_resume_states_the_cost_of_a_cold_cache(
     config_home: ConfigHome, say: Say, other: dict[str, Any], said: str
 ) -> None:
-    """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
+    """In the client's figures; not for a new child, nor in a headless run."""
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
         rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
         path = Path(write_session(config_home.project(), OLD, rows))
@@ -540,7 +540,7 @@ def test_a_resume_of_a_giant_file_names_a_remedy(config_home: ConfigHome, say: S
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
 def test_other_starts_leave_it(child: Path, config_home: ConfigHome, say: Say, source: str) -> None:
-    """Nothing is said, and it continues waiting."""
+    """There is no message, and it stays pending."""
     assert say(beside(child, session_id(6), source), 5) == {}
     assert len(marks(config_home)) == 1
 

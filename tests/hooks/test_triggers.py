@@ -245,7 +245,7 @@ def test_nothing_else_is_ever_recognised(prompt: str) -> None:
     ],
 )
 def test_long_prompts_are_decided(prompt: str) -> None:
-    """A megabyte is one pass: a pattern that went back and forth over it would never end here."""
+    """A megabyte is read in one pass, because a backtracking pattern would never end."""
     found = recognise_trigger(prompt)
     assert found is None or found.verb in {"handoff", "trim", "mark"}
 

@@ -127,7 +127,7 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
 
 
 def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Path) -> None:
-    """In any order, and what both cards say."""
+    """In any order, and both cards show them."""
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in say(f">trim {options}")
     assert f"options: {options}" in say(">trim yes")
@@ -161,7 +161,7 @@ def test_the_plan_is_rebuilt(say: Say, parent: Path) -> None:
     "text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"]
 )
 def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
-    """Anything else says what can be typed, keeps the words, and leaves the question open."""
+    """Any other text shows the valid words, is kept, and leaves the question open."""
     say(">trim")
     shown = say(f">trim {text}")
     assert "To confirm, type: >trim yes" in shown or "See >trim help." in shown
@@ -187,7 +187,7 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
     ],
 )
 def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: str) -> None:
-    """A sentence, what to do, the words; an earlier question is still open."""
+    """An error, a remedy and the words; an earlier question is still open."""
     say(">trim")
     text = say(f">trim {options}")
     assert words in text
@@ -198,7 +198,7 @@ def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: s
 
 
 def test_yes_without_a_question(say: Say, parent: Path) -> None:
-    """Says so, and what to do; the useful line is the last."""
+    """The card reports it with the remedy in the last line."""
     for prompt, last in (
         (">trim yes", "First: >trim"),
         ("/resume-hooks:trim yes", "First: /resume-hooks:trim"),
@@ -221,7 +221,7 @@ def test_yes_to_an_expired_question(say: Say, parent: Path, age: float) -> None:
 
 
 def test_yes_in_another_session(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """A question counts where it was asked."""
+    """A question is valid only in its own session."""
     other = session_id(2)
     write_session(config_home.project(), other, [{**r, "sessionId": other} for r in bulky()])
     say(">trim")
@@ -230,7 +230,7 @@ def test_yes_in_another_session(say: Say, parent: Path, config_home: ConfigHome)
 
 
 def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
-    """The ``>trim yes`` that came back into the box makes nothing twice, however often."""
+    """A ``>trim yes`` that returned to the box creates nothing again, however often."""
     say(">trim --tools Read")
     first = say(">trim yes")
     (child,) = children(parent)
@@ -250,7 +250,7 @@ def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
 
 
 def said_later(uuid: str, parent: str, session: str) -> str:
-    """A line that somebody wrote after all that."""
+    """Append a later message."""
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
@@ -304,7 +304,7 @@ def test_a_child_of_somebody_else_is_not_offered(
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
 def test_cancel(say: Say, parent: Path, word: str) -> None:
-    """The question is gone; said alike where none was open."""
+    """The question is deleted; the text is the same if none was open."""
     say(">trim")
     assert "resume-hooks: Cancelled" in say(f">trim {word}")
     assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
@@ -321,7 +321,7 @@ def test_cancel(say: Say, parent: Path, word: str) -> None:
     "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
 )
 def test_help(say: Say, parent: Path, prompt: str) -> None:
-    """Every option, and what answers a preview where there is one; it is not a question."""
+    """Every option, and the answers to an open preview; it is not a question."""
     text = say(prompt)
     for word in (
         "--tools",
@@ -380,7 +380,7 @@ def test_a_trim_that_does_not_pay_is_not_a_question(say: Say, parent: Path) -> N
 
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
 def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, prompt: str) -> None:
-    """It had a transcript, which is gone: not one that is still to come."""
+    """Its transcript was deleted, so the card does not say that it will exist later."""
     say(">trim")
     parent.unlink()
     text = say(prompt)
@@ -392,7 +392,7 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
 def test_a_state_folder_that_can_t_be_written(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The preview is shown all the same, and the way that needs no question."""
+    """The preview is shown anyway, with a way that needs no question."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
     text = say(">trim", **state)
@@ -403,7 +403,7 @@ def test_a_state_folder_that_can_t_be_written(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
 def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigHome) -> None:
-    """A second user, with a home of their own, neither answers nor hinders the first one's question."""
+    """A second user with another home neither answers nor blocks the first one's question."""
     theirs = config_home.root / "theirs"
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
@@ -422,7 +422,7 @@ def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigH
 def test_a_write_that_fails_leaves_the_question_open(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was made, so the next yes tries again."""
+    """Nothing was written, so the next yes tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer(trigger_at(trigger, parent))
 
@@ -441,7 +441,7 @@ def test_a_write_that_fails_leaves_the_question_open(
 def test_a_session_that_would_take_too_long(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither begun nor cut in two: the message names the way without a limit, the question stays open."""
+    """Nothing is written: the message names the way without a limit, and the question stays open."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
     trim.answer(trigger_at(trigger, parent))
     with monkeypatch.context() as patch:
@@ -456,7 +456,7 @@ def test_a_session_that_would_take_too_long(
 
 
 def test_two_at_once_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
-    """Whoever comes second is shown the child of the first, or told that it is being made."""
+    """The second caller gets the first one's child, or a note that it is being written."""
     say(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
     with ThreadPoolExecutor(4) as pool:
@@ -473,7 +473,7 @@ YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
 def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigHome) -> None:
-    """The question that another prompt took comes back with its child, and that is what is shown."""
+    """The question that another prompt claimed returns with its child, which is shown."""
     trim.answer(trigger_at(YES._replace(text=""), parent))
     trim.answer(trigger_at(YES, parent))
     (child,) = children(parent)

@@ -65,7 +65,7 @@ def decide(home: ConfigHome, value: str) -> None:
 
 
 def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
-    """Then a start copies all that goes soon, also what the client took before it."""
+    """After it, a start copies all expiring sessions, including those that the client has deleted."""
     was = dict[str, dict[str, bytes]]()
     gone, soon = (aged(asking, number, SOON) for number in (1, 2))
     for each in (gone, soon):
@@ -125,7 +125,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
 
 
 def test_a_no_lets_go(asking: ConfigHome) -> None:
-    """Nothing is copied, and no link stays."""
+    """Nothing is copied, and all links are removed."""
     aged(asking, 1, SOON)
     start(asking)
     decide(asking, "off")
@@ -158,7 +158,7 @@ def test_it_is_reported_where_that_is_open(asking: ConfigHome, settled: str) -> 
 
 
 def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept beyond that, nothing held, and nobody asked."""
+    """Nothing is archived or linked, and nobody is asked."""
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     aged(asking, 1, SOON)
     assert start(asking) == 0

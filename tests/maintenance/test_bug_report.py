@@ -126,7 +126,7 @@ def validated_report(project: Path) -> dict[str, Any]:
 
 
 def test_nothing_planted_is_in_it(laden: Path) -> None:
-    """No title, prompt, path, project, user name, value of the environment or of a setting."""
+    """No title, prompt, path, project, user name, or value of the environment or of a setting."""
     text = json.dumps(validated_report(laden)).lower()
     for what, words in PLANTED.items():
         assert words.lower() not in text, what
@@ -154,14 +154,14 @@ def test_the_report_has_the_necessary_facts(laden: Path) -> None:
 
 
 def test_every_detail_is_of_a_known_finding(laden: Path) -> None:
-    """A new finding tells its code alone, until somebody has read its sentences."""
+    """A new finding reports only its code until its sentences were reviewed."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(laden), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 
 
 def test_every_finding_has_a_code(laden: Path) -> None:
-    """Small words with dashes; of one name and level one code, whatever the sentence says."""
+    """Lower-case words with dashes; one code for a name and level, with any sentence."""
     for finding in check_installation(str(laden)):
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", finding.code)
 
@@ -193,7 +193,7 @@ def test_paths_and_names_are_left_out(
 
 
 def test_defaults_are_left_out(config_home: ConfigHome) -> None:
-    """Only what somebody set; numbers as such."""
+    """Only changed settings; numbers unchanged."""
     store_setting("notice_percent", "7", config_home.where)
     found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

@@ -67,7 +67,7 @@ def write_json(path: Path, value: object) -> None:
     ],
 )
 def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
-    """A supported client is fine; none, an old one, or one that says nothing, is a problem."""
+    """A supported client is fine; a missing, old or silent one is a problem."""
     assert "not on PATH" in finding_named(cwd, "client").detail
     fake_client(cwd, said)
     assert finding_named(cwd, "client").level == level
@@ -76,7 +76,7 @@ def test_the_client_s_version(cwd: Path, said: str, level: str) -> None:
 @pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
 @pytest.mark.parametrize("level", ["user", "project", "local"])
 def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> None:
-    """Each switch is found at each level, and the file that holds it is named."""
+    """Each switch is found at each level, and its file is named."""
     path = {
         "user": config / "settings.json",
         "project": cwd / ".claude" / "settings.json",
@@ -89,7 +89,7 @@ def test_hooks_switched_off(cwd: Path, config: Path, key: str, level: str) -> No
 
 
 def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
-    """Not installed, switched off by a stronger level, enabled: three answers."""
+    """Not installed, turned off by a stronger level, enabled: three answers."""
     assert "not installed" in finding_named(cwd, "plugin").detail
     write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
     assert finding_named(cwd, "plugin").level == "ok"
@@ -168,7 +168,7 @@ def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) ->
 
 
 def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) -> None:
-    """Neither bad JSON nor values of wrong types stop doctor."""
+    """Neither invalid JSON nor values of wrong types stop doctor."""
     for damage in ("{not json", '{"hooks":' * 100_000):
         (config / "settings.json").write_text(damage)
         assert finding_named(cwd, "hooks").level == "ok"
@@ -215,7 +215,7 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_full_disk(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Named with the free space and what can't be written, even if the state folder is not there yet."""
+    """The finding has the free space and the affected files, even without a state folder."""
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):
         finding = finding_named(cwd, "state")
@@ -235,7 +235,7 @@ def test_settings_of_ours_that_can_t_be_used(cwd: Path, monkeypatch: pytest.Monk
 
 
 def test_the_clipboard_s_ways(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a display and xclip the way is named."""
+    """With a display and xclip the method is named."""
     program = cwd.parent / "bin" / "xclip"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -256,7 +256,7 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
 
 
 def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
-    """A transcript that a client may hang over: a slim copy is offered where a line is large."""
+    """A client may hang on it: for a large line a slim copy is offered."""
     assert finding_named(cwd, "giants").level == "ok"
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)

@@ -92,7 +92,7 @@ def _case(name: str, defect: str, kept: str, records: list[Record]) -> Case:
 
 
 def _bytes(name: str, defect: str, kept: str, content: bytes) -> Case:
-    """A case of a ``defect`` such as "error line-torn in 4": how bad, its code, the record where there is one."""
+    """Return the bytes of a case of a ``defect`` such as "error line-torn in 4": severity, code, record."""
     severity, code, *place = defect.replace(" in ", " ").split()
     return Case(name, content, code, severity, int(place[0]) if place else None, kept)
 

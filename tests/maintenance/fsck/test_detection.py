@@ -107,19 +107,19 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     ],
 )
 def test_a_sound_session_has_no_finding(records: list[dict[str, object]], tmp_path: Path) -> None:
-    """Not even a note."""
+    """There is not even a note."""
     assert examined(session_bytes(records), tmp_path).groups == ()
 
 
 def test_a_shorter_branch_that_was_left_is_not_a_finding(tmp_path: Path) -> None:
-    """A rewind leaves one behind; so do compactions, whatever they dropped."""
+    """A rewind creates one; so does a compaction."""
     rewound = [*conversation(2), *conversation(2, prefix="x", start=20)]
     rewound[4]["parentUuid"] = "r1"
     assert examined(session_bytes(rewound), tmp_path).groups == ()
 
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    """A file that is gone, or another program's, is reported like any defect."""
+    """A deleted file, or one of another program, is reported like any defect."""
     gone = examine_session(
         SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)})
     )
@@ -129,7 +129,7 @@ def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
-    """A saved output is searched in the project folders only; one that is there is no finding."""
+    """A saved output is searched only in the project folders; an existing one is not a finding."""
     saved = config_home.project() / SESSION / "tool-results" / "x.txt"
     text = "<persisted-output>\nOutput too large (46KB). Full output saved to: {}\n\nPreview"
     records = [
@@ -190,6 +190,6 @@ def test_reading_leaves_the_file_alone(config_home: ConfigHome) -> None:
 
 
 def test_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
-    """No crash; and no error but where a client really loses or refuses something."""
+    """There is no crash, and an error only if a client really loses or refuses something."""
     report = examine_session(real_session.file, Where({"HOME": str(tmp_path)}))
     assert bool(report.count_findings("error")) == (real_session.name in UNWELL)

@@ -43,7 +43,7 @@ OTHERS = (
 
 @pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
 def test_a_refusal_names_its_defects(message: str, code: str) -> None:
-    """As the client tells it, and as the API's own document has it."""
+    """In the client's words and in those of the API's documentation."""
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
     assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")

@@ -49,7 +49,7 @@ def installed(content: bytes, home: ConfigHome) -> Path:
 def repaired(
     content: bytes, home: ConfigHome, branch: str | None = None
 ) -> tuple[Receipt, repair.RepairPlan]:
-    """The child of a session with these bytes, written; its parent is left as it was."""
+    """Write and return the repaired child of a session with these bytes; the parent is unchanged."""
     path = installed(content, home)
     decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
     receipt = write_child(decided, home.where)
@@ -85,7 +85,7 @@ def chain_of(content: bytes, folder: Path, branch: str | None = None) -> list[st
 
 @pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
 def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
-    """It tells all that can be told, and only what no repair can change is still found in it."""
+    """It has every message, and only defects that no repair can remove."""
     receipt, _ = repaired(case.content, config_home)
     assert chain_outline(receipt.file) == case.kept
     left = examine_session(session_file(receipt.file), config_home.where)
@@ -141,7 +141,7 @@ def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> N
 
 
 def test_a_repair_that_loses_nothing_is_marked(config_home: ConfigHome) -> None:
-    """A bridged gap and a dropped thought cost nothing that was said."""
+    """A bridged gap and dropped thinking lose no message."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
         _, decided = repaired(
             next(case.content for case in CASES if case.code == code), config_home
@@ -170,14 +170,14 @@ def test_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_is_not_there(config_home: ConfigHome) -> None:
-    """Nothing is written for a record that the session does not hold."""
+    """Nothing is written for an unknown record."""
     session = session_file(str(installed(session_bytes(SOUND), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
         repair.plan_repair(session, config_home.where, branch="nowhere")
 
 
 def test_a_session_without_a_message(config_home: ConfigHome) -> None:
-    """Where no message can be reached, no child can be made."""
+    """Without a reachable message there is no child."""
     session = session_file(str(installed(b'{"type":"us', config_home)))
     with pytest.raises(ResumeHooksError, match="nothing to repair"):
         repair.plan_repair(session, config_home.where)
@@ -194,7 +194,7 @@ def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -
 
 
 def test_several_records_of_one_line(config_home: ConfigHome) -> None:
-    """Each is taken out; what has to be mended in one is done to that one."""
+    """Each is extracted; a repair of one changes only that one."""
     glued: list[Record] = [
         user("u1", uuid="u1"),
         tool_use("1", uuid="c1", parent="u1", ts=1),

@@ -66,7 +66,7 @@ def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING)
 
 
 def family(path: str, home: ConfigHome) -> Iterator[str]:
-    """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
+    """Write all results of trims of a session: children, their children, and finally the file itself."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
@@ -98,7 +98,7 @@ def session_with_thinking() -> Chain:
 
 
 def test_an_answer_that_a_trim_left_empty_is_not_a_finding(config_home: ConfigHome) -> None:
-    """Its marks say why; in the child and in place."""
+    """Its marks give the reason; in the child and in place."""
     path = str(write_project_session(config_home, session_with_thinking()))
     assert b'"content":[]' in Path(child_of(path, config_home)).read_bytes()
     for made in (child_of(path, config_home), path):
@@ -109,14 +109,14 @@ def test_an_answer_that_a_trim_left_empty_is_not_a_finding(config_home: ConfigHo
 
 
 def test_marks_excuse_no_empty_prompt(config_home: ConfigHome) -> None:
-    """Only answers are skipped by clients."""
+    """Clients skip only answers."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
     assert problems(path, config_home) == {"message-empty": [2]}
 
 
 def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
-    """Each trimmed record is named, with where its original was; no repair brings it back."""
+    """Each trimmed record is named with its original's place; a repair cannot restore it."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(write_project_session(config_home, session_with_thinking()))
     child = child_of(path, config_home)
@@ -137,7 +137,7 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
 
 
 def test_an_original_that_moved_is_there(config_home: ConfigHome) -> None:
-    """In another project it is found by its id."""
+    """It is found by its id in another project."""
     path = write_project_session(config_home, session_with_thinking())
     child = child_of(str(path), config_home)
     path.rename(config_home.project("/moved") / path.name)

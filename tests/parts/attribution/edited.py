@@ -36,7 +36,7 @@ class Repository:
         return (self.root / name).read_text()
 
     def put(self, name: str, text: str | bytes) -> Path:
-        """Somebody who is not a session writes a file."""
+        """Write a file without a session."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -70,7 +70,7 @@ class Repository:
         return self.call("Write", given, {**details, "originalFile": before}, **fields)
 
     def shell(self, command: str, **fields: Any) -> list[Record]:
-        """A command; what it does to files is not done."""
+        """Return a command without its effect on files."""
         return self.call("Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields)
 
     def call(
@@ -102,7 +102,7 @@ class Repository:
     def session(
         self, number: int, *steps: list[Record], helper: str = "", turns: bool = True
     ) -> str:
-        """A session that holds some calls, or a sub-agent of it; its id."""
+        """Write a session or a sub-agent with these calls, and return its id."""
         own = session_id(number)
         folder = self.home.project(str(self.root))
         asked = user(

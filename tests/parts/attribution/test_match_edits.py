@@ -33,7 +33,7 @@ def edit(
     branch: str = "main",
     path: str = "/a",
 ) -> FileEdit[int]:
-    """An edit by a session of its own unless it is named, at a time of that number."""
+    """Return an edit at this time, by default by a session of its own."""
     named = str(session or number)
     return FileEdit(
         number, named, path, branch, f"{number:03}", (EditHunk(before, after, is_whole_file=whole),)
@@ -48,7 +48,7 @@ def who(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None
 
 
 def test_the_latest_that_wrote_it() -> None:
-    """In any order of edits; one that found the line there did not write it."""
+    """In any order of edits; an edit that found the line did not write it."""
     first, again = edit(1, "", HEAD), edit(3, PARSE, PARSE + HEAD)
     found = edit(4, PARSE + HEAD, HEAD)
     assert who(HEAD, "class BasketOfRows:", edit(2, HEAD, PARSE), again, first, found) == 3
@@ -61,7 +61,7 @@ def test_a_line_that_was_moved_within_an_edit() -> None:
 
 
 def test_trivial_lines_need_their_neighbours() -> None:
-    """`return None` of one function is not that of another, and a blank line is like any."""
+    """`return None` of one function is not that of another, and a blank line is not unique."""
     text = PARSE + "\n\n" + FORMAT
     edits = edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
     assert [who(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
@@ -72,13 +72,13 @@ def test_trivial_lines_need_their_neighbours() -> None:
 
 
 def test_neighbours_must_show_one_place() -> None:
-    """Where all around is repeated, too, nobody is named."""
+    """If the neighbouring lines are also repeated, no session is named."""
     text = "}\n" * 12
     assert who(text, "}", edit(1, "", text), nth=6) is None
 
 
 def test_another_of_the_same_text_was_there() -> None:
-    """Then only its neighbours tell which of the two is left."""
+    """Only its neighbours show which of the two is left."""
     before, line = HEAD, "        self.rows.append(row)"
     after = HEAD + "    def put(self, row):\n" + line + "\n"
     assert who(HEAD, line, edit(1, before, after)) is None
@@ -94,7 +94,7 @@ def test_another_of_the_same_text_was_there() -> None:
 
 
 def test_another_indent() -> None:
-    """A line that stands twice but for its indent is not told by its text: a formatter may have made it."""
+    """A line that is repeated with another indent is ambiguous, because a formatter may have changed it."""
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
     assert (
         who(text, "    call_something()", edit(1, "", "\n    call_something()\n\n", whole=False))
@@ -271,7 +271,7 @@ def test_multi_edit() -> None:
     ],
 )
 def test_write(details: Record, answer: str, before: str) -> None:
-    """All of a new file; where it lay over one that nobody recorded, none of its lines is known to be new."""
+    """Every line of a new file; if it replaced an unrecorded file, no line is certainly new."""
     wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
     assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
 
@@ -284,13 +284,13 @@ def test_a_failed_call(name: str) -> None:
 
 
 def test_looks_and_other_tools() -> None:
-    """A file that was read is known; notebooks and all else tell of no lines."""
+    """A file that was read is known; notebooks and other tools prove nothing about lines."""
     assert changes_of_call("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
     assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
 def test_documents_in_a_command() -> None:
-    """Each file that the shell writes from one, in the folder that the command goes to."""
+    """Each file that the shell writes from one, in the folder that the command enters."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [
         FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),

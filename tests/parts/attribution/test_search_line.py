@@ -25,7 +25,7 @@ TAXED = "    return sum(row.price * row.tax for row in rows)"
 
 
 def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Document) -> None:
-    """As a hit of a search, in text and as a document; ``read`` takes its reference."""
+    """As a hit of a search, in text and as a document; ``read`` accepts its reference."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     other = repo.session(2, repo.edit("src/sums.py", PRICE, TAXED))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
@@ -85,7 +85,7 @@ def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> Non
 
 
 def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """Before a session came, after it left; that is not a failure, and said."""
+    """They wrote before or after the session; this is reported, and not a failure."""
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
     repo.session(
         1,
@@ -109,7 +109,7 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
     ],
 )
 def test_a_line_that_was_changed_since(repo: Repository, ask: Ask, before: str, after: str) -> None:
-    """Is nobody's, whoever edited the file last."""
+    """It belongs to no session, not even to the last editor of the file."""
     own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
     assert ask("a.py:2") == f"{own}:1"
     repo.put("a.py", repo.text("a.py").replace(before, after))
@@ -118,7 +118,7 @@ def test_a_line_that_was_changed_since(repo: Repository, ask: Ask, before: str, 
 
 
 def test_others_lines_that_were_merged_in(repo: Repository, ask: Ask) -> None:
-    """Nobody's; the session keeps its own on either side."""
+    """They belong to no session; the session keeps its own lines on both sides."""
     own = repo.session(1, repo.write("a.py", ONE))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put(
@@ -145,7 +145,7 @@ def test_calls_that_wrote_nothing(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> None:
-    """Counts; whether the conversation continued without it does not matter."""
+    """It counts, even if the conversation continued without it."""
     repo.put("a.py", ONE)
     gone = repo.edit("a.py", PRICE, TAXED)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
@@ -154,7 +154,7 @@ def test_a_rewound_edit_that_the_disk_still_has(repo: Repository, ask: Ask) -> N
 
 
 def test_a_subagent_is_named(repo: Repository, ask: Ask) -> None:
-    """By its own reference."""
+    """It is named by its own reference."""
     repo.put("a.py", ONE)
     own = repo.session(1)
     repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
@@ -171,7 +171,7 @@ def test_a_fork_did_not_write_its_copied_records(repo: Repository, ask: Ask) -> 
 
 
 def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None:
-    """A model may ask who wrote a line, which it did a moment ago."""
+    """A model may search for a line that it has just written."""
     own = repo.session(1, repo.write("a.py", ONE))
     found = document(
         "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
@@ -193,7 +193,7 @@ def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None
     ],
 )
 def test_files_that_the_shell_wrote(repo: Repository, ask: Ask, command: str, named: bool) -> None:
-    """Only from a document in the command, which is all that proves what they hold."""
+    """Only from a here-document, because only that proves their content."""
     folder = "src/" if command.startswith("cd src") else ""
     own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
     repo.put(f"{folder}sums.py", ONE)
@@ -201,7 +201,7 @@ def test_files_that_the_shell_wrote(repo: Repository, ask: Ask, command: str, na
 
 
 def test_the_shell_writes_over_a_file(repo: Repository, ask: Ask) -> None:
-    """What was there before nobody recorded, so it proves nothing where some session knew of the file."""
+    """The earlier content is unrecorded, so it proves nothing if a session knew the file."""
     path = repo.put("a.py", ONE)
     looked = repo.call("Read", {"file_path": str(path)}, None)
     repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
@@ -221,7 +221,7 @@ def test_a_linked_worktree(repo: Repository, ask: Ask, git: Any, tmp_path: Path)
 
 
 def test_a_repository_that_moved(repo: Repository, ask: Ask) -> None:
-    """Its old folder is gone; one that is still there is another repository, whatever its files are called."""
+    """Its old folder is missing; an existing folder is another repository, even with equal file names."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert ask("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
@@ -240,7 +240,7 @@ def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
 
 
 def test_a_large_file(repo: Repository, ask: Ask) -> None:
-    """A megabyte takes no longer than others."""
+    """A megabyte takes no longer than other files."""
     text = "".join(
         f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
     )
@@ -269,7 +269,7 @@ def test_a_large_file(repo: Repository, ask: Ask) -> None:
 def test_lines_that_are_not_there(
     repo: Repository, cli: Cli, name: str, content: str | bytes, message: str
 ) -> None:
-    """A usage error that names the file and says what to do."""
+    """A usage error names the file and the remedy."""
     repo.put("a.py", content)
     done = cli("search", "--file", name, cwd=repo.root)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -279,7 +279,7 @@ def test_lines_that_are_not_there(
 
 
 def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -> None:
-    """Are asked for as in any other."""
+    """They are searched like those of any other file."""
     own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
     repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
     assert ask("a.txt:2") == f"{own}:1"
@@ -297,13 +297,13 @@ def test_options_that_a_line_search_refuses(repo: Repository, cli: Cli, words: l
 
 
 def test_a_name_with_a_colon(repo: Repository, document: Document) -> None:
-    """Is a file's, where there is such a file."""
+    """It is a file name if this file exists."""
     repo.session(1, repo.write("a.py:1", ONE))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
 def test_within_a_scope(repo: Repository, ask: Ask) -> None:
-    """As any search is limited; a session that is not read is not named."""
+    """The search is limited like any other; an excluded session is not named."""
     first = repo.session(1, repo.write("a.py", ONE))
     repo.session(2, repo.edit("a.py", PRICE, TAXED))
     assert ask("a.py:2", "--session", first) == ""
@@ -312,7 +312,7 @@ def test_within_a_scope(repo: Repository, ask: Ask) -> None:
 
 
 def test_nothing_is_written(repo: Repository, ask: Ask) -> None:
-    """Not into the project, nor among the transcripts."""
+    """Neither in the project nor among the transcripts."""
     repo.session(1, repo.write("a.py", ONE))
 
     def state() -> dict[str, tuple[int, bytes]]:
@@ -334,7 +334,7 @@ def search_line(repo: Repository, line: str, limit: float = float("inf")) -> Sea
 
 
 def test_an_archived_copy(repo: Repository, ask: Ask) -> None:
-    """Is read where it is kept."""
+    """It is read in the vault."""
     own = repo.session(1, repo.write("sums.py", ONE))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
@@ -342,7 +342,7 @@ def test_an_archived_copy(repo: Repository, ask: Ask) -> None:
 
 
 def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are counted where they contain the file's name, so that nobody is said to have written nothing too early."""
+    """Those with the file's name are counted, so that no session is excluded wrongly."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
@@ -356,7 +356,7 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
 
 
 def test_a_file_that_no_session_knows(repo: Repository) -> None:
-    """Is said to be one."""
+    """The answer reports it."""
     repo.session(1, repo.write("sums.py", ONE))
     repo.put("other.py", ONE)
     found = search_line(repo, "other.py:2")
@@ -367,7 +367,7 @@ def test_a_file_that_no_session_knows(repo: Repository) -> None:
 @pytest.mark.part("codex")
 @pytest.mark.parametrize(("code", "named"), [(0, True), (1, False)])
 def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
-    """Told by the path from the folder that Codex worked in; one that failed wrote nothing."""
+    """Its path is relative to Codex's folder; a failed one wrote nothing."""
     from tests.parts.codex import rollouts
 
     head = "*** Begin Patch\n*** Update File: src/sums.py\n@@\n def total(rows):\n"

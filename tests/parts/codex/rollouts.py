@@ -25,12 +25,12 @@ STARTED = "2026-11-22T09-39-56"
 
 
 def codex_folder() -> Path:
-    """Where real rollouts are searched: next to the transcripts; it may not exist."""
+    """Return the folder for real rollouts, next to the transcripts; it may not exist."""
     return Path(os.environ.get("RESUME_HOOKS_CODEX") or corpus_folder().parent / "codex")
 
 
 def codex_rollouts() -> list[Path]:
-    """Every rollout of the corpus, sorted; empty where there is none (usable to parametrise)."""
+    """Return every rollout of the corpus, sorted; an empty list without a corpus."""
     return sorted(codex_folder().rglob("rollout-*.jsonl"))
 
 
@@ -60,7 +60,7 @@ def meta(thread_id: str = THREAD, **fields: object) -> Line:
 
 
 def line(kind: str, payload: Line, second: int = 0) -> Line:
-    """A line of a rollout, said so many seconds after the first."""
+    """Return a line of a rollout, this many seconds after the first."""
     instant = f"2026-11-22T{9 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
     return {"timestamp": instant, "type": kind, "payload": payload}
 
@@ -104,7 +104,7 @@ def work(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
 
 
 def event(kind: str, second: int = 0, **fields: object) -> Line:
-    """A line that tells of an event."""
+    """Return a line with an event."""
     return line("event_msg", {"type": kind, **fields}, second)
 
 

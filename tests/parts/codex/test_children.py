@@ -157,7 +157,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
 
 
 def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
-    """Until something is added to it; Codex has none of the plugin's agents."""
+    """It is not open until a line is added; Codex has none of the plugin's agents."""
     lines = [
         rollouts.meta(),
         rollouts.message_line("user", "Fix the test", 1),
@@ -254,7 +254,7 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
 
 
 def test_an_unreadable_summary_is_reported(where: Where) -> None:
-    """In the other agent a sentence is in its place."""
+    """In the other agent a sentence replaces it."""
     left = [
         rollouts.message_line("user", "begin"),
         rollouts.item("compaction", encrypted_content="x" * 99),
@@ -444,7 +444,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 
 
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
-    """By the same words, until somebody continues in it or in its parent."""
+    """For the same words, until the child or its parent is continued."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.message_line("user", "go")])
     first = write_child(
         agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
@@ -471,7 +471,7 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
 def test_a_size_before_the_step(
     where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
 ) -> None:
-    """The same words as in Claude Code; the same size again names the child that stands."""
+    """The same words as in Claude Code; the same size again names the existing child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write(
         codex_of(where),
@@ -494,7 +494,7 @@ def test_a_size_before_the_step(
 
 
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
-    """At each step of a write; the next write sweeps what lay about."""
+    """At each step of a write; the next write removes left-over files."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
     before, decided, born = path.read_bytes(), agents.plan_trim(thread(where), where, Options()), []
     for _ in crashes(lambda: lambda: write_child(decided, where)):

@@ -61,7 +61,7 @@ def script(call_id: str, code: str, *printed: str) -> list[Line]:
 
 
 def polled_by_scripts(command: str, *polls: str) -> list[Line]:
-    """A command that scripts run and poll; none prints an exit status."""
+    """Return a command that scripts run and poll without an exit status."""
     started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
     lines = script("s0", started, "", "SESSION_ID=77")
     for number, printed in enumerate(polls, 1):
@@ -78,7 +78,7 @@ def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(wher
 
 @pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
 def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: list[str]) -> None:
-    """The first output only says that the command runs."""
+    """The first output only reports that the command runs."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
     lines = [
         call("1", "make test"),
@@ -149,7 +149,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
 
 
 def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
-    """With their number."""
+    """It has the number of polls."""
     lines = polled_by_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write(Path(where.environ["HOME"]) / ".codex", [meta(), message_line("user", "go"), *lines])
     session = resolve_locator(THREAD, "/", where, foreign=True)
@@ -162,7 +162,7 @@ def test_of_a_run_of_polls_the_last_is_shown(where: Where) -> None:
 
 
 def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
-    """It says nothing. The start of a command that nobody polled is all there is."""
+    """It has no information, unless nobody polled the command."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
         call("1", "make test"),
@@ -236,7 +236,7 @@ def test_of_a_commands_template_its_beginning_is_shown(where: Where) -> None:
 
 
 def test_the_template_of_an_open_request_is_whole(where: Where) -> None:
-    """It says what is to be done."""
+    """It describes the task."""
     prompt = (
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
@@ -257,7 +257,7 @@ def test_the_rules_of_a_commands_template_are_not_the_users(where: Where) -> Non
 
 
 def test_files_that_the_user_attached_stand_behind_the_request(where: Where) -> None:
-    """An editor lists them before it; what else the editor wrote there is omitted."""
+    """An editor lists them before it; its other additions are omitted."""
     prompt = (
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
@@ -297,7 +297,7 @@ def test_a_command_that_the_user_aborted_did_not_work(where: Where) -> None:
 
 
 def test_a_failure_is_behind_an_aborted_run(where: Where) -> None:
-    """The user stopped the command, which said nothing."""
+    """The user stopped the command without an output."""
     lines = [
         call("1", "make test"),
         output("1", "Process exited with code 2\nOutput:\nno rule"),
@@ -309,7 +309,7 @@ def test_a_failure_is_behind_an_aborted_run(where: Where) -> None:
 
 @pytest.mark.parametrize(("mode", "is_on"), [("plan", True), ("default", False)])
 def test_plan_mode_is_the_collaboration_mode(where: Where, mode: str, *, is_on: bool) -> None:
-    """Of the last prompt."""
+    """It is the mode of the last prompt."""
     lines: list[Line] = []
     for each in ("plan", mode):
         lines += [
@@ -368,7 +368,7 @@ def test_a_patch_in_a_shell_changes_files_of_its_folder(where: Where, folder: st
 def test_a_watch_before_the_answer_does_not_run_on(
     where: Where, command: str, *, is_told: bool
 ) -> None:
-    """Nobody looks at it again; a server is needed."""
+    """It is not read again; a server still runs."""
     lines = [
         call("1", command),
         output("1", "Process running with session ID 5\nOutput:\n"),
@@ -379,7 +379,7 @@ def test_a_watch_before_the_answer_does_not_run_on(
 
 
 def test_a_script_that_prints_no_exit_status_is_not_said_to_end_with_0(where: Where) -> None:
-    """Whether its output complains or not."""
+    """This is true with and without an error in its output."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script("1", code % '"make lint"', "zsh:1: command not found: linter"),
@@ -409,7 +409,7 @@ def test_the_folder_of_the_session_is_named(where: Where) -> None:
 
 
 def instructions(*rows: str) -> Line:
-    """The project's instructions, as the client gives them to the model."""
+    """Return the project's instructions, as the client gives them to the model."""
     body = "\n".join(rows)
     return message_line(
         "user", f"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
@@ -417,7 +417,7 @@ def instructions(*rows: str) -> Line:
 
 
 def test_few_instructions_are_quoted_whole(where: Where) -> None:
-    """With the commands; the client's list of skills is not the project's."""
+    """With the commands; the client's list of skills does not belong to the project."""
     given = instructions(
         "# Guide\n\nPull request titles must follow Conventional Commits.\n",
         "Never edit the registry of plugins.\n\n- `make lint`: all linters\n",
@@ -436,7 +436,7 @@ def test_few_instructions_are_quoted_whole(where: Where) -> None:
 
 
 def test_the_steps_of_another_purpose_are_no_rules(where: Where) -> None:
-    """A numbered list after "To ...:" binds whoever does that."""
+    """A numbered list after "To ...:" applies only to that purpose."""
     given = instructions(
         "## Testing\n\nAlways run the whole suite.\n\nTo add a new builtin with tests:\n",
         "1. Use the maker in the table",
@@ -498,7 +498,7 @@ def test_of_many_instructions_those_of_the_work_are_quoted(where: Where) -> None
 def test_the_rules_of_a_project_without_work(
     where: Where, changed_file: str, *, is_elsewhere: bool
 ) -> None:
-    """Of another project's instructions only the user's own preferences count."""
+    """In another project's instructions only the user's own preferences count."""
     patch = f"*** Begin Patch\n*** Add File: {changed_file}\n+x\n*** End Patch"
     body = "# Global preferences\n\nNever open a draft request.\n\n# Guide\n\nAlways run the tests.\n\n- `make test`"
     lines = [
@@ -516,7 +516,7 @@ def test_the_rules_of_a_project_without_work(
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
-    """Older clients write only an event, newer ones tell the model as well."""
+    """Older clients write only an event; newer ones also inform the model."""
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
     )
@@ -616,7 +616,7 @@ def test_a_failed_request_starts_with_its_program(where: Where) -> None:
 
 
 def test_a_description_is_not_a_rule(where: Where) -> None:
-    """An option with its meaning, or what the program does."""
+    """An option with its meaning, or a program's purpose."""
     given = instructions(
         "- `as_file = true`: write the title to a file instead of a variable",
         "- **Pull requests:** Uses a good title instead of a number",
@@ -628,7 +628,7 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
 def test_a_rule_need_not_be_strict(where: Where, rule: str) -> None:
-    """It asks for something by its first word, or by what it prefers."""
+    """Its first word is a request, or it states a preference."""
     made = digest(where, [instructions(rule), message_line("user", "go on")])
     assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
@@ -668,7 +668,7 @@ def test_a_command_of_the_project_that_failed_is_marked(
 
 @pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
 def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
-    """A compaction keeps the user's messages. If the rest is encrypted, nothing is left to show."""
+    """A compaction keeps the user's messages. If the rest is encrypted, there is nothing to show."""
     heading = "## My request for Codex:\n" if prefix else ""
     request = message_line("user", f"{prefix}{heading}sort it")
     hidden = item("compaction", encrypted_content="xxx")

@@ -70,7 +70,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_compaction_is_stopped_for_a_trigger_alone(case: str, tmp_path: Path) -> None:
-    """Whatever else may run goes its way."""
+    """Any other compaction continues."""
     lines, typed, stopped = CASES[case]
     home = tmp_path / ".codex"
     rollout = rollouts.write(home, [*BEFORE, *lines])

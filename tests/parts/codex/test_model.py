@@ -24,7 +24,7 @@ def event(kind: str, **fields: object) -> str:
 
 
 def item(kind: str, text: str = "") -> str:
-    """A line that tells of an item."""
+    """Return a line with an item."""
     return event("item.completed", item={"type": kind, "text": text})
 
 
@@ -61,7 +61,7 @@ def test_invalid_answers_of_a_model(why: str, tmp_path: Path) -> None:
 
 
 def test_an_answer(tmp_path: Path) -> None:
-    """The last words count; servers are switched off by name; the text goes in on stdin alone."""
+    """The last message counts; servers are disabled by name; the text is only on stdin."""
     lines = [
         item("reasoning"),
         item("agent_message", "first"),
@@ -92,7 +92,7 @@ def test_the_schema_is_strict() -> None:
 
 
 def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
-    """That of the session's own agent where it is here, else the other, else its own, which says that it is missing."""
+    """The session's own agent if installed, else the other one, else its own, which reports that it is missing."""
 
     def names(*programs: str) -> list[str]:
         for name in ("claude", "codex"):

@@ -56,7 +56,7 @@ TALK = [
 
 @pytest.fixture
 def home(config_home: ConfigHome) -> Path:
-    """A CODEX_HOME where Codex looks for it by default."""
+    """Return a CODEX_HOME at Codex's default place."""
     (config_home.root / ".codex").mkdir()
     return config_home.root / ".codex"
 
@@ -72,7 +72,7 @@ def mode(path: str) -> int:
 
 
 def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> None:
-    """However it is come to: by its id, by either path, in a list; and where its agent has it."""
+    """By its id, by either path, and in a list; with its path in its agent."""
     rollout, where = str(write(home, TALK)), config_home.where
     thread = find_thread(config_home)
     ways = [
@@ -284,7 +284,7 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
 
 
 def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
-    """Of 30 MB no more than a few are in memory at a time."""
+    """Only a few of 30 MB are in memory at a time."""
     rows = [
         row
         for n in range(300)
@@ -313,7 +313,7 @@ def test_the_room_for_copies_is_bounded(
 
 
 def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, home: Path) -> None:
-    """The failure says where a copy would have been."""
+    """The error names the copy's path."""
     write(home, TALK)
     (config_home.config / "resume-hooks").write_text("in the way")
     with pytest.raises(WriteFailed, match="could not be written"):
@@ -321,7 +321,7 @@ def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, home: Pa
 
 
 def test_lineage(config_home: ConfigHome, home: Path) -> None:
-    """A fork's parent is found; where it is gone the fork is read alone, and says what is missing."""
+    """A fork's parent is found; without it the fork is read alone, with a note."""
     parent = write(home, numbered(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
     write(

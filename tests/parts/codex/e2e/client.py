@@ -48,7 +48,7 @@ trust_level = "trusted"
 
 
 def find_codex(version: str) -> Path:
-    """The CLI of that version; skips or fails the test where it is missing."""
+    """Return the CLI of that version; skip or fail the test without it."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
     need(
@@ -154,7 +154,7 @@ def thread_of(path: Path) -> str:
 
 
 def _with(line: bytes, told: Mapping[str, str]) -> bytes:
-    """A first line that tells this; any other line as it is."""
+    """Return a first line with this field; any other line unchanged."""
     if b'"session_meta"' not in line[:120]:
         return line
     record: dict[str, Any] = json.loads(line)

@@ -48,7 +48,7 @@ class MockResponses:
     """A Responses API on 127.0.0.1 for the length of a ``with`` block; ``script`` gives items to answer with."""
 
     def __init__(self, script: Script | None = None) -> None:
-        """Nothing is bound before the ``with`` block starts."""
+        """Prepare the API; the port is bound when the ``with`` block starts."""
         self.requests: list[dict[str, Any]] = []
         self.script = script
         self.tokens = 1000  # that each answer says its request had
@@ -57,7 +57,7 @@ class MockResponses:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address of the server."""
         assert self._server is not None, "the mock is not running: use it in a with block"
         return f"http://127.0.0.1:{self._server.server_port}"
 

@@ -30,7 +30,7 @@ PAGINATED_SINCE = (0, 150)
 
 @pytest.fixture
 def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """Where a run on the client's home finds things."""
+    """The paths of a run in the client's home."""
     monkeypatch.setenv("HOME", str(every_codex.root))
     monkeypatch.setenv("CODEX_HOME", str(every_codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(every_codex.root / ".claude"))
@@ -61,7 +61,7 @@ def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 
 
 def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
-    """Whether this version reads all of a session, and continues in it without a compaction."""
+    """Check whether this version reads all of a session, and continues it without a compaction."""
     knows = (
         tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
         or read_meta(str(path)).base is None
@@ -87,7 +87,7 @@ def talk(path: Path, sent: list[Item]) -> list[Item]:
 
 
 def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
-    """Whether two requests are the same but for contents that are placeholders in the second."""
+    """Check whether two requests differ only in placeholders of the second."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
     return all(
         " suppressed - original " in text or " trimmed - original " in text for text in changed

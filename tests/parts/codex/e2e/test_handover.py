@@ -32,7 +32,7 @@ MOST = 2_000_000  # bytes of a session that is handed over here
 
 @pytest.fixture
 def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """Where a run finds the sessions of both."""
+    """The paths of both clients' sessions."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CODEX_HOME", str(codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
@@ -86,7 +86,7 @@ def test_codex_to_claude(
 
 
 def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> None:
-    """As the other way; the client has a screen line and a title for it, and continues."""
+    """Like the other direction; the client shows a line and a title, and continues."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
@@ -110,7 +110,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
 
 
 def last_prompt(parent: SessionFile) -> str:
-    """The beginning of what the user asked last in a session."""
+    """Return the beginning of the last prompt in a session."""
     transcript = scan_transcript(parent.path)
     prompts = [
         records.prompt_text(transcript.read_record(node))

@@ -25,19 +25,19 @@ TRUSTED = "--dangerously-bypass-hook-trust"
 
 @pytest.fixture
 def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
-    """The newest Codex with the plugin, installed from a clone as docs/codex.md says."""
+    """The newest Codex with the plugin, installed from a clone as docs/codex.md describes."""
     return plugged(codex, tmp_path)
 
 
 def plugged(client: CodexHome, folder: Path) -> CodexHome:
-    """A client with the plugin, installed from a clone in the folder as docs/codex.md says."""
+    """Return a client with the plugin, installed from a clone in the folder as docs/codex.md describes."""
     lines = lines_of("docs/codex.md", "codex plugin marketplace add")
     follow(lines, clone_at(folder / "clone"), "codex", (str(client.binary),), client.env())
     return client
 
 
 def update(client: CodexHome, clone: Path) -> None:
-    """Another version in the clone, and the client's plugin brought to it as docs/codex.md says."""
+    """Put another version into the clone, and update the client's plugin as docs/codex.md describes."""
     for name in ("plugin.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
         manifest = clone / name
         manifest.write_text(
@@ -49,7 +49,7 @@ def update(client: CodexHome, clone: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of every file below a folder, but for what Python keeps of its own."""
+    """Return a hash of every file below a folder, without Python's caches."""
     files = (
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
@@ -138,7 +138,7 @@ def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
 
 @pytest.fixture
 def on_disk(responses: MockResponses) -> Iterator[CodexHome]:
-    """A home that its sandbox shows: that has a ``/dev`` of its own."""
+    """Return a home that its sandbox shows, because the sandbox has a separate ``/dev``."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         client = CodexHome(Path(folder) / "codex-home", responses, NEWEST)
         yield client

@@ -14,7 +14,7 @@ from tests.parts.codex.e2e.client import CodexHome, thread_of
 def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Codex keeps what a thread was set to in an event, and continues by that."""
+    """Codex stores a thread's settings in an event, and continues with them."""
     client = every_codex
     for key, folder in (
         ("HOME", client.root),

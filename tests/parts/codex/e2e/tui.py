@@ -22,7 +22,7 @@ class CodexTui(Tui):
     """The TUI of Codex under pexpect and pyte."""
 
     def __init__(self, home: CodexHome) -> None:
-        """Nothing runs before ``run``."""
+        """Prepare the terminal; the client runs from ``run`` on."""
         version = ClientVersion(f"codex {home.version}", (str(home.binary),))
         # Of a home the terminal asks for its folder alone, of an API for nothing.
         super().__init__(version, cast("ClientHome", home), cast("MockApi", home.api))
@@ -35,7 +35,7 @@ class CodexTui(Tui):
         return self
 
     def enter(self, line: str) -> None:
-        """Type a line into the empty box and send it: Enter that comes at once would be a part of a paste."""
+        """Type a line into the empty box and send it after a pause, because an immediate Enter belongs to a paste."""
         self.wait_for(READY)
         self.type(line)
         self.wait_for(rf"^{SIGN} {re.escape(line[:40])}")
