@@ -443,7 +443,7 @@ def test_a_first_request_may_stand_behind_long_lines(
 def test_packed_threads(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Read with the optional package, else counted; one that was unpacked already counts once."""
+    """They are read with the optional package, else counted; an unpacked one counts once."""
     path = write(home, TALK)
     packed = path.with_suffix(".jsonl.zst")
     if can_decompress():
@@ -513,7 +513,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
-    """Of each real rollout the ends show the title and the folder that its whole copy has."""
+    """For each real rollout the ends have the title and the folder of its whole copy."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
@@ -526,7 +526,7 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
-    """Codex would only say that it can't be resumed; we say what brings it back."""
+    """Codex would only refuse it; our error names the command that unarchives it."""
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)

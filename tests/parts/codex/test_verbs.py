@@ -61,7 +61,7 @@ def home(config_home: ConfigHome) -> Path:
 
 
 def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
-    """Both by default, with a word at the other one's; each alone when asked for."""
+    """Both by default, with a mark at the other agent's; each alone on request."""
     rows = document("sessions", "--all")["data"]["sessions"]
     assert {(row["agent"], row["session_id"]) for row in rows} == {
         ("claude", SESSION),
@@ -85,7 +85,7 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
 
 
 def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> None:
-    """Not of what was read in its place."""
+    """It does not describe the copy."""
     info, lines = document("info", THREAD)["data"], home.read_bytes().splitlines()
     assert (info["session_file"], info["size"], info["lines"]) == (
         str(home),
@@ -108,7 +108,7 @@ def test_search(home: Path, cli: Cli, document: Document) -> None:
 
 @pytest.mark.part("stats")
 def test_statistics(home: Path, document: Document) -> None:
-    """Of both, or of one; tokens are counted."""
+    """For both agents or one; tokens are counted."""
     assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
     assert document("stats", "--all")["data"]["sessions"] == 2
     assert (
@@ -119,7 +119,7 @@ def test_statistics(home: Path, document: Document) -> None:
 
 @pytest.mark.part("secrets")
 def test_secrets(home: Path, cli: Cli) -> None:
-    """Each is reported where it lies."""
+    """Each is reported at its place."""
     done = cli("scrub", "--list", THREAD, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
@@ -180,7 +180,7 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Each gives its documented form, in one process; the rollouts stay as they are."""
+    """Each prints its documented schema, in one process; the rollouts are unchanged."""
     home = config_home.root / ".codex" / "sessions"
     home.mkdir(parents=True)
     for path in codex_rollouts():
@@ -244,7 +244,7 @@ def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) 
 
 @pytest.mark.part("marks")
 def test_a_rewind(home: Path, document: Document) -> None:
-    """A session of its own; the rollout stays."""
+    """It creates a separate session; the rollout is unchanged."""
     before = home.read_bytes()
     assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(home)
     made = document("back", THREAD, "--report", "it was slower")["data"]
@@ -255,7 +255,7 @@ def test_a_rewind(home: Path, document: Document) -> None:
 def test_a_session_of_no_folder_continues_in_codex(
     home: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """Where neither its records nor ``PWD`` tell one, it continues in the current one."""
+    """Without a folder in its records and in ``PWD``, it continues in the current one."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER, rows)
     for verb in ("fork", "handoff"):
@@ -265,7 +265,7 @@ def test_a_session_of_no_folder_continues_in_codex(
 
 
 def test_a_summary_is_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
-    """A model's, asked through the same port; the digest alone stood there before."""
+    """It comes from a model through the same port; before it the child has only the digest."""
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
@@ -370,7 +370,7 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
 def test_doctor_misses_no_claude_code_where_codex_alone_is_used(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once a session of it is there, it is missed."""
+    """With a session of Claude Code, its client is reported as missing."""
     monkeypatch.setenv("PATH", "/nowhere")
     write(config_home.root / ".codex", [meta(), message_line("user", "go")])
 

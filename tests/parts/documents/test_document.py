@@ -220,12 +220,12 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
     "text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"]
 )
 def test_harmless_words_stay(text: str) -> None:
-    """Escapes stand only where Markdown would do something."""
+    """Escapes are only where Markdown would interpret a character."""
     assert format_markdown_line(text) == text
 
 
 def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
-    """No command line and no checker of documents is loaded with it: a trigger may write one."""
+    """It loads neither the command line nor a checker of documents, because a trigger may write one."""
     script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

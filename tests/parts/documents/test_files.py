@@ -69,7 +69,7 @@ def test_a_plain_handoff_leaves_nothing_in_the_project(
 
 
 def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> None:
-    """A repository's settings can set variables, and would choose where a document goes."""
+    """A repository's settings can set variables, and would choose the document's place."""
     where = Where(
         {
             **config_home.environ,
@@ -175,7 +175,7 @@ def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
 
 
 def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
-    """And writes none."""
+    """It writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = planned(config_home, project)
     wanted = list_documents(decided, config_home.where)
@@ -187,7 +187,7 @@ def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) 
 
 
 def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
-    """A name, or a folder for one of ours; the setting's folder counts once."""
+    """A name, or a folder for a document with our name; the setting's folder counts once."""
     decided = planned(config_home, project)
     assert resolve_out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
     named = resolve_out_path(str(project), decided, force=False)
@@ -235,7 +235,7 @@ def test_files_that_force_does_not_overwrite(
 def test_a_full_disk_leaves_nothing(
     config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No part of a document, no temporary file, no empty folder; a warning."""
+    """No partial document, no temporary file, no empty folder; a warning."""
     decided = planned(config_home, project)
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write_child(decided, config_home.where)
@@ -259,7 +259,7 @@ def test_a_folder_with_a_name_in_no_encoding(config_home: ConfigHome, project: P
 
 
 def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: Path) -> None:
-    """The next handoff removes what a killed one left."""
+    """The next handoff removes the files of a killed one."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
     child_and_documents(config_home, project, handoff_dir="_handoffs")
@@ -267,7 +267,7 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
 
 
 def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
-    """It says that something was there, and nothing of it."""
+    """It has a placeholder for each secret, and no part of it."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = ChildContents(build_digest(session_file(leaky), config_home.where))
     decided = agents.plan_fresh(

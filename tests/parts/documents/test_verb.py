@@ -39,7 +39,7 @@ def test_out_writes_the_document(
 def test_a_dry_run_writes_no_document_either(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """It names what would be written."""
+    """It names the documents."""
     store_setting("handoff_dir", "_handoffs")
     before = state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
@@ -75,7 +75,7 @@ def test_the_document_contains_the_edit(desk: Desk) -> None:
 
 
 def test_a_document_that_is_there_by_now(desk: Desk) -> None:
-    """It stays, no child is made, and the text stays where the message says."""
+    """It stays, no child is written, and the text is in the file that the message names."""
     script = desk.editor(f'echo mine > {desk.project}/x.md; echo words >> "$1"')
     done = desk.handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2

@@ -54,7 +54,7 @@ LINES = [
 
 @pytest.fixture
 def kept(config_home: ConfigHome) -> Path:
-    """A session that is there, one that is gone, and what is none; the history."""
+    """Write a present session, a deleted one, an unrelated file, and the history."""
     write_session(config_home.project(), SESSION, conversation(2))
     (config_home.config / "paste-cache").mkdir()
     (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTE)
@@ -113,7 +113,7 @@ def test_found_read_and_gone_on_from(
 
 @pytest.mark.part("stats")
 def test_it_is_in_no_statistics(kept: Path, document: Document) -> None:
-    """Nobody knows what it sent."""
+    """Its requests are unknown."""
     assert document("stats", "--all")["data"]["sessions"] == 1
 
 
@@ -187,7 +187,7 @@ def test_only_changes_are_read(
 def test_a_start_is_not_the_first_to_read_a_large_history(
     kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that there may be some; the number, once it was read."""
+    """It says that there may be some, and the number after the history was read."""
     monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
@@ -224,7 +224,7 @@ def test_cases_without_a_verdict_on_loss(kept: Path, config_home: ConfigHome) ->
 
 
 def test_chosen_on_a_terminal(desk: Desk) -> None:
-    """Marked in the list; chosen or named, it is said what is left and what continues from it."""
+    """It is marked in the list; chosen or named, its remaining contents and the command are shown."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,

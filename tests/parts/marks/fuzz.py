@@ -13,7 +13,7 @@ from tests.fuzz.targets.target import Target, Try
 
 
 def marks(home: ConfigHome) -> Try:
-    """Of what is a mark every field has its type."""
+    """In a valid mark every field has its type."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     path = folder / f"mark-{SESSION}.json"

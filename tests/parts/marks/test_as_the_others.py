@@ -25,7 +25,7 @@ __all__ = ["hands", "path", "session"]
 
 
 def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """With the one command that brings it back; nothing of the copy changes."""
+    """The error has the one command that restores it; the copy is unchanged."""
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
@@ -33,7 +33,7 @@ def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
 def test_between_a_mark_and_the_way_back(
     config_home: ConfigHome, hands: Clock, path: str, jump: float
 ) -> None:
-    """A mark outlives it: where it was set is told by the record, not by the time."""
+    """A mark survives it, because a record and not a time identifies the position."""
     assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
     hands.ahead = jump
     assert mark_state.find_mark(SESSION) is not None
@@ -46,13 +46,13 @@ def test_between_a_mark_and_the_way_back(
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x"])
 def test_the_lanes_of_a_mark(config_home: ConfigHome, prompt: str) -> None:
-    """No more than others that read a transcript."""
+    """They load no more than other lanes that read a transcript."""
     reads_a_transcript(config_home, prompt)
 
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_it_states_that_it_could_not_be_kept(config_home: ConfigHome, path: str, name: str) -> None:
-    """Nothing is claimed, and the way back has nothing to go to."""
+    """No mark is claimed, and there is nothing to go back to."""
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
         answers = [prompt_answer(path, ">mark goal"), prompt_answer(path, ">back report")]
@@ -77,7 +77,7 @@ def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None
     "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
 )
 def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None:
-    """Nothing is made, and nothing that was typed is lost."""
+    """Nothing is written, and no typed text is lost."""
     is_pasted_over(config_home, f">back it was slower {tail}", "back it was slower")
 
 

@@ -90,7 +90,7 @@ def later(seconds: int) -> str:
 def go_on(
     path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
 ) -> None:
-    """Somebody continues in a session: a prompt, a command, an edit, an answer."""
+    """Continue a session with a prompt, a command, an edit and an answer."""
     own = [f"{prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
@@ -173,7 +173,7 @@ def test_a_fork_comes_back(
 
 
 def test_with_a_report_of_the_users_own(parent: Path, document: Document) -> None:
-    """It stands last."""
+    """It is last."""
     fork = fork_session_file(document, SESSION)
     go_on(fork)
     made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
@@ -204,7 +204,7 @@ def test_a_parent_that_continued(parent: Path, document: Document) -> None:
 
 
 def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
-    """Goes back to the fork that it left, at where it left that."""
+    """It goes back to its parent, a fork, at the point where it left that."""
     first = fork_session_file(document, SESSION)
     go_on(first, "FIRST")
     second = fork_session_file(document, first.stem)
@@ -217,7 +217,7 @@ def test_a_fork_of_a_fork(parent: Path, document: Document) -> None:
 
 
 def test_a_fork_up_to_a_turn(parent: Path, document: Document) -> None:
-    """Its parent had gone on when it was made, which is said as well."""
+    """Its parent had continued before the fork, which the text mentions."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
     go_on(fork, after="r1")
     found = document("back", fork.stem)
@@ -247,7 +247,7 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
 def test_a_parent_that_is_gone(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
-    """The fork contains what it left."""
+    """The fork has its copy of the parent's records."""
     fork, rows = fork_session_file(document, SESSION), live_texts(parent)
     go_on(fork)
     if gone == "archived":
@@ -263,7 +263,7 @@ def test_a_parent_that_is_gone(
 def test_one_that_the_client_or_the_sdk_made(
     parent: Path, document: Document, config_home: ConfigHome
 ) -> None:
-    """With new ids, and no line of ours: each record names the one that it was."""
+    """With new ids, and no line of ours: each record names its original."""
     name = session_id(7)
     rows = [
         {**row, "uuid": f"n{row['uuid']}", "parentUuid": row["parentUuid"] and f"n{row['parentUuid']}",
@@ -278,7 +278,7 @@ def test_one_that_the_client_or_the_sdk_made(
 
 
 def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
-    """A fork in which nobody said anything, and a session that is none: what else there is to do."""
+    """A fork without new messages, and a session that is not a fork: the error names other ways."""
     fork = fork_session_file(document, SESSION)
     shown = (
         "<command-name>/lineage</command-name>",
@@ -303,7 +303,7 @@ def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) 
 
 
 def test_a_mark_is_first(parent: Path, document: Document) -> None:
-    """In a fork as anywhere, and then a report is needed."""
+    """A mark in a fork has precedence, and needs a report."""
     fork = fork_session_file(document, SESSION)
     go_on(fork)
     document("mark", fork.stem)
@@ -315,7 +315,7 @@ def test_a_mark_is_first(parent: Path, document: Document) -> None:
 
 
 def test_in_the_client(parent: Path, document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command that goes back to a mark opens the child, once."""
+    """The command for going back to a mark opens the child, once."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
     go_on(fork, at=-20)  # who goes on after the child was made gets another one
@@ -373,7 +373,7 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
 def test_a_trimmed_copy_has_the_mark_of_its_parent(
     parent: Path, document: Document, cli: Cli
 ) -> None:
-    """It contains the same records; once it went back, the parent has none any more."""
+    """It has the same records; after a way back the parent has no mark any more."""
     assert cli("mark", SESSION).returncode == 0
     go_on(parent, at=-6)
     rows = [

@@ -52,7 +52,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def explore(parent: Path, uuid: str = "x") -> None:
-    """Somebody continues in the session."""
+    """Continue in the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
         stream.write(
@@ -122,7 +122,7 @@ def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
 
 
 def test_a_second_one_asks(say: Say, parent: Path) -> None:
-    """It says what is active and how old, changes nothing, and replaces on the exact word."""
+    """It shows the active mark and its age, changes nothing, and replaces it on the exact word."""
     say(">mark the old goal")
     first = state.find_mark(SESSION)
     explore(parent)
@@ -141,7 +141,7 @@ def test_a_second_one_asks(say: Say, parent: Path) -> None:
 
 
 def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
-    """It ends a question and leaves what is active; without a question it forgets that."""
+    """It ends a question and keeps the active mark; without a question it deletes the mark."""
     assert "No active mark" in say(">mark cancel")
     say(">mark the old goal")
     explore(parent)
@@ -161,7 +161,7 @@ def test_one_without_a_goal_asks_too(say: Say, parent: Path) -> None:
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
 def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
-    """After ten minutes nothing is replaced, and the message shows what is active."""
+    """After ten minutes nothing is replaced, and the message shows the active mark."""
     say(">mark old")
     say(">mark new")
     question = confirmations.find_question(SESSION, QUESTION_KIND)
@@ -176,7 +176,7 @@ def test_a_yes_that_is_too_late(say: Say, parent: Path, age: float) -> None:
 
 
 def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
-    """It sets no mark with the goal yes; nor does that of a trim, or of another session."""
+    """It sets no mark with the goal yes; nor does a yes for a trim, or for another session."""
     text = say(">mark yes")
     assert "no question about a mark is open" in text
     assert "No active mark." in text
@@ -204,7 +204,7 @@ def test_a_former_name_is_answered_by_the_new_one(
 
 
 def test_no_mark(say: Say, parent: Path) -> None:
-    """In the exact words; the text is not lost, and the last line says what to do first."""
+    """In the exact words; the text is not lost, and the last line has the remedy."""
     text = say(">back it was slower")
     assert "No active mark." in text
     assert "Your text: it was slower" in text
@@ -234,7 +234,7 @@ def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
 
 
 def test_a_session_without_a_transcript(say: Say) -> None:
-    """Nothing to go back to."""
+    """There is nothing to go back to."""
     assert "No active mark." in say(">back x", session_id(7))
 
 
@@ -262,7 +262,7 @@ def test_a_stray_enter_shows_the_child_that_stays(say: Say, parent: Path) -> Non
 
 
 def test_while_the_model_works(say: Say, parent: Path) -> None:
-    """Marked is the last step that is whole, which the card says."""
+    """The last complete step is marked, and the card says so."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = say(">mark x")
@@ -289,7 +289,7 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
 
 
 def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: Path) -> None:
-    """The others show it, or say that it is being made."""
+    """The others show it, or report that it is being written."""
     say(">mark x")
     explore(parent)
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
@@ -308,7 +308,7 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
 def test_a_write_that_fails_keeps_the_mark(
     say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was made, so it can be tried again."""
+    """Nothing was written, so the user can try again."""
     say(">mark x")
     before = state.find_mark(SESSION)
 
@@ -354,7 +354,7 @@ def test_garbage_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
 def test_a_state_folder_that_can_t_be_written(
     say: Say, parent: Path, config_home: ConfigHome
 ) -> None:
-    """A sentence, and what to do."""
+    """A sentence with the remedy."""
     (config_home.root / "file").touch()
     folder = str(config_home.root / "file" / "x")
     text = say(">mark x", RESUME_HOOKS_HOME=folder)

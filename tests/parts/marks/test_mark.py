@@ -36,7 +36,7 @@ def placed(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedMark:
 
 
 def test_it_is_at_the_last_word(tmp_path: Path) -> None:
-    """The leaf's uuid and its line; what the client noted behind it is not a word."""
+    """The leaf's uuid and its line; the client's later notes are not messages."""
     records = [
         *conversation(2),
         system("informational", uuid="s", parent="r3", ts=9),
@@ -84,7 +84,7 @@ BUSY: dict[str, tuple[list[Record], str]] = {
 
 @pytest.mark.parametrize("name", BUSY)
 def test_while_the_model_works(tmp_path: Path, name: str) -> None:
-    """No call is cut from its answer, and no answer in two."""
+    """No call is separated from its answer, and no answer is split."""
     more, leaf = BUSY[name]
     found = placed(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf
@@ -98,7 +98,7 @@ def test_a_call_that_was_given_up_is_not_a_hindrance(tmp_path: Path) -> None:
 
 
 def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
-    """Its opening and its card are a place to come back to."""
+    """Its opening and its card are a valid position."""
     records = [
         summary("[SESSION LINEAGE]", uuid="u", parent=None),
         assistant("card", uuid="a", parent="u", ts=1),
@@ -114,7 +114,7 @@ COMMAND = [
 
 
 def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> None:
-    """The mark is behind it, and nothing is said of an answer."""
+    """The mark follows it, and the text does not mention an answer."""
     found = placed(tmp_path, [*conversation(2), *COMMAND])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
@@ -123,19 +123,19 @@ def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> Non
     "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND]
 )
 def test_nothing_was_said(tmp_path: Path, records: list[Record]) -> None:
-    """There is no place to come back to."""
+    """There is no position for a mark."""
     with pytest.raises(NothingToMark, match="no conversation yet"):
         placed(tmp_path, records)
 
 
 def test_a_call_that_runs_in_the_first_record(tmp_path: Path) -> None:
-    """What begins with an open call has no whole step at all."""
+    """A session that begins with an open call has no complete step."""
     with pytest.raises(NothingToMark):
         placed(tmp_path, [tool_use("c", uuid="t", parent=None)])
 
 
 def test_sub_agents_are_refused(tmp_path: Path) -> None:
-    """By what the records say, and by the name of the file; in the exact words."""
+    """By the records and by the name of the file; in the exact words."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
         placed(tmp_path, records)

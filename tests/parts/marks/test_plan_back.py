@@ -122,7 +122,7 @@ def test_the_child_is_at_the_mark(config_home: ConfigHome) -> None:
 
 
 def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
-    """But for the session's id; counts too, since they are of what is sent again."""
+    """Except the session's id; counts are also kept, because the same content is sent."""
     made = went_back(config_home, explored(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
@@ -151,7 +151,7 @@ def test_sizes(config_home: ConfigHome) -> None:
 
 
 def test_an_older_block_stays_unchanged(config_home: ConfigHome) -> None:
-    """A prefix that an API has cached is not touched; the new lineage stands in what is reported."""
+    """A cached prefix is not changed; the new lineage is in the report."""
     block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
@@ -163,7 +163,7 @@ def test_an_older_block_stays_unchanged(config_home: ConfigHome) -> None:
 
 
 def test_nothing_followed(config_home: ConfigHome) -> None:
-    """Rewound at once, there is nothing omitted; the report is kept all the same."""
+    """Rewound immediately, nothing is omitted; the report is kept anyway."""
     decided = planned(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
@@ -241,7 +241,7 @@ OPEN_CALL = [
 def test_a_mark_off_the_live_chain(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
-    """The conversation is as it was at the mark, and what came after is told to be omitted."""
+    """The conversation is that of the mark, and the report mentions the omitted records."""
     made = went_back(config_home, lines, "m")
     assert [
         row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
@@ -318,7 +318,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
-    """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
+    """The child passes every check, has one lineage block, and its card cannot be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
     made = write_child(
         plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
@@ -351,7 +351,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
-    """Its card is a place to come back to; the counter continues."""
+    """Its card is a valid position; the counter continues."""
     made = went_back(config_home, explored(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]

@@ -31,14 +31,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def explore(parent: Path) -> None:
-    """Somebody continues in the session."""
+    """Continue in the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid="x", parent="r3", ts=50)) + b"\n")
         stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
 
 
 def test_set_show_clear(document: Document, cli: Cli, parent: Path) -> None:
-    """Each says which mark it is about; clearing twice is not a failure."""
+    """Each names its mark; clearing twice is not a failure."""
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
     found = document("mark", SESSION, "-g", "try it")["data"]
     assert (found["written"], found["active"], found["replaced"]) == (True, True, None)
@@ -68,7 +68,7 @@ def test_a_second_one_needs_a_yes(document: Document, parent: Path) -> None:
 
 
 def test_a_dry_run_marks_nothing(document: Document, parent: Path) -> None:
-    """It says what would be marked."""
+    """It shows the mark."""
     found = document("mark", SESSION, "--dry-run")["data"]
     assert (found["written"], found["mark"]["uuid"]) == (False, "r3")
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
@@ -170,7 +170,7 @@ def test_sub_agents(document: Document, config_home: ConfigHome, parent: Path) -
 
 
 def test_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
-    """The child goes there, with a warning."""
+    """The child is written there, with a warning."""
     document("mark", SESSION)
     explore(parent)
     found = document("back", SESSION, "--report", "x", "--output-dir", str(tmp_path))
@@ -179,7 +179,7 @@ def test_another_folder(document: Document, parent: Path, tmp_path: Path) -> Non
 
 
 def test_slash_bodies(cli: Cli, parent: Path) -> None:
-    """Where no hook fires, the bodies of the commands do the same."""
+    """Without hooks the bodies of the commands do the same."""
     assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
     explore(parent)
     text = cli("slash", "back", SESSION, stdin=b"slower\n\nso we stay\n").stdout.decode()

@@ -139,7 +139,7 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
 
 
 def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, git: Any) -> None:
-    """Its settings may name programs; none of them is started."""
+    """Its settings may name programs; none is started."""
     ran = tmp_path / "ran"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
@@ -165,7 +165,7 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, 
 
 
 def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
-    """One of each project folder, and only what is there."""
+    """One of each project folder, and only existing ones."""
     there = tmp_path / "there"
     there.mkdir()
     paths = [

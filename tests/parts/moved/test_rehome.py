@@ -45,7 +45,7 @@ FILES = ("src/parser.py", "src/errors.py")
 
 @pytest.fixture
 def moved(config_home: ConfigHome) -> tuple[Path, Path]:
-    """A folder that is gone, of two sessions that worked on files in it, and the folder that has them now."""
+    """Return a deleted folder with two sessions that worked on files in it, and the folder with these files."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
     for name in FILES:
         (new / name).parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def test_a_session_that_cannot_be_copied_is_reported(
     ],
 )
 def test_refused(words: tuple[str, ...], said: str, cli: Cli, moved: tuple[Path, Path]) -> None:
-    """Each with what to do."""
+    """Each error has a remedy."""
     assert moved
     done = cli("rehome", *words)
     assert done.returncode in {1, 2}
@@ -126,7 +126,7 @@ def test_refused(words: tuple[str, ...], said: str, cli: Cli, moved: tuple[Path,
 
 
 def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
-    """The next copies what has no copy yet, and nothing twice."""
+    """The next run copies only sessions without a copy."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
     def work() -> object:

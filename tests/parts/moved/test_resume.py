@@ -47,7 +47,7 @@ class TestGone:
     def test_the_card(
         self, cli: Cli, document: Document, lost: str, project: str, config_home: ConfigHome
     ) -> None:
-        """It says so, and its last line is what gives the session another home."""
+        """It reports the missing folder, and its last line gives the session another home."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
         assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
@@ -99,7 +99,7 @@ class TestGoneOnATerminal:
         assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
     def test_the_others_of_the_folder(self, desk: Desk) -> None:
-        """A line says how they come along; it does not once each has a copy."""
+        """A line names the command that copies them, until each has a copy."""
         old = desk.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
             desk.session(number, title, folder=old)
@@ -114,7 +114,7 @@ class TestGoneOnATerminal:
             assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
 
     def test_into_this_folder(self, desk: Desk) -> None:
-        """Where nothing tells where it went."""
+        """The new folder is unknown."""
         old = desk.home.root / "old"
         parent = desk.session(5, "Lost", folder=old)
         content = parent.read_bytes()
@@ -139,7 +139,7 @@ class TestGoneOnATerminal:
         assert b"may be open in a client" not in screen.raw
 
     def test_left(self, desk: Desk) -> None:
-        """Nothing is made."""
+        """Nothing is written."""
         desk.session(5, "Lost", folder=desk.home.root / "old")
         before = desk.ids()
         screen = desk.run("resume", "Lost", "--way", "go on")

@@ -34,7 +34,7 @@ Content = str | bytes | None
 
 
 def prompt_id(number: int) -> str:
-    """The uuid of a prompt, which tells its number at sight."""
+    """Return the uuid of a prompt, which shows its number."""
     return number_id(1000 + number)
 
 
@@ -94,7 +94,7 @@ class Project:
         return path
 
     def keep(self, name: str, content: Content, version: int = 1, mode: int = 0o644) -> Record:
-        """A backup in the client's store; None stands for no file."""
+        """Write a backup into the client's store; None means no file."""
         if content is None:
             return backup(None, version)
         self.store.mkdir(parents=True, exist_ok=True)

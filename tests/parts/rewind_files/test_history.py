@@ -36,7 +36,7 @@ def states(project: Project, *records: Any, prompts: int = 3) -> list[dict[str, 
 
 
 def test_an_update_takes_the_place_of_its_snapshot(project: Project) -> None:
-    """Old clients write the whole snapshot again when a file comes to it."""
+    """Old clients write the whole snapshot again for a new file."""
     found = states(
         project,
         snapshot(prompt_id(1), {}),
@@ -54,7 +54,7 @@ def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
 
 
 def test_a_delta_without_its_snapshot_continues_from_the_one_before(project: Project) -> None:
-    """As the client does it where the snapshot was not written."""
+    """The client does the same if the snapshot was not written."""
     found = states(
         project, snapshot(prompt_id(1), {"a": backup(A1)}), delta(prompt_id(2), "b", backup(None))
     )
@@ -95,7 +95,7 @@ NOT_STATES = [
 
 @pytest.mark.parametrize("record", NOT_STATES)
 def test_records_of_another_shape_say_nothing(project: Project, record: Any) -> None:
-    """They are not state, and no failure but that there is none."""
+    """They are ignored; without others there is no history."""
     with pytest.raises(NoFileHistory, match="no file history"):
         states(project, record)
 
@@ -126,7 +126,7 @@ def test_values_that_are_not_backups_are_left_out(project: Project) -> None:
 
 
 def test_absurdly_many_files_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client tracks that many."""
+    """No client tracks so many."""
     monkeypatch.setattr(history, "MAX_TRACKED_PATHS", 3)
     with pytest.raises(NoFileHistory, match="more than 3 files"):
         states(project, snapshot(prompt_id(1), {str(number): backup(A1) for number in range(4)}))
@@ -153,7 +153,7 @@ def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
 
 
 def test_real_sessions_are_read() -> None:
-    """Every file history of the corpus has states at prompts of its own."""
+    """Every file history of the corpus has states at its own prompts."""
     read = 0
     for path in filter(lambda path: session_id_from_path(str(path)), [*corpus().rglob("*.jsonl")]):
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
@@ -214,13 +214,13 @@ def three() -> list[object]:
 
 @pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
 def test_the_state_at_a_prompt(project: Project, to: str) -> None:
-    """By turn, uuid or line."""
+    """The prompt is named by turn, uuid or line."""
     found = aim(project, three(), to)
     assert (found.prompt.turn, found.exact, found.state.backups["a"].name) == (2, True, A2)
 
 
 def test_the_last_prompt(project: Project) -> None:
-    """Whatever its number."""
+    """Its number does not matter."""
     assert aim(project, three(), "last").prompt.turn == 3
 
 
@@ -252,7 +252,7 @@ def with_an_edit(project: Project, prompts: int, *states: object) -> list[object
 
 
 def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
-    """Which is not exact where a tool wrote a file between."""
+    """It is not exact if a tool wrote a file between."""
     found = aim(project, with_an_edit(project, 3, snapshot(prompt_id(1), {"a": backup(A1)})), "3")
     assert (found.exact, found.state.backups["a"].name) == (False, A1)
 
@@ -268,14 +268,14 @@ def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> No
 
 
 def test_before_the_first_state_there_is_none(project: Project) -> None:
-    """Edits came before it, so nobody knows; the first prompt that has one is named."""
+    """Edits preceded it, so the state is unknown; the error names the first prompt with one."""
     with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
         aim(project, with_an_edit(project, 2, snapshot(prompt_id(2), {"a": backup(A2, 2)})), "1")
     assert "turn 2" in caught.value.remedy
 
 
 def branched() -> list[object]:
-    """Prompt 1, then two branches from it: prompt 2, which was left, and prompt 3."""
+    """Return prompt 1 and two branches from it: prompt 2, which was abandoned, and prompt 3."""
     return [
         *turns(2),
         user("prompt 3", uuid=prompt_id(3), parent="a1", ts=9),
@@ -297,7 +297,7 @@ def test_states_of_another_branch_do_not_count(
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:
-    """Damaged links are walked once."""
+    """Damaged links are followed once."""
     records = three()
     records[0] = {**records[0], "parentUuid": "a3"}  # type: ignore[dict-item]
     assert aim(project, records, "2").prompt.turn == 2

@@ -41,7 +41,7 @@ def only(project: Project, tracked: dict[str, object]) -> FileChange:
 
 
 def test_a_file_is_restored(project: Project) -> None:
-    """With what comes and goes."""
+    """With the added and removed lines."""
     project.put("a", "new\nsame\n")
     change = only(project, {"a": project.keep("a", "old\nsame\nmore\n")})
     assert (change.action, change.difference.added, change.difference.removed) == ("restore", 2, 1)
@@ -58,14 +58,14 @@ def test_a_file_that_came_later_is_deleted_and_one_that_went_created(project: Pr
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_file_that_is_as_it_was(project: Project, there: bool) -> None:
-    """Or is not there, as it was not."""
+    """Or one that is still missing."""
     if there:
         project.put("a", "old\n")
     assert only(project, {"a": project.keep("a", "old\n" if there else None)}).action == "none"
 
 
 def test_a_mode_alone_is_a_difference(project: Project) -> None:
-    """As for the client; a backup's set-user-id bit is not given back."""
+    """As for the client; a backup's set-user-id bit is not restored."""
     project.put("a", "old\n", 0o600)
     change = only(project, {"a": project.keep("a", "old\n", mode=0o4755)})
     assert (change.action, change.difference.lines) == ("restore", ())
@@ -74,7 +74,7 @@ def test_a_mode_alone_is_a_difference(project: Project) -> None:
 
 
 def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> None:
-    """As the client does it."""
+    """The client does the same."""
     project.put("b", "third\n")
     session = project.session(
         [
@@ -148,7 +148,7 @@ def test_a_special_file_is_refused(
 def test_a_file_that_is_too_large_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of either side."""
+    """On either side."""
     monkeypatch.setattr(plan, "MAX_FILE_BYTES", 4)
     project.put("a", "12345")
     project.put("b", "1234")
@@ -159,7 +159,7 @@ def test_a_file_that_is_too_large_is_refused(
 
 
 def test_a_name_that_no_file_system_takes_is_refused(project: Project) -> None:
-    """As that one sentence, not as a failure of all."""
+    """Only this file is refused, with one sentence."""
     change = only(project, {"x" * 300: project.keep("a", "old\n")})
     assert "too long" in change.why
 
@@ -207,7 +207,7 @@ def test_a_project_that_is_gone(project: Project) -> None:
 def test_a_session_without_a_folder_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder that somebody stands in is not taken for its own."""
+    """The current folder is not used instead."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [{key: value for key, value in record.items() if key != "cwd"} for record in turns(1)]
     session = locate.session_file(
@@ -220,7 +220,7 @@ def test_a_session_without_a_folder_is_refused(
 
 
 def test_a_session_without_an_id_is_refused(project: Project) -> None:
-    """The name of its file would become that of a folder, such as the one above."""
+    """The name of its file would become a folder's name, such as the parent folder."""
     session = project.simple({"a": project.keep("a", "old\n")})
     path = Path(session.path).with_name("...jsonl")
     path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
@@ -284,7 +284,7 @@ def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.Monk
 def test_a_folder_that_takes_no_files_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For what would be replaced, removed or made in it; what is as it was is not a matter."""
+    """For files to replace, remove or create in it; unchanged files do not matter."""
     tracked = {"a": project.keep("a", "old\n"), "b": backup(None), "c/d": project.keep("c", "c\n")}
     tracked["same"] = project.keep("same", "same\n")
     for name in ("a", "b", "same"):
@@ -409,7 +409,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("path", REFUSED)
 def test_hostile_paths(path: str) -> None:
-    """Each is refused with its reason, before the disk is asked."""
+    """Each is refused with its reason, before any access to the disk."""
     place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
     assert REFUSED[path] in place.why
@@ -446,7 +446,7 @@ def test_the_root_is_its_links_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "state/backups/x"])
 def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
-    """A session of the home itself could name it."""
+    """A session in the home folder could name it."""
     root = ProjectRoot.from_folder(
         str(tmp_path), Where({"HOME": str(tmp_path), "RESUME_HOOKS_HOME": f"{tmp_path}/state"})
     )
@@ -459,7 +459,7 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
 def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
-    """Its real folder did not end as its path says; a project that moved as a whole is fine."""
+    """Its real folder differs from its path; a project that moved as a whole is fine."""
     root = ProjectRoot("/p", "/p")
     assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved
     assert not root.was_behind_link(root.resolve_path("file"), folder)

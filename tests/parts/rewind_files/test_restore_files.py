@@ -61,7 +61,7 @@ def contents(project: Project) -> dict[str, bytes]:
 
 
 def test_all_is_put_back_and_withdrawn(project: Project) -> None:
-    """Files, modes and folders; an undo is a run itself, which can be undone."""
+    """Files, modes and folders; an undo is itself a run that can be undone."""
     decided = planned(project)
     before = project.tree()
     restore_files.write_files(decided, project.home.where)
@@ -78,7 +78,7 @@ def test_all_is_put_back_and_withdrawn(project: Project) -> None:
 
 
 def test_copies_are_private_and_complete(project: Project) -> None:
-    """A manifest tells which copy is of what, and how to know old from new."""
+    """A manifest lists the copies with their files, and distinguishes old from new."""
     kept = restore_files.write_files(planned(project), project.home.where)
     rows = {row["path"]: row for row in manifest_of(kept)["files"]}
     assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
@@ -91,7 +91,7 @@ def test_copies_are_private_and_complete(project: Project) -> None:
 def test_a_run_of_the_same_instant_gets_another_name(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is the newer one; the copies of the first stay."""
+    """It is the newer one; the copies of the first stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
     kept = restore_files.write_files(planned(project), project.home.where)
     project.put("a", "newer\n")
@@ -145,7 +145,7 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
     "damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}']
 )
 def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
-    """Nothing is guessed, and no older run taken for the last."""
+    """Nothing is guessed, and no older run is undone instead."""
     restore_files.write_files(planned(project), project.home.where)
     project.put("a", "newer\n")
     kept = restore_files.write_files(_planned_again(project), project.home.where)
@@ -203,7 +203,7 @@ def test_a_folder_that_takes_no_files_any_more(
 def test_an_interruption_before_the_first_file(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was changed, and no copies stay."""
+    """Nothing was changed, and no copies are left."""
     decided = planned(project)
     before = project.tree()
     monkeypatch.setattr(
@@ -216,7 +216,7 @@ def test_an_interruption_before_the_first_file(
 
 
 def test_each_folder_is_swept_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many files of it are written."""
+    """This is so for any number of files in it."""
     swept: list[str] = []
     decided = planned(project)
     monkeypatch.setattr(restore_files, "remove_stale_temporaries", swept.append)
@@ -233,7 +233,7 @@ def test_a_killed_runs_file_is_removed(project: Project) -> None:
 
 
 def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
-    """Where the permissions are the same; no backup has such a bit."""
+    """If the permissions are equal, because no backup has this bit."""
     path = project.put("a", "new\n", 0o2755)
     restore_files.write_files(
         project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})),
@@ -324,7 +324,7 @@ class Failing:
 
 
 def _recover(environ: dict[str, str]) -> None:
-    """Undo what was done, as another process than the one that was killed."""
+    """Undo the run in another process than the killed one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = restore_files.plan_undo(SESSION, Where(environ))
@@ -356,7 +356,7 @@ FILES = st.dictionaries(
 def test_there_and_back_is_where_it_began(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:
-    """Whatever the files are: restored, they are as kept; withdrawn, as they were."""
+    """For any files: restored they equal the backups, undone they equal the earlier state."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
     project = Project(ConfigHome(root, root / "config", environ), root / "proj")
@@ -383,14 +383,14 @@ def test_there_and_back_is_where_it_began(
 
 
 def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
-    """With the one command that brings it back; nothing of the copy changes."""
+    """The error has the one command that restores it; the copy is unchanged."""
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 
 def test_undo_means_the_run_that_was_last(
     tmp_path: Path, config_home: ConfigHome, hands: Clock
 ) -> None:
-    """Also where the clock went back between two runs: runs sort as they were made."""
+    """Even if the clock went back between two runs, because runs are sorted by number."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []
     for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):

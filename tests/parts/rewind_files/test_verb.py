@@ -41,7 +41,7 @@ def project(config_home: ConfigHome, tmp_path: Path) -> Project:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Somebody sits there and says yes; the questions that were asked."""
+    """Answer yes at a terminal, and record the questions."""
     asked: list[str] = []
 
     def confirm(text: str, **_: object) -> bool:
@@ -62,7 +62,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0)
 def test_a_dry_run_shows_and_writes_nothing(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every file with what happens to it, and the differences."""
+    """Every file with its action and its differences."""
     before = project.tree()
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
@@ -83,7 +83,7 @@ def test_a_dry_run_shows_and_writes_nothing(
 def test_yes_writes_and_undo_takes_back(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The receipt says where the copies are, and how to get them back."""
+    """The receipt names the copies, and the command that restores them."""
     before = project.tree()
     assert (
         "nothing to undo"
@@ -109,7 +109,7 @@ def test_yes_writes_and_undo_takes_back(
 def test_it_asks_on_a_terminal(
     project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After it showed what would be overwritten."""
+    """The question follows the list of overwritten files."""
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert terminal == ["\nPut 3 files back (1 of them deleted)?"]
     assert "put back" in capsys.readouterr().out
@@ -172,7 +172,7 @@ def test_all_or_nothing_unless_told_otherwise(
 def test_where_no_file_can_be_put_back(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It does not say that none differs."""
+    """The text does not claim that no file differs."""
     for name in ("a", "b", "sub/c"):
         project.path(name).unlink(missing_ok=True)
         project.path(name).mkdir(parents=True)
@@ -197,7 +197,7 @@ def test_nothing_is_left_to_undo(project: Project, capsys: pytest.CaptureFixture
 def test_ctrl_c_in_the_middle(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code of an interruption, with where the copies are and the way back."""
+    """The exit code of an interruption, with the place of the copies and the command to undo."""
     before = project.tree()
     write = project_files.write_project_file
 
@@ -219,7 +219,7 @@ def test_ctrl_c_in_the_middle(
 def test_a_reference_names_the_session_too(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a LOCATOR; another one next to it is refused."""
+    """Without a LOCATOR; a different one is refused."""
     assert document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
@@ -239,7 +239,7 @@ def test_a_session_without_file_history(
 
 
 def test_a_live_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its client continues with what it knows."""
+    """Its client does not learn of the restored files."""
     os.utime(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
     (warning,) = document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
     assert "does not know" in warning
@@ -248,7 +248,7 @@ def test_a_live_session_is_reported(project: Project, capsys: pytest.CaptureFixt
 def test_hostile_text_does_not_reach_the_terminal(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither names nor contents of files."""
+    """This holds for names and contents of files."""
     name = "x\x1b[2J\n  restore  y"
     project.session(
         [*turns(1), snapshot(prompt_id(1), {name: project.keep(name, "a\x1b]0;t\x07b\x9b2J\rc\n")})]
@@ -263,7 +263,7 @@ def test_hostile_text_does_not_reach_the_terminal(
 def test_many_long_differences_are_cut(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With what is not shown counted."""
+    """The omitted lines are counted."""
     tracked = {}
     for number in range(12):
         text = "".join(f"{number} {line}\n" for line in range(100))
@@ -277,5 +277,5 @@ def test_many_long_differences_are_cut(
 
 
 def test_it_completes_a_session(config_home: ConfigHome, desk: Path) -> None:
-    """Where SESSION is in the usage line."""
+    """SESSION is in its usage line."""
     assert completed(config_home, desk, "resume-hooks rewind-files 1a2") == ["plain,1a2b3c4d"]

@@ -63,7 +63,7 @@ PATCH = """*** Begin Patch
 
 
 def converted(path: Path, target: Path) -> Transcript:
-    """A rollout as a transcript that our reader takes."""
+    """Return a rollout as a transcript for our reader."""
     found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
@@ -439,7 +439,7 @@ def test_items_match_the_reference(rollout: Path) -> None:
 
 
 def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> None:
-    """A client that told the summary alone sent the user's messages and it."""
+    """An old client sent the user's messages and the summary."""
     lines = [
         meta(),
         message_line("user", "<environment_context> x"),

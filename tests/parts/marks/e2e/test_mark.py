@@ -50,7 +50,7 @@ def messages(request: Request) -> list[tuple[str, Any]]:
 
 
 def told_at(sent: list[tuple[str, Any]]) -> int:
-    """The place of the message that tells of the way back; the card follows it."""
+    """Return the position of the message about the way back; the card follows it."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
     place = ends.index(True)
@@ -166,7 +166,7 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
 def test_on_every_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """By ``-p``, of a session of that client's own: both forms, no request, then the child's request."""
+    """With ``-p``, in a session of that client: both forms, no request, then the child's request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
@@ -230,7 +230,7 @@ def test_across_a_compaction(
 
 
 def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> list[Node]:
-    """Answers in words after which nothing is open: what the client's own --resume-session-at can cut at."""
+    """Return answers after which nothing is open: positions for the client's own --resume-session-at."""
     row = linearize_chain(nodes)
     ends = [
         node

@@ -38,7 +38,7 @@ from tests.e2e.test_trim_files import LONG, ask, edit_twice, rewind_files
 
 
 def move(home: ClientHome) -> Path:
-    """The project's folder gets another name, as where somebody moved a repository; the old one."""
+    """Rename the project's folder, like a moved repository, and return the old one."""
     old = home.cwd
     home.cwd = old.rename(home.root / "elsewhere")
     home._seed()
@@ -66,7 +66,7 @@ def prompts(parent: Path) -> list[str]:
 
 
 def forget(parent: Path, home: ClientHome) -> None:
-    """Nothing of the parent is left."""
+    """Remove every trace of the parent."""
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)
 
@@ -112,7 +112,7 @@ def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: Moc
 
 
 def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Whole and cut, with nothing of the parent left: to the prompts that the fork holds."""
+    """Whole and cut, without the parent: to the prompts in the fork."""
     parent = edit_twice(client, home, api)
     first, second = prompts(parent)
     last = next(

@@ -37,7 +37,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def shell(command: str) -> dict[str, Any]:
-    """A call of the shell; the client tracks nothing of what it does."""
+    """Return a call of the shell, whose effects the client does not track."""
     return {"name": "Bash", "input": {"command": command}}
 
 

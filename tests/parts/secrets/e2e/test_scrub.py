@@ -78,7 +78,7 @@ def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
 
 
 def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Compare what is sent of a session with what is sent of its scrubbed child, and of itself after a scrub."""
+    """Compare a session's request with that of its scrubbed child, and with its own after a scrub."""
     path = home.install_session(content, str(uuid.uuid4()))
     twin = home.install_session(content, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = resume_request(client, home, api, twin.stem)
@@ -107,7 +107,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A child of each, and each itself: nothing but the secrets is missing in the request."""
+    """A child of each, and each itself: only the secrets are missing in the request."""
     scrubs_well(session_full_of_secrets((corpus() / name).read_bytes()), client, home, api)
 
 
@@ -139,5 +139,5 @@ def session_with_secret_thinking() -> bytes:
 def test_thinking_that_shows_a_secret(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""
+    """The whole block is removed; calls keep their answers, and nothing empty is sent."""
     scrubs_well(session_with_secret_thinking(), every_client, home, api)

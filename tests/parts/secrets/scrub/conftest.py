@@ -9,6 +9,6 @@ from resume_hooks.storage import append_carryover
 
 @pytest.fixture(autouse=True)
 def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No waiting for others who may still write to a file that is replaced."""
+    """Do not wait for other writers of a replaced file."""
     for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS", "PARTIAL_LINE_SECONDS"):
         monkeypatch.setattr(append_carryover, name, 0.0)

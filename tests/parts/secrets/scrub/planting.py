@@ -49,7 +49,7 @@ THOUGHT = {"type": "thinking", "signature": "c2lnbmVk" * 8}
 
 
 def secret(number: int = 0) -> str:
-    """A token of the form that GitHub gives, of no account."""
+    """Return a token in GitHub's format that belongs to no account."""
     signs = "q7Rt2VbXk9LmW4pZc8NdY5hJf3GsT6uA1eQo"
     return "gh" + "p_" + signs[number:] + signs[:number]
 
@@ -66,7 +66,7 @@ class Planted(NamedTuple):
 
 
 def records() -> list[Record]:
-    """A session that says secrets in each kind of record, on each branch, before a compaction and after it."""
+    """Return a session with secrets in each kind of record, on each branch, before and after a compaction."""
     one, two, three = SECRETS
     asked = [{"question": f"use {one}?"}]
     read = f"TOKEN={one}\n" + "filler line\n" * 400
@@ -162,7 +162,7 @@ def records() -> list[Record]:
 
 
 def odd_lines() -> list[bytes]:
-    """Lines that hold secrets otherwise: no JSON, escapes in the middle, base64, spaces, CRLF."""
+    """Return lines with secrets in other forms: no JSON, escapes in the middle, base64, spaces, CRLF."""
     one, two, _ = SECRETS
     wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
     escaped = "".join(
@@ -176,7 +176,7 @@ def odd_lines() -> list[bytes]:
 
 
 def laid(path: Path, content: bytes) -> Path:
-    """A file that nobody touched for long."""
+    """Write a file with an old time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o600)
