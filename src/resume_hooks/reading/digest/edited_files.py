@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from resume_hooks.reading.digest.facts import RecordPlace
 from resume_hooks.reading.digest.file_states import FileEdit
@@ -29,21 +31,23 @@ class EditedFiles:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
         own_paths = [path for path in orders if _CLIENT_FILE.match(path) is None]
         own_paths.sort(key=lambda path: orders[path])
-        self._orders = {path: orders[path] for path in own_paths}
+        self._edits = [(orders[path], path) for path in own_paths]
+        self._edits_of_code = [edit for edit in self._edits if _DOCUMENT.search(edit[1]) is None]
 
     def describe_passed_check(self, result_place: RecordPlace) -> str:
         """Return which files other than documents were edited after a check passed, or ``""``."""
-        paths = self._list_after(result_place)
-        return _describe_edits([path for path in paths if _DOCUMENT.search(path) is None])
+        return _describe_edits(_list_after(self._edits_of_code, result_place))
 
     def describe_failed_check(self, result_place: RecordPlace) -> str:
         """Return which files were edited after a check failed that did not run again, or ``""``."""
-        edits = _describe_edits(self._list_after(result_place))
+        edits = _describe_edits(_list_after(self._edits, result_place))
         return f"{edits}, not rerun" if edits else ""
 
-    def _list_after(self, place: RecordPlace) -> list[str]:
-        """Return the files that were edited after a record, the earliest first."""
-        return [path for path, order in self._orders.items() if order > place.order]
+
+def _list_after(edits: Sequence[tuple[int, str]], place: RecordPlace) -> list[str]:
+    """Return the files that were edited after a record, the earliest first. ``edits`` are in order."""
+    start = bisect_right(edits, place.order, key=itemgetter(0))
+    return [path for _, path in edits[start:]]
 
 
 def _describe_edits(paths: Sequence[str]) -> str:
