@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
@@ -234,13 +235,22 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     for command in later_commands:
         if any(check in command.run.command for check in own_checks):
             return True
-    later_programs: set[str] = set()
-    for command in later_commands:
-        later_programs |= _list_programs(command.parts)
     suspects = _list_suspects(failed)
     if len(suspects) > 1:
-        return all(_is_program_covered((part,), later_programs) for part in suspects)
-    return _is_program_covered(failed.parts, later_programs)
+        unproved = [_list_proofs((part,)) for part in suspects]
+    else:
+        unproved = [_list_proofs(failed.parts)]
+    for command in later_commands:
+        programs = _list_programs(command.parts)
+        tools = {program.split()[0] for program in programs}
+        unproved = [
+            proofs
+            for proofs in unproved
+            if proofs.programs.isdisjoint(programs) and proofs.tools.isdisjoint(tools)
+        ]
+        if not unproved:
+            return True
+    return False
 
 
 def _list_suspects(failed: ShellCommand) -> list[SimpleCommand]:
@@ -276,8 +286,15 @@ _TEST_RESULT = compile_lazily(
 """A row that tests print."""
 
 
-def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collection[str]) -> bool:
-    """Check whether one of the programs of some simple commands, or of their tools, is among later programs.
+class _Proofs(NamedTuple):
+    """The programs, and the tools of programs, whose success proves that a failure is fixed."""
+
+    programs: frozenset[str]
+    tools: frozenset[str]
+
+
+def _list_proofs(parts: tuple[SimpleCommand, ...]) -> _Proofs:
+    """Return what proves that simple commands work: their programs, or other programs of their tools.
 
     A program that compiles the same code proves a build.
     """
@@ -285,8 +302,7 @@ def _is_program_covered(parts: tuple[SimpleCommand, ...], later_programs: Collec
     for program in programs & _PROOFS_OF_BUILDS.keys():
         programs |= _PROOFS_OF_BUILDS[program]
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
-    later_tools = {program.split()[0] for program in later_programs}
-    return not programs.isdisjoint(later_programs) or not tools.isdisjoint(later_tools)
+    return _Proofs(frozenset(programs), frozenset(tools))
 
 
 def _list_own_checks(parts: Sequence[SimpleCommand]) -> list[str]:
