@@ -591,6 +591,7 @@ def test_a_false_pair_is_kept(text: str) -> None:
         "'ConsoleAuthToken': '1.3-64803f4ab6b1bf92af587bbf21793390',",
         "Return the code object for the module identified by 'fullname'.",
         "const SECRET = process.env.WEBHOOK_SECRET!;",
+        "returns the value of the metric identified by 'metric_name' or None",
         'e.has_role_for_user("alice", "data2_admin")',
         'InferenceClient("meta-llama/Llama-3.2-11B-Vision-Instruct")',
         'helper._prepare_url("hf_token", "Qwen/Qwen3-Embedding-0.6B")',

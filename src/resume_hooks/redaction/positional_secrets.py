@@ -334,7 +334,7 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
 
 def _is_prose(raw: bytes, position: int, value: bytes) -> bool:
     """Check whether ``identified by`` is a part of a sentence: ``the module identified by 'fullname'``."""
-    if not value.isalpha() or not raw.startswith(b"identified", position):
+    if not value.replace(b"_", b"").isalpha() or not raw.startswith(b"identified", position):
         return False
     return _USER_STATEMENT.search(raw, max(0, position - 200), position) is None
 
