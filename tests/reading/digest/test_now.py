@@ -417,7 +417,7 @@ def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigH
     entries = talk.digest(config_home).section_entries("now")
     row = next(entry for entry in entries if "PLAN.md" in entry.text)
     assert row.text == "a document about the work, part of which may be done: PLAN.md"
-    assert row.note == "1 file changed since, a commit since"
+    assert row.note == "at least 1 file changed since, a commit since"
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [("general-purpose", True), ("Explore", False)])

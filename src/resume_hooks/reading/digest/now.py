@@ -246,7 +246,8 @@ def _count_later_changes(
 ) -> str:
     """Return the number of files that were changed after a record, and whether a commit followed, or ``""``."""
     if changed_count:
-        notes = [f"{format_count(changed_count, 'file')} changed since"]
+        # commands may have changed more
+        notes = [f"at least {format_count(changed_count, 'file')} changed since"]
     else:
         notes = []
     if last_commit is not None and last_commit.order > place.order:
