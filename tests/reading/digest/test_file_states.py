@@ -224,6 +224,13 @@ def test_a_commit_takes_the_folder_that_was_added(config_home: ConfigHome, add: 
     assert _state(talk, config_home, "new/b.py") == "not committed"
 
 
+def test_a_status_that_failed_lists_nothing(config_home: ConfigHome) -> None:
+    """It timed out: the file is as uncommitted as before."""
+    talk = _edited("a.py").runs("git status --short", " M a.py")
+    talk.fails("git status --short", "command timed out after 1005 milliseconds")
+    assert _state(talk, config_home) == "not committed"
+
+
 def test_a_later_status_wins(config_home: ConfigHome) -> None:
     """Also one at the end of other commands: its rows are the last ones."""
     talk = _edited("lib/a.py", "new/b.py", "c.py").runs("git commit -am x", COMMITTED, cwd=CWD)

@@ -519,7 +519,9 @@ class FileStates:
         return FileState("committed", RecordedCommit("", commits[-1].branch))
 
     def _parse_status(self, call: GitCall, arguments: Sequence[str]) -> _GitStatus | None:
-        """Parse the output of a status. Return None if it cannot be separated from other output."""
+        """Parse the output of a status. Return None if it failed or cannot be separated from other output."""
+        if call.run.failed:
+            return None
         output = call.run.output
         is_whole = (
             call.is_alone
