@@ -57,7 +57,7 @@ class RealSession:
 
     @property
     def is_foreign(self) -> bool:
-        """Check whether it is the export of another program."""
+        """Check whether the file is the export of another program."""
         return self.path.name == FOREIGN
 
     @property

@@ -41,7 +41,7 @@ def test_all_that_was_requested(home: ConfigHome, query: str) -> None:
 
 
 def test_one_common_word_of_eight(home: ConfigHome) -> None:
-    """Is shown, and weak; also where the others are nowhere."""
+    """The hit is shown as weak, even if the other words occur nowhere."""
     found = search(home, QUESTION)
     assert {hit.strength for hit in found.hits[1:]} == {"weak"}
     found = search(home, "linter crashes whenever kubernetes restarts nodes during upgrades")

@@ -81,7 +81,7 @@ def test_a_recent_write_counts_as_open(
 def test_a_child_of_ours_that_nobody_continued_in(
     config_home: ConfigHome, session: SessionFile
 ) -> None:
-    """Its last write was our own: it is not open until a client lists it, or somebody continued in it."""
+    """We wrote it last, so it is open only if a client lists it or the user continued it."""
     child = session_file(
         write_child(fork.plan_fork(session, config_home.where), config_home.where).file
     )

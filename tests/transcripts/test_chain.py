@@ -55,7 +55,7 @@ def test_rule(case: Case, tmp_path: Path) -> None:
 
 
 def test_asides_below_the_leaf_come_along(tmp_path: Path) -> None:
-    """Attachments and notes that hang below the last message are part of the chain, in order of time."""
+    """Attachments and notes below the last message are part of the chain, in order of time."""
     turn = conversation(1)
     below = [
         attachment("late", uuid="t1", parent="r1", ts=9),

@@ -141,13 +141,15 @@ def is_started_by_client(where: Where) -> bool:
     except (OSError, AttributeError):  # Windows has no kernel sessions
         return False
     ancestor_pids = [parent, *(process.pid for process in iterate_ancestors(parent))]
-    return [pid for pid in ancestor_pids if _is_client(pid, where, *_config_homes(pid))] == [parent]
+    return [pid for pid in ancestor_pids if _is_client(pid, where, *_initial_config_home(pid))] == [
+        parent
+    ]
 
 
 def is_below_client(where: Where) -> bool:
     """Check whether a client started this process, directly or through other processes; False if unknown."""
     return any(
-        _is_client(process.pid, where, *_config_homes(process.pid))
+        _is_client(process.pid, where, *_initial_config_home(process.pid))
         for process in iterate_ancestors()
     )
 
@@ -191,7 +193,7 @@ def _is_client(pid: int, *homes: Where) -> bool:
     )
 
 
-def _config_homes(pid: int) -> list[Where]:
+def _initial_config_home(pid: int) -> list[Where]:
     """Return a process's config home from its initial environment, or an empty list if it cannot be read.
 
     A shell below a client can set another home for our process, but cannot change the client's

@@ -57,7 +57,7 @@ def state(home: ConfigHome) -> Path:
 
 
 def test_a_secret_is_reported_by_kind_place_and_age(config_home: ConfigHome, session: Path) -> None:
-    """With the reference that read understands, its length, and no part of it."""
+    """The report has its length and a reference for ``read``, but no part of the secret."""
     (leak,) = look(config_home).leaks
     number = session.read_bytes().count(b"\n") - 1
     assert (leak.kind, leak.place, leak.reference) == (
@@ -70,7 +70,7 @@ def test_a_secret_is_reported_by_kind_place_and_age(config_home: ConfigHome, ses
 
 
 def test_the_name_of_a_folder_is_reported_once(config_home: ConfigHome) -> None:
-    """Each record names it, and no redaction changes it: so it is reported, and that a scrub leaves it."""
+    """Each record has the name and redaction keeps it; the report states that a scrub also keeps it."""
     records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
     (leak,) = look(config_home).leaks
@@ -79,7 +79,7 @@ def test_the_name_of_a_folder_is_reported_once(config_home: ConfigHome) -> None:
 
 
 def test_a_name_that_no_client_needs_is_redacted() -> None:
-    """Of a plan and of a model: no client links anything by these."""
+    """No client uses the name of a plan or of a model as a link."""
     line = session_bytes(
         [{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}]
     )
@@ -89,7 +89,7 @@ def test_a_name_that_no_client_needs_is_redacted() -> None:
 
 
 def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Path) -> None:
-    """The state is private, and holds kinds and places alone."""
+    """The state file is private and contains only kinds and places."""
     look(config_home)
     raw = state(config_home).read_bytes()
     assert not any(GITHUB[at : at + 6].encode() in raw for at in range(4, 34))
@@ -97,7 +97,7 @@ def test_nothing_of_a_secret_is_remembered(config_home: ConfigHome, session: Pat
 
 
 def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) -> None:
-    """A second look reads nothing, one after more was said reads that alone."""
+    """A second scan reads no bytes; after an append it reads only the new bytes."""
     first = look(config_home)
     assert first.bytes_read == first.total_bytes == session.stat().st_size
     assert look(config_home).bytes_read == 0
@@ -176,7 +176,7 @@ def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -
 def test_a_failed_write_leaves_nothing_behind(
     config_home: ConfigHome, session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk costs one warning; once there is room the same process remembers again."""
+    """A full disk causes one warning; when space is free, the same process saves its state again."""
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -216,7 +216,7 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
 
 
 def test_a_file_that_is_gone_is_forgotten(config_home: ConfigHome, session: Path) -> None:
-    """The memory contains what is there."""
+    """The state contains only existing files."""
     look(config_home)
     session.unlink()
     shutil.rmtree(session.with_suffix(""), ignore_errors=True)
@@ -284,7 +284,7 @@ def test_a_place_that_can_not_be_read(config_home: ConfigHome, cli: Cli) -> None
 
 
 def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
-    """Where it lies and what to do, with 1; no part of the secret anywhere."""
+    """The output has the place and the next step, but no part of the secret; exit code 1."""
     leaky(config_home)
     done = cli("scrub", "--list", SESSION)
     lines = done.stdout.decode().splitlines()
@@ -303,7 +303,7 @@ def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Every session, one kind, what is young."""
+    """The options select every session, one kind, or recent sessions."""
     leaky(config_home)
     leaky(config_home, session_id(2))
     assert len(secret_list(cli, "--all")["secrets"]) == 2
@@ -327,7 +327,7 @@ def printing_session() -> list[dict[str, Any]]:
 
 
 def test_the_output_of_a_command_that_prints_a_secret(config_home: ConfigHome) -> None:
-    """The command before it tells; the finding is the value itself in the record of the output."""
+    """The command reveals the kind; the finding is the value in the output's record."""
     path = Path(write_session(config_home.project(), SESSION, printing_session()))
     (leak,) = look(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED))

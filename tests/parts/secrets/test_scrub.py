@@ -29,7 +29,7 @@ ONE = SECRETS[0]
 
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
-    """A session that tells a secret."""
+    """Return a session that contains a secret."""
     rows = [user(f"it is {ONE}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
     return laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
 
@@ -63,7 +63,7 @@ def test_in_place(path: Path, document: Document) -> None:
 
 
 def test_a_place_that_can_not_be_read(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """It is listed as left, with 1; also where there is nothing else to do."""
+    """It is listed as not scrubbed, even if no other place has a secret; exit code 1."""
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
@@ -98,7 +98,7 @@ def test_in_place_of_a_session_that_the_vault_alone_has(
 def test_a_dry_run_writes_nothing(
     path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """Not a byte, in no folder; the places are reported all the same, without the secret."""
+    """No file changes; the places are still reported, without the secret."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
     assert done.returncode == 0
@@ -111,7 +111,7 @@ def test_a_dry_run_writes_nothing(
 
 
 def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> None:
-    """It comes by stdin alone; no message repeats it."""
+    """It is read only from standard input, and no message repeats it."""
     laid(path, path.read_bytes().replace(ONE.encode(), b"open sesame today"))
     assert document("scrub", SESSION, "--in-place", "--yes")["data"]["written"] is False
     done = cli(
@@ -136,7 +136,7 @@ def test_an_unscrubbed_place_sets_the_exit_code(path: Path, document: Document, 
 
 
 def test_only_a_kind(path: Path, document: Document) -> None:
-    """A kind that is not there takes nothing out."""
+    """A kind that does not occur removes no text."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
     assert (
         document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"]
@@ -188,7 +188,7 @@ def test_words_that_mean_nothing_together(
 def test_it_asks_on_a_terminal(
     path: Path, config_home: ConfigHome, answer: str, there: bool
 ) -> None:
-    """The places are shown first; only a yes takes anything out."""
+    """The places are shown first, and only a yes removes the secrets."""
     env = {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(REPO / "src"),
@@ -211,7 +211,7 @@ TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
 
 @pytest.fixture
 def files(config_home: ConfigHome) -> list[Path]:
-    """A session in which each example stands between characters of several bytes, and a file of its own with all."""
+    """Return a session with each example between multi-byte characters, and a file with all examples."""
     rows, parent = [], None
     for number, one in enumerate(examples()):
         rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))

@@ -103,6 +103,6 @@ def asked_of(
 def decided(
     what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
-    """The plan that comes of rules and a model."""
+    """Return the plan from the rules and a model."""
     verdicts = [*build_rule_verdicts(what), *asked_of(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

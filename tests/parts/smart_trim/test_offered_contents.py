@@ -24,7 +24,7 @@ IMAGE = {
 
 
 def kinds(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
-    """The kind and the target of what is offered of a conversation."""
+    """Return the kind and the target of each offered content of a conversation."""
     found = offered(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
@@ -77,7 +77,7 @@ def test_contents_that_are_never_offered(config_home: ConfigHome, chain: Chain) 
 
 
 def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
-    """Also where a short remark follows them; earlier ones of the turn are offered."""
+    """They stay even if a short remark follows; earlier texts of the turn are offered."""
     chain = Chain()
     for number in range(2):
         chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
@@ -88,7 +88,7 @@ def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
 
 
 def test_recent_turns_stay(config_home: ConfigHome) -> None:
-    """As many as asked for; by default the setting's, and of a very long turn its last results."""
+    """The requested number stays, by default the setting's; of a very long turn, its last results stay."""
     chain = (
         Chain()
         .ask("one")
@@ -120,7 +120,7 @@ def test_rules_go_first(config_home: ConfigHome) -> None:
 
 
 def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
-    """What a rule would have taken is offered with what the rule says of it: the user may want it."""
+    """Contents that match a rule are offered with the rule's reason, because the user may want them."""
     chain = (
         Chain()
         .ask("go")
@@ -142,7 +142,7 @@ def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
 
 
 def test_the_largest_are_offered(config_home: ConfigHome) -> None:
-    """Where there are very many, the small ones are counted instead."""
+    """If there are very many contents, the small ones are only counted."""
     chain = Chain().ask("go")
     blocks = []
     for number in range(MAX_CANDIDATES + 5):
@@ -157,7 +157,7 @@ def test_the_largest_are_offered(config_home: ConfigHome) -> None:
 
 
 def test_excerpts_are_bounded_and_plain(config_home: ConfigHome) -> None:
-    """Of an output of any size its two ends are shown, without control characters."""
+    """The beginning and the end of an output are shown, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
     chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
     (one,) = offered(write_project_session(config_home, chain), config_home).candidates

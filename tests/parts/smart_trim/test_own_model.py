@@ -99,7 +99,7 @@ def test_a_yes_writes_the_shown_plan(warm: Path) -> None:
 def test_where_its_model_is_not_asked(
     warm: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The user named one, chose another one since, or the cache is gone: no other is asked in its place."""
+    """No other model is asked if the user named one or changed it later, or if the cache is cold."""
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
@@ -135,7 +135,7 @@ def test_where_its_model_is_not_asked(
     ids=["resumed", "a-tool-call", "prose", "form", "late"],
 )
 def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], why: str) -> None:
-    """Why is reported, with what it took and the way in a shell; no question is open."""
+    """The reason, the used tokens and the shell command are reported; no question stays open."""
     assert inside()["fork"]
     said = inside(**forked, usage=USED if "it took" in why else {})
     assert set(said) == {"text"}
@@ -149,7 +149,7 @@ def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], 
 
 
 def test_nothing_chosen_is_not_worth_a_session(warm: Path) -> None:
-    """A model may find that all is needed; what that took is reported all the same."""
+    """A model may need every content; the used tokens are still reported."""
     inside()
     said = saying()["text"]
     assert "not worth a new session" in said
@@ -164,7 +164,7 @@ def change_output(session: Path) -> None:
 
 @pytest.mark.parametrize("when", ["asked", "shown"])
 def test_a_session_that_changed_meanwhile(warm: Path, when: str) -> None:
-    """While the model was asked, or after its choice was shown: nothing is written, and that is said."""
+    """If it changes during the request or after the preview, no child is written, and a message follows."""
     inside()
     if when == "asked":
         change_output(warm)
@@ -191,7 +191,7 @@ def test_text_after_the_offered_contents_is_harmless(warm: Path) -> None:
 
 
 def test_a_yes_answers_the_newest_preview(warm: Path) -> None:
-    """By rules after one by the model; and while the model is asked nothing is open."""
+    """A preview by rules replaces the model's; during the request no question is open."""
     module_reply("--threshold 100")
     inside()
     assert "nothing to confirm" in module_reply("yes")["text"]
@@ -212,13 +212,13 @@ def test_a_note_that_is_gone(warm: Path) -> None:
 
 
 def test_esc_while_it_is_asked_reports_nothing_of_a_rollover(warm: Path) -> None:
-    """Nothing was made, so there is nothing to tell."""
+    """No child was written, so there is no report."""
     inside()
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
 
 
 def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
-    """As a prompt, and in print mode; what follows may be any words."""
+    """It works as a prompt and in print mode, with any arguments."""
     for text in (
         say(">trim --smart keep what I cancel, yes"),
         module_reply("--smart", screen=False)["text"],
@@ -236,7 +236,7 @@ def test_unknown_options(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: 
 
 
 def test_a_description_contains_no_secret(warm: Path) -> None:
-    """Its model has seen them; neither the note nor the child has them from there."""
+    """The model saw the secrets, but the note and the child do not contain them."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     inside()
     assert secret not in saying(row(2, f"the token {secret}"))["ask"]
@@ -245,7 +245,7 @@ def test_a_description_contains_no_secret(warm: Path) -> None:
 
 
 def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) -> None:
-    """There is nothing to choose from, so nothing is paid."""
+    """Without contents to choose from, no tokens are used."""
     chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
@@ -254,7 +254,7 @@ def test_a_session_without_contents_is_not_asked_about(config_home: ConfigHome) 
 
 
 def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None:
-    """As many as one prompt takes; how many were not is reported."""
+    """A prompt has a maximum number of contents; the number of omitted ones is reported."""
     chain = Chain()
     for number in range(90):
         chain.ask(f"do {number}").tool(

@@ -160,7 +160,7 @@ def test_only_chosen_pieces_are_replaced(config_home: ConfigHome) -> None:
 
 
 def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
-    """Whatever the description says."""
+    """The description may be any text."""
     path = session(config_home)
     _, receipt = write_plan(
         config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
@@ -182,7 +182,7 @@ def test_once_is_enough(config_home: ConfigHome) -> None:
 
 
 def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:
-    """The plan holds for what it names; what was said since is in the child, and told."""
+    """The plan applies to the contents it names; the child has the later messages, and a note reports them."""
     path = session(config_home)
     planned = decided(offered(path, config_home), everything(), config_home)
     with path.open("ab") as stream:
@@ -210,7 +210,7 @@ def test_a_session_that_continued_meanwhile(config_home: ConfigHome) -> None:
 def test_a_session_that_changed_meanwhile(
     config_home: ConfigHome, change: Callable[[bytes], bytes] | None, error: type[Exception]
 ) -> None:
-    """The whole plan is refused, nothing is written: the person saw something else."""
+    """The user saw other contents, so the whole plan is refused and no child is written."""
     path = session(config_home)
     planned = decided(offered(path, config_home), everything(), config_home)
     if change is None:
@@ -233,7 +233,7 @@ def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
 
 
 def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
-    """As for every child."""
+    """The same rule applies to every child."""
     rows = [
         {**record, "isSidechain": True}
         for record in Chain().ask("go").tool("t1", "Bash", LONG).rows
@@ -244,7 +244,7 @@ def test_a_sub_agent_is_not_a_parent(config_home: ConfigHome) -> None:
 
 
 def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
-    """Totals, rules, each choice with its reasons; what did not count is said."""
+    """The table has totals, rules, and each choice with its reasons; a warning names ignored choices."""
     what = offered(session(config_home), config_home)
     model = model_with_choices(row(2, "a green\ntest run", "[done]"), row(2), row(9))
     planned = decided(what, model, config_home)
@@ -290,7 +290,7 @@ def check_smart_trim(
 
 
 def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
-    """Each session of the corpus, once with all that may go given up and once at random."""
+    """Each session of the corpus is trimmed with all candidates and with random ones."""
     if not real_session.has_talk:
         return
     copy = real_session.copied_to(config_home.project())
@@ -301,7 +301,7 @@ def test_real_sessions(config_home: ConfigHome, real_session: RealSession) -> No
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), seed=st.integers(0, 1_000))
 def test_anything_holds(data: bytes, seed: int) -> None:
-    """Made-up conversations in which everything goes wrong, and a model that answers at random."""
+    """Generated conversations with every defect are trimmed with random choices."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
@@ -360,7 +360,7 @@ def outputs(home: ConfigHome) -> Path:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
-    """The placeholder is one line, ends where ours ends, is known again, and leads nowhere but to the original."""
+    """The placeholder is one recognizable line with our ending, and refers only to the original."""
     what = offered(outputs(config_home), config_home)
     verdicts = asked_of(model_with_choices(row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
@@ -383,7 +383,7 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
 
 @given(st.text())
 def test_any_text_becomes_a_description(text: str) -> None:
-    """And cleaning it twice is cleaning it once, so that a plan that is given back says the same."""
+    """A second cleaning changes no text, so a plan from ``--json`` gives the same description."""
     said = clean_description(text)
     assert clean_description(said) == said
     assert len(said) <= MAX_DESCRIPTION_CHARACTERS
@@ -396,7 +396,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
 
 
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
-    """In quotes, behind the way to the original; without one the placeholder is as trim's."""
+    """It is quoted after the original's location; without it the placeholder is the same as trim's."""
     what = offered(outputs(config_home), config_home)
     rows = match_verdicts(
         what, asked_of(model_with_choices(row(1, "old one"), row(2, " ")), what).verdicts
@@ -409,7 +409,7 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
 
 
 def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
-    """Oldest first, whoever gave a content up."""
+    """The oldest content is first, no matter who chose it."""
     what = offered(outputs(config_home), config_home)
     verdicts = [*asked_of(everything(), what).verdicts, *build_rule_verdicts(what)]
     assert [choice.rule for _, choice in match_verdicts(what, verdicts)] == [
@@ -457,7 +457,7 @@ def test_a_verdict_on_anything_else_is_refused(
 
 
 def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
-    """A plan that was edited by hand may name a content once."""
+    """A manually edited plan may name a content only once."""
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
@@ -465,7 +465,7 @@ def test_the_same_twice_is_refused(config_home: ConfigHome) -> None:
 
 
 def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -> None:
-    """What is not offered can't be given up by a forged row, even with the right digest."""
+    """A forged row cannot remove content that was not offered, even with the right digest."""
     path = outputs(config_home)
     free = asked_of(everything(), offered(path, config_home)).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
@@ -476,7 +476,7 @@ def test_prompts_and_recent_contents_can_not_be_named(config_home: ConfigHome) -
 
 
 def test_rules_are_asked_again(config_home: ConfigHome) -> None:
-    """A verdict of a rule counts as long as the rule says so."""
+    """A rule's verdict counts only while the rule still matches."""
     what = offered(outputs(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
     assert rule.by == "superseded"

@@ -63,7 +63,7 @@ def client(tmp_path: Path) -> Client:
 
 
 def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, client: Client) -> None:
-    """Nothing is written, and the two ways to write it are named."""
+    """No child is written, and the output names the two ways to write it."""
     before = sorted(os.listdir(parent.parent))
     done = cli("smart-trim", SESSION, environ=client())
     said = done.stdout.decode()
@@ -96,7 +96,7 @@ def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
 def test_a_dry_run_can_be_given_back(
     document: Document, parent: Path, client: Client, tmp_path: Path
 ) -> None:
-    """``--json`` keeps the answer of the model; ``--plan`` writes that very plan and asks nobody."""
+    """``--json`` prints the model's answer; ``--plan`` writes exactly that plan without another request."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=client())
     assert not shown["data"]["written"]
     assert [row["by"] for row in shown["data"]["smart"]["choices"]] == [
@@ -121,7 +121,7 @@ def test_a_dry_run_can_be_given_back(
 
 
 def test_json_without_yes_writes_nothing(document: Document, parent: Path, client: Client) -> None:
-    """A program is never asked."""
+    """With ``--json`` no question is asked."""
     found = document("smart-trim", SESSION, environ=client())
     assert not found["data"]["written"]
     assert "--yes" in found["warnings"][-1]
@@ -159,7 +159,7 @@ def test_no_answer(
 
 
 def test_no_client(document: Document, parent: Path) -> None:
-    """Not installed is a sentence too."""
+    """A missing client gives an error message."""
     error = document("smart-trim", SESSION, "--yes", code=1)["error"]
     assert "claude is not installed" in error["message"]
     assert "resume-hooks trim" in error["remedy"]
@@ -229,7 +229,7 @@ def test_a_model_that_is_an_option(document: Document, parent: Path, client: Cli
 def test_on_a_terminal_it_asks(
     config_home: ConfigHome, parent: Path, client: Client, reply: str
 ) -> None:
-    """With the plan in sight and progress told; a no leaves nothing."""
+    """The plan and the progress are shown first; a no leaves no files."""
     environ = {**config_home.environ, **client(), "PYTHONPATH": str(REPO / "src"), "TERM": "xterm"}
     terminal = pexpect.spawn(
         sys.executable, ["-m", "resume_hooks", "smart-trim", SESSION], env=environ, encoding="utf-8",

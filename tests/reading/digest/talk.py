@@ -64,11 +64,11 @@ class Talk:
         }  # fmt: skip
 
     def prompt(self, text: str, **extra: Any) -> Talk:
-        """The user says something."""
+        """Add a prompt of the user."""
         return self.add(user(text, **self._next(), **extra))
 
     def says(self, text: str, **extra: Any) -> Talk:
-        """The assistant says something."""
+        """Add a text of the assistant."""
         return self.add(assistant(text, **self._next(), **extra))
 
     def calls(
@@ -134,6 +134,6 @@ def messages(digest: Digest, kind: MessageKind) -> list[str]:
 
 
 def request_lines(digest: Digest) -> dict[str, int]:
-    """The lines that what the user said refers to, by text."""
+    """Return the lines that the user's text refers to, by text."""
     asked = [message for message in digest.talk if message.kind is MessageKind.REQUEST]
     return {message.text: int(message.ref.rpartition(":")[2]) for message in asked}

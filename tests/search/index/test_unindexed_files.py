@@ -195,7 +195,7 @@ def sessions(home: ConfigHome) -> None:
 def test_the_file_with_most_words_is_read_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever its age; the rest is told by the words that it has, and is indexed by another process."""
+    """Its age does not matter; the other files are judged by their words and indexed by another process."""
     sessions(config_home)
     result = search_unindexed(config_home, "redis", "queue", monkeypatch=monkeypatch)
     assert [hit.session_id for hit in result.hits] == [session_id(3)]

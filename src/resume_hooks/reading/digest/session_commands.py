@@ -169,7 +169,7 @@ def _choose_commands(
 ) -> list[tuple[ShellCommand, str]]:
     """Return the last successful run of each command that is worth repeating, most useful first, with a note."""
     groups: dict[str, list[ShellCommand]] = {}
-    for command in _with_checks_of_probes(commands):
+    for command in _add_checks_in_inspections(commands):
         if command.program:
             groups.setdefault(command.key, []).append(command)
     last_order = commands[-1].run.place.order or 1 if commands else 1
@@ -214,8 +214,8 @@ def _choose_commands(
     return [*first_rows, *other_rows]
 
 
-def _with_checks_of_probes(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
-    """Yield the commands and, after each that inspects several things at once, the checks in it as own commands."""
+def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
+    """Yield the commands. After a command with several inspections, yield its checks as separate commands."""
     for command in commands:
         yield command
         typed = command.run.command

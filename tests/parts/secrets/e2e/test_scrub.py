@@ -107,7 +107,7 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
 def test_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A child of each, and each itself: only the secrets are missing in the request."""
+    """In the request of each child, and of each scrubbed session, only the secrets are missing."""
     scrubs_well(session_full_of_secrets((corpus() / name).read_bytes()), client, home, api)
 
 

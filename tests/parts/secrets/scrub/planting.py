@@ -1,6 +1,6 @@
-"""A config home with secrets in every place that a session can leave them in, and a look for what is left of them.
+"""A config home with secrets in every place of a session, and a search for the secrets that remain.
 
-The secrets are put together when they are asked for, so that no file of ours contains one.
+The secrets are composed when a test needs them, so that no file of the project contains one.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def laid(path: Path, content: bytes) -> Path:
 
 
 def plant(home: ConfigHome) -> Planted:
-    """Lay secrets out in every place there is."""
+    """Write secrets into every place that a session has."""
     one, two, three = SECRETS
     project, where = home.project(), home.where
     torn = b'{"torn": "' + three.encode()

@@ -55,7 +55,7 @@ def scrubbed(home: ConfigHome, path: Path) -> Path:
 
 
 def test_the_child_contains_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
-    """Not in its records, its title, its large outputs; the parent's files are not touched."""
+    """The child's records, title and large outputs are clean; the parent's files do not change."""
     before = {
         each: (each.read_bytes(), each.stat().st_mtime)
         for each in path.parent.rglob("*")
@@ -134,7 +134,7 @@ def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
 def test_a_secret_that_stays_keeps_the_child_from_being_born(
     config_home: ConfigHome, path: Path
 ) -> None:
-    """What is read back is read once more; nothing of a child that failed is left."""
+    """The written child is scanned again, and a failed child leaves no files."""
     found = findings.search_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)

@@ -67,7 +67,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_known_secrets_go_in_every_form(text: str) -> None:
-    """In a line of JSON, in a key, in a text, in a line that is torn."""
+    """They are removed from JSON lines, keys, texts and unfinished lines."""
     for raw in (
         line(user(text, uuid="u")),
         json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
@@ -103,7 +103,7 @@ def test_only_the_strings_that_hold_one_change() -> None:
 
 
 def test_an_image_and_ids_are_left_and_told() -> None:
-    """What an image is made of, and what a record is called by, is not changed; ``stuck`` says that it is there."""
+    """Image data and ids do not change; ``stuck`` reports the secrets in them."""
     data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     raw = line(user([image], uuid="u"))
@@ -111,7 +111,7 @@ def test_an_image_and_ids_are_left_and_told() -> None:
 
 
 def test_thinking_goes_as_a_whole() -> None:
-    """Its signature fits one text alone; what else was said stays."""
+    """Its signature is valid only for the unchanged text; other content stays."""
     told = {**THOUGHT, "thinking": f"use {ONE}"}
     kept = {**THOUGHT, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
@@ -122,14 +122,14 @@ def test_thinking_goes_as_a_whole() -> None:
 
 
 def test_kinds_that_were_not_requested_stay() -> None:
-    """With a kind only secrets of it go, whatever else is found."""
+    """If kinds are requested, only secrets of these kinds are removed."""
     raw = line(user(f"{ONE} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
     assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
 
 
 def test_secrets_over_several_lines_of_a_text() -> None:
-    """A private key in a tool's output goes from its first line to its last."""
+    """A private key in a tool's output is removed from its first line to its last."""
     body = "\n".join(
         base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode()
         for n in range(6)
@@ -165,7 +165,7 @@ def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
 
 
 def test_a_secret_goes_with_the_rest_of_its_word() -> None:
-    """A title that was cut short tells of a long repetitive key what the rule does not see in the whole of it."""
+    """A shortened title reveals a long repetitive key that the rule misses in the complete text."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = Cleaner().clean_record(raw).removed_secrets
@@ -187,7 +187,7 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_text_is_found_in_all_its_forms(text: str) -> None:
-    """Whatever characters a secret has."""
+    """The secret may contain any characters."""
     literals = Literals({text: "named"})
     for form in encode_secret(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
@@ -197,7 +197,7 @@ def test_any_text_is_found_in_all_its_forms(text: str) -> None:
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
 def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
-    """Nothing raises, and what is around a secret is as it was."""
+    """The cleaner never raises, and does not change the text around a secret."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + value.encode() + b"\n")
@@ -231,7 +231,7 @@ def test_short_secrets_count_as_whole_tokens() -> None:
 
 
 def test_each_line_of_a_key_tells() -> None:
-    """What stands alone of a secret of several lines is known; what frames it is not."""
+    """Each line of a secret with several lines is known, except its first and last marker lines."""
     body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
     for between in ("\n", "\\n", "\\\\n"):
         key = between.join(
@@ -290,19 +290,19 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE])
 def test_repeated_text(repeated: str) -> None:
-    """350 KB of it in a line end; what began again at every quote took minutes."""
+    """A line with 350 KB of repeated text is cleaned quickly; a search from every quote took minutes."""
     WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "scrubbed line"])
 @pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE])
 def test_repeated_text_elsewhere(repeated: str, way: str) -> None:
-    """In a text, a line that is torn, a key of JSON."""
+    """The repeated text is in a text, an unfinished line or a JSON key."""
     WAYS[way](repeated * (SIZE // len(repeated)))
 
 
 def test_many_known_secrets() -> None:
-    """As many secrets as lines: a place is not compared with all of them."""
+    """With as many secrets as lines, a place is not compared with every secret."""
     secrets = {
         f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)
     }
@@ -312,7 +312,7 @@ def test_many_known_secrets() -> None:
 
 
 def test_many_cut_secrets() -> None:
-    """What is left of a secret that was cut short, over and over."""
+    """The rest of a shortened secret is repeated many times."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
     assert (

@@ -37,7 +37,7 @@ PASSWORD = "k7Wz3-Qm9xT4"
 
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
-    """A session that tells a token, and a password by the word before it."""
+    """Return a session with a token, and with a password after its name."""
     said = [
         user(f"my token is {SECRETS[0]}, PASSWORD={PASSWORD}", uuid="u"),
         assistant("I see.", uuid="a", parent="u", ts=1),
@@ -53,7 +53,7 @@ def scrub(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
 
 
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
-    """Have some work done just before the session's own transcript is replaced, once."""
+    """Run a function once, just before the session's own transcript is replaced."""
     replace = replacing.write_scrubbed_file
     done: list[Location] = []
 
@@ -69,7 +69,7 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
 def test_a_child_that_is_born_meanwhile(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is scrubbed, too, and so is what the vault got of its parent when it was born."""
+    """The child is scrubbed, and so is the copy of its parent that was archived with it."""
     environ = config_home.environ
     born: list[str] = []
     decided = fork.plan_fork(session_file(str(path)), Where(environ))
@@ -97,7 +97,7 @@ def test_secrets_of_the_parent_are_known_in_a_child(
 def test_a_child_that_is_not_born_yet_is_refused(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its parent was read before it was scrubbed, and the child comes after the last look."""
+    """Its parent was read before the scrub, but the child is written after the last check."""
     environ = config_home.environ
     decided = fork.plan_fork(session_file(str(path)), Where(environ))
     read = list(decided.body.lines())
@@ -112,7 +112,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
 def test_a_session_that_is_kept_meanwhile(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
+    """The scrub waits for a running archive command, and then scrubs the archived files."""
     environ, commit, linked = config_home.where, noting.commit_manifest, threading.Event()
     keeper = threading.Thread(
         target=lambda: archive_session.archive_session(session_file(str(path)), environ)
@@ -152,7 +152,7 @@ def test_a_session_that_somebody_keeps_for_long(
 def test_it_ends_where_others_do_not(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After some rounds what comes again is reported, not taken out."""
+    """After several rounds, new copies of a secret are only reported."""
     said = session_bytes(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )

@@ -237,7 +237,7 @@ def test_children_alone_leave_the_parent(planted: Planted) -> None:
 
 
 def test_a_live_child_is_left_and_told(planted: Planted) -> None:
-    """Its transcript stays, all else is done, and the row says which command is left to run."""
+    """Its transcript stays, everything else is scrubbed, and the row names the command for the rest."""
     live = planted.children[1]
     with live.open("ab") as stream:
         stream.write(
@@ -274,7 +274,7 @@ def test_a_failed_place_does_not_stop_the_others(
 
 
 def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
-    """What no scanner could know: a phrase with signs that JSON, addresses and HTML write otherwise."""
+    """No scanner knows this phrase; JSON, URLs and HTML escape its characters differently."""
     phrase = 'corr"ect/horse <bätt> & staple'
     path = laid(
         config_home.project() / f"{SESSION}.jsonl",
@@ -294,7 +294,7 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
 
 
 def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None:
-    """A link among a session's files leads to what is somebody else's."""
+    """A link among a session's files may lead to files of another owner."""
     path = laid(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -329,14 +329,14 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
-    """A transcript that was named by its path is read, and rewritten, where it lies."""
+    """A transcript named by its path is read and rewritten in its own folder."""
     path = laid(config_home.root / "mine.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
     scrub(config_home, path)
     assert b"[secret removed: github-pat]" in path.read_bytes()
 
 
 def test_a_secret_in_a_tools_name_and_in_a_key(config_home: ConfigHome) -> None:
-    """Both go, though no other place of the session tells the secret."""
+    """Both are removed, although the secret occurs nowhere else in the session."""
     name, key = SECRETS[0], SECRETS[1]
     call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
     records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
@@ -395,7 +395,7 @@ def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> Non
 
 @pytest.fixture(scope="module")
 def ways() -> list[Clean]:
-    """Of lines with and without escapes, and of texts."""
+    """Return the ways to clean lines with and without escapes, and texts."""
     return [
         lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True),
         lambda text: in_line(text, lambda line: Cleaner().clean_record(line).raw, ascii_only=False),
@@ -404,7 +404,7 @@ def ways() -> list[Clean]:
 
 
 SAMPLE = 149
-"""Every so-manieth step is tried; all of them with RUN_ALL=1."""
+"""Every 149th step is tested; every step with RUN_ALL=1."""
 
 WANTED = ScrubReach(
     ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
@@ -412,7 +412,7 @@ WANTED = ScrubReach(
 
 
 def scrubbed(home: ConfigHome) -> list[str]:
-    """Scrub the planted session in place; what could not be done."""
+    """Scrub the planted session in place. Return the secrets that could not be removed."""
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
@@ -468,7 +468,7 @@ NOTES = (b"{", json.dumps({"version": 99}).encode())
 
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
-    """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
+    """Return a session with a secret, and an archived session without a project or other traces."""
     path = laid(
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
@@ -479,7 +479,7 @@ def path(config_home: ConfigHome) -> Path:
 
 
 def scrubbed_alone(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
-    """Scrub a session in place; what is left."""
+    """Scrub a session in place. Return the secrets that remain."""
     remove_scrub_leftovers(home.where)
     rows = purge_secrets(
         findings.search_everywhere(session_file(str(path)), home.where), home.where
@@ -497,7 +497,7 @@ def test_a_link_without_a_note_is_removed(config_home: ConfigHome, path: Path) -
 
 @pytest.mark.parametrize("note", NOTES)
 def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: bytes) -> None:
-    """Damaged, or of a newer version: what is kept with it is left, and an audit tells it."""
+    """A damaged or newer note's files do not change, and an audit reports them."""
     folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
@@ -513,7 +513,7 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
 
 
 def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
-    """Nothing is read or changed behind it, and every session may be in it."""
+    """No file behind the link is read or changed, and an audit reports the vault as unreadable."""
     home = vault_folder(config_home.where)
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
@@ -526,7 +526,7 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
 
 
 def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
-    """The deleted session's files are seen, but none can be changed so that they are restored."""
+    """The deleted session's files are found, but a change would prevent their restoration."""
     gone = laid(
         path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")])
     )
@@ -546,7 +546,7 @@ def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
 def test_a_folder_that_can_not_be_listed(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch, below: str
 ) -> None:
-    """It stands for what is in it."""
+    """The report names the folder in place of its files."""
     closed = os.path.normpath(path.with_suffix("") / below)
     laid(Path(closed) / "a.txt", SECRETS[0].encode())
     refuse(monkeypatch, closed)
@@ -578,7 +578,7 @@ def test_an_unrequested_place_is_not_a_failure(
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
-    """Have a folder refuse to be listed, as it would anybody but root."""
+    """Make the listing of a folder fail, as it does for any user except root."""
     scandir = os.scandir
 
     def refusing(folder: Any = ".") -> Any:

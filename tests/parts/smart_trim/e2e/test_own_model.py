@@ -32,7 +32,7 @@ def begin(tui: Tui, plugin: Path) -> Path:
 
 
 def turn(tui: Tui) -> None:
-    """A turn that is answered; by what the API counts, the cache is warm."""
+    """Run a turn with an answer. The API's token counts show that the cache is warm."""
     tui.api.usage = WARM
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
@@ -40,7 +40,7 @@ def turn(tui: Tui) -> None:
 
 
 def choose_odd_numbers(request: Request) -> Any:
-    """The session's model, which gives up every odd number that it is shown, and one that it is not."""
+    """Act as the session's model: choose every shown odd number and one number that was not shown."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     rows = [
         {"number": n, "description": f"piece {n}", "rationale": "done with"}
@@ -51,7 +51,7 @@ def choose_odd_numbers(request: Request) -> Any:
 
 
 def has_asked(tui: Tui, count: int) -> bool:
-    """Whether so many requests come."""
+    """Check whether this number of requests arrives."""
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
 

@@ -48,7 +48,7 @@ def smart_trim(
 
 
 def choose_odd_numbers(request: Request) -> Any:
-    """The API as the model: every odd number that it is shown, through the tool that the client asks answers by."""
+    """Act as the API's model: choose every shown odd number through the client's answer tool."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     if not numbers:
         return None  # old clients ask once more, with the answer of their tool
@@ -141,7 +141,7 @@ def test_no_answer_leaves_nothing(client: ClientVersion, home: ClientHome, api: 
 
 
 def test_no_client_leaves_nothing(home: ClientHome, api: MockApi) -> None:
-    """Said before anything is made."""
+    """The error is reported before any file is written."""
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     done = smart_trim(None, home, api, parent.stem, "--yes")
     assert (done.returncode, home.sessions()) == (1, [parent])

@@ -1,4 +1,4 @@
-"""The plugin as the real client loads it, where the team's other tests have one of scripts alone."""
+"""The plugin as the real client loads it; the team's other tests have a plugin of scripts only."""
 
 from tests.e2e.fixtures import plugin
 

@@ -93,21 +93,21 @@ def scrub_session(options: ScrubOptions) -> int:
     return _scrub_in_child(scrub_findings, options)
 
 
-def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     receipt = None
     # If this is false, the session itself has no secrets.
-    if any(row.place.relation == OWN_SESSION for row in findings_of_scrub.places_to_change):
+    if any(row.place.relation == OWN_SESSION for row in scrub_findings.places_to_change):
         plan = child.plan_scrubbed_child(
-            findings_of_scrub.session,
+            scrub_findings.session,
             options.where,
-            findings_of_scrub.scanning_cleaner,
+            scrub_findings.scanning_cleaner,
             output_dir=options.output_dir,
         )
         receipt = make_caller(options).write(plan)
     warnings = list(receipt.warnings) if receipt else []
-    if findings_of_scrub.places_to_change:
-        is_foreign = findings_of_scrub.session.agent != CLAUDE_NAME
-        command_words = ["scrub", findings_of_scrub.session.session_id, "--in-place"]
+    if scrub_findings.places_to_change:
+        is_foreign = scrub_findings.session.agent != CLAUDE_NAME
+        command_words = ["scrub", scrub_findings.session.session_id, "--in-place"]
         for kind in options.kind:
             command_words.extend(("--kind", kind))
         command_words += ["--secret-stdin"] if options.secret_stdin else []
@@ -115,11 +115,11 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
             _PARENT_NOTE
             + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(command_words))}")
         )
-    if findings_of_scrub.scanning_cleaner.has_secret_in_folder_name(
-        HeadTail(findings_of_scrub.session.path).cwd.encode("utf-8", "surrogatepass")
+    if scrub_findings.scanning_cleaner.has_secret_in_folder_name(
+        HeadTail(scrub_findings.session.path).cwd.encode("utf-8", "surrogatepass")
     ):
         warnings.append(_FOLDER_NAME_NOTE)
-    _print_scrub(findings_of_scrub, options, receipt, warnings)
+    _print_scrub(scrub_findings, options, receipt, warnings)
     if receipt is not None and receipt.written and options.start:
         replace_process_by_client(
             find_client_start(receipt.session_id, receipt.file, receipt.folder, options.where)
@@ -127,29 +127,29 @@ def _scrub_in_child(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> 
     return 0
 
 
-def _scrub_in_place(findings_of_scrub: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     is_done = False
-    if findings_of_scrub.places_to_change and not options.dry_run:
-        if findings_of_scrub.open_reason:
+    if scrub_findings.places_to_change and not options.dry_run:
+        if scrub_findings.open_reason:
             raise SessionOpen(
-                f"The session may be open: {findings_of_scrub.open_reason}",
+                f"The session may be open: {scrub_findings.open_reason}",
                 "Quit its client, wait a minute, run it again.",
             )
         if not options.yes:
-            print_text(_format_findings(findings_of_scrub))
+            print_text(_format_findings(scrub_findings))
         is_done = options.confirm_write("Remove them for good?", is_asking=not options.yes)
         if is_done:
-            findings_of_scrub = replace(
-                findings_of_scrub, rows=tuple(purge_secrets(findings_of_scrub, options.where))
+            scrub_findings = replace(
+                scrub_findings, rows=tuple(purge_secrets(scrub_findings, options.where))
             )
     rewritten_ids = []
-    for row in findings_of_scrub.rows:
+    for row in scrub_findings.rows:
         if row.state == REMOVED_STATE:
             rewritten_ids.append(row.place.session_id)
     notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
-    _print_scrub(findings_of_scrub, options, None, notes, is_done=is_done)
-    was_tried = not options.dry_run and (is_done or not findings_of_scrub.places_to_change)
-    return int(was_tried and any(row.state == REMAINING_STATE for row in findings_of_scrub.rows))
+    _print_scrub(scrub_findings, options, None, notes, is_done=is_done)
+    was_tried = not options.dry_run and (is_done or not scrub_findings.places_to_change)
+    return int(was_tried and any(row.state == REMAINING_STATE for row in scrub_findings.rows))
 
 
 def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
@@ -161,47 +161,47 @@ def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
 
 
 def _print_scrub(
-    findings_of_scrub: ScrubFindings,
+    scrub_findings: ScrubFindings,
     options: ScrubOptions,
     child_receipt: Receipt | None,
     warnings: list[str],
     *,
     is_done: bool = False,
 ) -> None:
-    if findings_of_scrub.short_values:
-        warnings.append(_SHORT_VALUES_NOTE.format(count=len(findings_of_scrub.short_values)))
+    if scrub_findings.short_values:
+        warnings.append(_SHORT_VALUES_NOTE.format(count=len(scrub_findings.short_values)))
     was_written = is_done or (child_receipt is not None and child_receipt.written)
     data = {
-        "session_id": findings_of_scrub.session.session_id,
-        "file": findings_of_scrub.session.original,
+        "session_id": scrub_findings.session.session_id,
+        "file": scrub_findings.session.original,
         "in_place": options.in_place,
         "written": was_written,
-        "open": findings_of_scrub.open_reason,
-        "places": findings_of_scrub.rows,
+        "open": scrub_findings.open_reason,
+        "places": scrub_findings.rows,
         "receipt": child_receipt,
     }
 
     def format_text() -> str:
         receipt = f"\n\n{receipt_text(child_receipt)}" if child_receipt else ""
-        return f"{_format_findings(findings_of_scrub)}{receipt}" + (
+        return f"{_format_findings(scrub_findings)}{receipt}" + (
             "" if was_written else "\n\nNothing was written."
         )
 
     options.print_answer(data, format_text, warnings)
 
 
-def _format_findings(findings_of_scrub: ScrubFindings) -> str:
+def _format_findings(scrub_findings: ScrubFindings) -> str:
     kinds: Counter[str] = Counter()
-    for row in findings_of_scrub.rows:
+    for row in scrub_findings.rows:
         kinds.update(row.kinds if row.place.relation == OWN_SESSION else ())
-    facts = [("session", findings_of_scrub.title), ("id", findings_of_scrub.session.session_id)]
+    facts = [("session", scrub_findings.title), ("id", scrub_findings.session.session_id)]
     facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
-    if findings_of_scrub.open_reason:
-        facts.append(("open", findings_of_scrub.open_reason))
+    if scrub_findings.open_reason:
+        facts.append(("open", scrub_findings.open_reason))
     parts = [facts_table(facts)]
     for state, heading in _STATE_HEADINGS.items():
         rows = []
-        for row in findings_of_scrub.rows:
+        for row in scrub_findings.rows:
             if row.state == state and (row.kinds or row.why or state == REMOVED_STATE):
                 rows.append(row)
         if rows:
