@@ -55,7 +55,8 @@ def test_an_entry_shows_places_and_nothing_that_was_said(config_home: ConfigHome
     assert first.split()[1:] == ["1.2.3", "search", "KeyError"]
     assert places
     assert all(
-        place.startswith("  test_bug_log.py:") and place.endswith(" failed") for place in places
+        place.startswith("  test_bug_log.py:") and place.endswith(" raise_deep_error")
+        for place in places
     )
     assert SECRET not in text
     assert str(config_home.root) not in text
