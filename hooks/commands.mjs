@@ -1,10 +1,10 @@
 // The names of our commands in the client, and its messages. Made by `make docs` from the trigger table.
 
 // Triggers without arguments.
-export const ANSWERED = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
+export const ANSWERED_TRIGGERS = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
 
-export const HELD = "another session opens, and has these words in its box"
-export const LISTED = "the list that opens has these words"
+export const PROMPT_HELD_MESSAGE = "another session opens, and has these words in its box"
+export const PROMPT_IN_LIST_MESSAGE = "the list that opens has these words"
 
 export const NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
 
@@ -22,7 +22,7 @@ export const COMMANDS = [
   {"name": "recall", "description": "Show what was done here, to paste if the model has lost it", "argumentHint": "", "immediate": true},
 ]
 
-export const PREFIXED = [
+export const PREFIXED_COMMANDS = [
   "resume-hooks:handoff",
   "resume-hooks:rollover",
   "resume-hooks:trim",

@@ -1,7 +1,7 @@
 // Opens a session in the running client, and holds prompts that the user sends meanwhile.
 
 import { quietly } from './asking.mjs'
-import { ANSWERED, COMMANDS, HELD, NOT_ALONE } from './commands.mjs'
+import { ANSWERED_TRIGGERS, COMMANDS, NOT_ALONE, PROMPT_HELD_MESSAGE } from './commands.mjs'
 import {
   beginDraft, beginDraftWith, beginDraftWithout, completePrompt, endDraft, hasDraft, holdPrompt, restoreDraft,
 } from './draft.mjs'
@@ -27,10 +27,10 @@ function beginOpening(reply) { // takes over the draft and the held prompts of a
 export async function submit($, e, next) {
   if (opening && Date.now() < opening.until) {
     opening.heldPrompts.push(holdPrompt(e.text)) // otherwise the old session would answer it
-    return { drop: HELD }
+    return { drop: PROMPT_HELD_MESSAGE }
   }
   const isEarly = !opening && hasDraft(), text = isEarly ? completePrompt(e.text) : e.text
-  if (text === undefined) return { drop: HELD }
+  if (text === undefined) return { drop: PROMPT_HELD_MESSAGE }
   if (opening) beginDraft('')
   else endDraft()
   const step = filledStep
@@ -39,7 +39,7 @@ export async function submit($, e, next) {
   if (e.turnId !== undefined && e.origin?.kind === 'composer') queuedPrompts.push(text) // at once, as typed, because a later prompt may pass first
   const sent = await next({ ...e, text })
   if (sent.drop !== undefined) forgetQueued(text)
-  if (isEarly || ANSWERED.includes(text.trim())) $.clock.after(0, () => quietly($, () => clearBox($, text)))
+  if (isEarly || ANSWERED_TRIGGERS.includes(text.trim())) $.clock.after(0, () => quietly($, () => clearBox($, text)))
   return sent
 }
 

@@ -6,7 +6,7 @@
 import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forgetBand, measureSession } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
-import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
+import { COMMANDS, PREFIXED_COMMANDS, PROMPT_IN_LIST_MESSAGE } from './commands.mjs'
 import { compact, compactAboveLine, showChoice, showRemark, trim } from './compacting.mjs'
 import { hearChange, hearEdit } from './draft.mjs'
 import { open, openSoon, startTurn, submit } from './opening.mjs'
@@ -83,14 +83,14 @@ export function register(on) {
   })
   for (const { name } of COMMANDS)
     on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, name, e.args) : next(e)).catch(showError)
-  for (const name of PREFIXED)
+  for (const name of PREFIXED_COMMANDS)
     on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(passOn)
   on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words, the skill of that name runs
     e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(passOn)
   on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(passOn)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(passOn)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(passOn)
-  on('prompt.submit', async ($, e, next) => await isForPane($, e) ? { drop: LISTED } : submit($, e, next)).catch(passOn)
+  on('prompt.submit', async ($, e, next) => await isForPane($, e) ? { drop: PROMPT_IN_LIST_MESSAGE } : submit($, e, next)).catch(passOn)
   on('prompt.edit', ($, e, next) => { // costs the client 1.7 ms a key; a hook cannot be added later
     hearEdit(e)
     return next(e)

@@ -27,10 +27,10 @@ from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
 from resume_hooks.shared_values import (
     CLIENT_SECONDS,
-    HELD,
-    LISTED,
     LOOK_TOKENS,
     MODEL_SECONDS,
+    PROMPT_HELD_MESSAGE,
+    PROMPT_IN_LIST_MESSAGE,
     SLASH,
 )
 from tools.manifests import ROOT, manifests
@@ -280,7 +280,7 @@ def commands_module() -> str:
         if each.bare
     ]
     prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
-    lists = (("COMMANDS", bare), ("PREFIXED", prefixed))
+    lists = (("COMMANDS", bare), ("PREFIXED_COMMANDS", prefixed))
     head = (
         "// The names of our commands in the client, and its messages. Made by `make docs` from the trigger "
         "table.\n"
@@ -291,10 +291,10 @@ def commands_module() -> str:
         for name, verb in meant.items()
         if not ROWS[verb].inside and not ROWS[verb].asks
     ]
-    words = f"\n// Triggers without arguments.\nexport const ANSWERED = {json.dumps(answered)}\n"
-    words += (
-        f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
-    )
+    words = "\n// Triggers without arguments.\n"
+    words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"
+    words += f"\nexport const PROMPT_HELD_MESSAGE = {json.dumps(PROMPT_HELD_MESSAGE)}\n"
+    words += f"export const PROMPT_IN_LIST_MESSAGE = {json.dumps(PROMPT_IN_LIST_MESSAGE)}\n"
     words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE_HINT)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"

@@ -206,7 +206,7 @@ class _ProjectArchiver:
             self._link_file(entry.path, link)
         if has_folder:
             lost_files = list(
-                self._find_lost_files(_session_folder(link), _session_folder(entry.path), MAX_DEPTH)
+                self._update_links(_session_folder(link), _session_folder(entry.path), MAX_DEPTH)
             )
         else:
             lost_files = []
@@ -214,15 +214,15 @@ class _ProjectArchiver:
             for path in lost_files:
                 removal.remove_file(path, self._where.state)
 
-    def _find_lost_files(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
-        """Yield the linked files of a folder that exist only as our links. Link its new files."""
+    def _update_links(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
+        """Link the new files of a folder and replace outdated links. Yield the files that exist only as our links."""
         if os.path.islink(client_folder):
             return
         links, client_files = _list_folder(link_folder), _list_folder(client_folder)
         for name, entry in (client_files | links).items():
             if entry.is_dir(follow_symlinks=False):
                 if depth:
-                    yield from self._find_lost_files(
+                    yield from self._update_links(
                         os.path.join(link_folder, name),
                         os.path.join(client_folder, name),
                         depth - 1,
@@ -230,14 +230,14 @@ class _ProjectArchiver:
             elif name not in links:
                 if entry.is_file(follow_symlinks=False):
                     self._link_file(entry.path, os.path.join(link_folder, name))
-            elif self._is_lost(entry, client_files.get(name)):
+            elif self._update_link(entry, client_files.get(name)):
                 yield entry.path
         if not client_files:
             with contextlib.suppress(OSError):
                 removal.remove_empty(link_folder, self._where.state)
 
-    def _is_lost(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-        """Check whether a file exists only as our link. Replace an outdated link."""
+    def _update_link(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
+        """Replace an outdated link. Return whether the file exists only as our link."""
         if client_file and (
             _is_same_file(link, client_file) or is_same_file(link.path, client_file.path)
         ):
@@ -264,9 +264,7 @@ class _ProjectArchiver:
             link_locations = Where(self._where.environ)
             link_locations.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(link_locations)
-        for _ in self._find_lost_files(
-            _session_folder(link), _session_folder(client_file), MAX_DEPTH
-        ):
+        for _ in self._update_links(_session_folder(link), _session_folder(client_file), MAX_DEPTH):
             pass  # link the files that the client still has
         try:
             old_status = os.lstat(link)

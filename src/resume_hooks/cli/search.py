@@ -64,8 +64,8 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     """Return the hits: a part's answer for a line in ``--file``, otherwise the index's hits."""
     scope = _make_scope(options)._replace(
         asking_session=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
-        start_time=_parse_seconds(options.since),
-        end_time=_parse_seconds(options.until),
+        start_time=_parse_epoch_seconds(options.since),
+        end_time=_parse_epoch_seconds(options.until),
         branch=options.branch,
         tool=options.tool,
         file=options.file,
@@ -106,7 +106,8 @@ def _make_scope(options: SearchOptions) -> Scope:
     return project_scope_of_folder(folder, options.where)
 
 
-def _parse_seconds(time_text: str | None) -> int | None:
+def _parse_epoch_seconds(time_text: str | None) -> int | None:
+    """Return the time of an option in seconds since the epoch, or None if the option is not given."""
     if time_text is None:
         return None
     return int(parse_time_option(time_text).timestamp())

@@ -18,7 +18,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.sessions.opening_layout import ChildAttributes
-from resume_hooks.shared_values import HELD
+from resume_hooks.shared_values import PROMPT_HELD_MESSAGE
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import Record, get_message, join_text_blocks, parse_record
@@ -217,7 +217,10 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
         (system("informational", uuid="s", parent="a0", content=f"Not ours. {COLD}"), True),
         (
             system(
-                "informational", uuid="s", parent="a0", content=f"{DROPPED_PROMPT_PREFIX}{HELD}"
+                "informational",
+                uuid="s",
+                parent="a0",
+                content=f"{DROPPED_PROMPT_PREFIX}{PROMPT_HELD_MESSAGE}",
             ),
             False,
         ),

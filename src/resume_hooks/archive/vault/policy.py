@@ -154,7 +154,7 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
     """
     removed_sessions: list[DroppedSession] = []
     due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
-    aged_ids = select_long_due_ids(
+    aged_ids = record_due_sessions(
         [each.session_id for each, _, by_age in due_sessions if by_age], where, now
     )
     todays_ids = _choose_sessions_to_remove(
@@ -203,7 +203,7 @@ def _choose_sessions_to_remove(
         # otherwise the announcement is made later, and nothing is removed before it
         with contextlib.suppress(OSError):
             state_file.create_marker(announcement_note, where)
-            _write_instants(where, announced=int(now))
+            _record_policy_times(where, announced=int(now))
         return set()
     if (
         os.path.lexists(announcement_note)
@@ -218,7 +218,7 @@ def _choose_sessions_to_remove(
             break
         chosen_ids.add(each.session_id)
         chosen_bytes += each.stored
-    _write_instants(where, announced=int(announcement_time), shrunk=int(now))
+    _record_policy_times(where, announced=int(announcement_time), shrunk=int(now))
     return chosen_ids
 
 
@@ -279,11 +279,11 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     return ancestor_ids
 
 
-def select_long_due_ids(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Return the ids of the sessions in ``due_ids`` that have been due long enough.
+def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
+    """Record when each session in ``due_ids`` became due. Return the ids of those due long enough.
 
-    ``now`` is in seconds since the epoch. The other sessions are recorded, as far as the record has
-    space.
+    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE`` sessions are recorded; sessions
+    that are no longer due are removed from the record.
     """
     row = _read_policy(where)
     since = row.get("since")
@@ -343,8 +343,8 @@ def _write_policy(
     )
 
 
-def _write_instants(where: Where, **instants: int) -> None:
-    """Record the time of the announcement and of the last removal because the vault was too large."""
+def _record_policy_times(where: Where, **instants: int) -> None:
+    """Record the times of the announcement and of the last removal because the vault was too large."""
     _write_row(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 

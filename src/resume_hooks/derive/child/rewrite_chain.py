@@ -30,7 +30,12 @@ from resume_hooks.sessions.opening_layout import (
 )
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.shared_values import COLD_SENTENCE, HELD, LISTED, PLUGIN
+from resume_hooks.shared_values import (
+    COLD_SENTENCE,
+    PLUGIN,
+    PROMPT_HELD_MESSAGE,
+    PROMPT_IN_LIST_MESSAGE,
+)
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
@@ -170,9 +175,10 @@ def _drop_notice(record: Record) -> Record | None:
     is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
     if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
         return None
-    if text in (DROPPED_PROMPT_PREFIX + HELD, DROPPED_PROMPT_PREFIX + LISTED) or _is_cold_notice(
-        text
-    ):
+    if text in (
+        DROPPED_PROMPT_PREFIX + PROMPT_HELD_MESSAGE,
+        DROPPED_PROMPT_PREFIX + PROMPT_IN_LIST_MESSAGE,
+    ) or _is_cold_notice(text):
         return None
     return record
 

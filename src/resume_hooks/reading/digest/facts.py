@@ -570,7 +570,7 @@ class Prompts:
             or _TRIGGER.match(text)
         ):
             return False
-        self._return_command(quote.text)
+        self._requeue_command(quote.text)
         if not full_text or any(
             not prompt.uuid and prompt.full_text == full_text
             for prompt in self.quotes[-MAX_COMPARED_PROMPTS:]
@@ -634,8 +634,8 @@ class Prompts:
                 return queued_prompt
         return self._queue[0]
 
-    def _return_command(self, prompt: str) -> None:
-        """Return the last command to the queue if the client sent a queued prompt instead of it."""
+    def _requeue_command(self, prompt: str) -> None:
+        """Put the last command back into the queue if the client sent a queued prompt instead of it."""
         command = self._dequeued_command
         if command is None:
             return

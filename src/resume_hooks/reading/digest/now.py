@@ -349,7 +349,7 @@ def _list_session_uncommitted(
             )
         return
     own_paths = [
-        path for path in reversed(states.list_open_files()) if _counts_as_own(path, states)
+        path for path in reversed(states.list_open_files()) if _was_changed_by_session(path, states)
     ]
     if own_paths:
         yield from _list_open_files(
@@ -367,7 +367,7 @@ def _list_session_uncommitted(
     other_names: list[str] = []
     folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])
     for path in sorted(states.listed_paths):
-        is_foreign = path not in states.states or not _counts_as_own(path, states)
+        is_foreign = path not in states.states or not _was_changed_by_session(path, states)
         if is_foreign and not posixpath.isabs(path) and path.rstrip("/") not in folders:
             other_names.append(plain_line(path))
     if other_names and states.listing_place is not None:
@@ -378,7 +378,7 @@ def _list_session_uncommitted(
         )
 
 
-def _counts_as_own(path: str, states: FileStates) -> bool:
+def _was_changed_by_session(path: str, states: FileStates) -> bool:
     """Check whether an uncommitted file counts as changed by the session.
 
     A file that only git lists counts after it was staged.

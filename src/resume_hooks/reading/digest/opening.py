@@ -49,7 +49,7 @@ DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
 INDENT = "  "
-MIN_UNLIMITED_CHARACTERS = 1 << 40  # the minimum number of characters in the whole text
+NO_LIMIT_CHARACTERS = 1 << 40  # a number of characters that stands for no limit
 LISTS_FRACTION = 0.4  # the fraction of the space for the sections if the talk needs the rest
 # the maximum fractions of the available space for each of these parts
 LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
@@ -146,7 +146,7 @@ def format_opening(
     names = _find_names(digest)
     head_rows = [_format_head(names, record_ref, read_command), *_format_notes(digest)]
     if max_characters is None:
-        remaining = MIN_UNLIMITED_CHARACTERS
+        remaining = NO_LIMIT_CHARACTERS
     else:
         remaining = max_characters - _count_characters(head_rows) + 1
     last_messages = _select_last_messages(
@@ -171,7 +171,7 @@ def format_opening(
             message,
             names,
             heading,
-            min(remaining, round((max_characters or MIN_UNLIMITED_CHARACTERS) * fraction)),
+            min(remaining, round((max_characters or NO_LIMIT_CHARACTERS) * fraction)),
         )
         if _count_characters(rows) <= remaining:
             quoted_messages[message] = rows
@@ -554,7 +554,7 @@ def _format_sections(
 
 
 def _max_section_characters(section: Section, max_characters: int) -> int:
-    if max_characters >= MIN_UNLIMITED_CHARACTERS // 2:
+    if max_characters >= NO_LIMIT_CHARACTERS // 2:
         return max_characters
     return min(
         section.max_characters, round(max_characters * section.max_fraction / LISTS_FRACTION)

@@ -119,7 +119,7 @@ def join_wrapped_rows(text: str) -> str:
     rows: list[str] = []
     previous = ""
     for row in text.split("\n"):
-        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _CLOSED_ROW.search(previous)
+        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _COMPLETE_ROW.search(previous)
         if is_wrapped and row.strip() and _OWN_ROW.match(row) is None:
             rows[-1] = f"{rows[-1].rstrip()} {row.strip()}"
         else:
@@ -131,7 +131,7 @@ def join_wrapped_rows(text: str) -> str:
 MIN_WRAPPED_CHARACTERS = 50  # the minimum number of characters in a row that a margin may have cut
 _OWN_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a row that does not continue the row before it."""
-_CLOSED_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
+_COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
 """A row that the next row does not continue: a finished sentence, a heading, a row of a table."""
 
 

@@ -27,7 +27,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # the maximum number of characters in a command that is worth running again
 MAX_COMMAND_CHARACTERS = 320
-MAX_COUNTED_RUNS = 5  # the minimum number of runs of a command that counts as frequent
+MAX_COUNTED_RUNS = 5  # the maximum number of runs that count in a command's score
 # the weight of a word from the last request, and the maximum number of words that count
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
 MAX_COMMANDS_OF_PROGRAM = 3  # the maximum number of commands of one program that are listed first

@@ -48,7 +48,7 @@ from resume_hooks.system.text import format_count
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.unindexed_files import FileWords
-    from resume_hooks.search.index.update import IsOver, Progress
+    from resume_hooks.search.index.update import IsTimeUp, Progress
 
 LOCK_SECONDS = 10.0  # the number of seconds to wait for another command that is writing
 
@@ -126,7 +126,7 @@ def opened_index(
             index_in_background(index, where)
 
 
-def update_stored_index(where: Where, is_over: IsOver) -> UpdateOutcome:
+def update_stored_index(where: Where, is_over: IsTimeUp) -> UpdateOutcome:
     """Index changed files until ``is_over`` returns true, so that a search need not do it.
 
     Do nothing if another command is updating the index.
@@ -208,7 +208,7 @@ class _UpdateTask:
     def __init__(
         self,
         where: Where,
-        is_over: IsOver,
+        is_over: IsTimeUp,
         progress: Progress | None = None,
         lock_seconds: float = 0.0,
         file_search: FileSearch | None = None,

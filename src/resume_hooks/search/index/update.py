@@ -38,7 +38,7 @@ BATCH_BYTES = 128 * 1024 * 1024
 # the number of bytes above which an update uses more memory for writing
 LARGE_UPDATE_BYTES = 8 * 1024 * 1024
 
-IsOver = Callable[[], bool]  # a function that checks whether the time for an update is over
+IsTimeUp = Callable[[], bool]  # checks whether the time for an update is over
 
 # a function that is called with the number of bytes read and the number of bytes to read
 Progress = Callable[[int, int], None]
@@ -51,7 +51,7 @@ def update_files(
     deleted_ids: Collection[int],
     *,
     where: Where,
-    is_over: IsOver = lambda: False,
+    is_over: IsTimeUp = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
     """Read the changed files and index them. When the time is over, leave the remaining files to the next update."""
@@ -76,7 +76,7 @@ class _FileUpdate:
         self._postings.finish_update()
 
     def update_files(
-        self, work: Sequence[FileWork], deleted_ids: Collection[int], is_over: IsOver
+        self, work: Sequence[FileWork], deleted_ids: Collection[int], is_over: IsTimeUp
     ) -> UpdateOutcome:
         remaining = sorted(
             (item for item in work if not item.is_unchanged),

@@ -147,7 +147,7 @@ class Codex:
         )
 
     def list_files(self) -> list[TranscriptFile]:
-        """Return the newest file of each readable thread."""
+        """Return the newest file of each readable thread, and remove excess copies of threads."""
         self._copies.remove_excess_copies()
         newest_rollouts = self._scan_rollouts().threads.values()
         return [  # A negative inode marks a file that must be read through a copy.
