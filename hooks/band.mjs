@@ -34,7 +34,7 @@ export async function measureSession($, startEvent) {
   if (tokens >= current.look) current.answer = askForBand($, current)
   await current.answer // also if it was asked at the start, and the turn ended first
   redrawBand($)
-  return current // `tells`: the percentage at which the engine shows a choice; `line`: the compaction to run above a size
+  return current // `tells`: the percentage at which the engine shows a choice; `line`: the compaction to run above a threshold
 }
 
 async function askForBand($, current) {

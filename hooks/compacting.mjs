@@ -17,7 +17,7 @@ export function showRemark($) {
   pendingRemark = undefined
 }
 
-let request // the compaction that the user or the line requested, until the client's compaction uses it
+let request // the compaction that the user or the threshold requested, until the client's compaction uses it
 export async function compact($, e, next) {
   const chosen = e.trigger === 'manual' && request // not for a compaction inside a turn, while the command waits for the turn's end
   if (e.agentId !== undefined || !(chosen || e.trigger === 'auto')) return next(e)
@@ -51,14 +51,14 @@ export async function trim($, reply) {
 }
 
 const MIN_TURNS_BETWEEN = 5 // turns; the engine has the same number
-let lineState = {} // the current session: its turns since the last try, and the tokens from which another try is useful
-export async function compactAboveLine($, measured) {
+let thresholdState = {} // the current session: its turns since the last try, and the tokens from which another try is useful
+export async function compactAboveThreshold($, measured) {
   const id = await $.session.id(), { line, tokens } = measured
-  if (lineState.id !== id) lineState = { id, turns: MIN_TURNS_BETWEEN, from: 0 }
-  const isDue = ++lineState.turns >= MIN_TURNS_BETWEEN && line && tokens >= Math.max(line.from, lineState.from)
+  if (thresholdState.id !== id) thresholdState = { id, turns: MIN_TURNS_BETWEEN, from: 0 }
+  const isDue = ++thresholdState.turns >= MIN_TURNS_BETWEEN && line && tokens >= Math.max(line.from, thresholdState.from)
   if (!isDue || (await $.prompt.read()).text) return // do not disturb a user who types; the next turn tries again
   const reply = { ...line }
-  Object.assign(lineState, { turns: 0, from: tokens * 1.25 })
+  Object.assign(thresholdState, { turns: 0, from: tokens * 1.25 })
   await trim($, reply)
-  if (reply.remark || reply.rests) lineState.from = 0 // otherwise it frees too little at this size
+  if (reply.remark || reply.rests) thresholdState.from = 0 // otherwise it frees too little at this size
 }

@@ -7,7 +7,7 @@ import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forgetBand, measureSession } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED_COMMANDS, PROMPT_IN_LIST_MESSAGE } from './commands.mjs'
-import { compact, compactAboveLine, showChoice, showRemark, trim } from './compacting.mjs'
+import { compact, compactAboveThreshold, showChoice, showRemark, trim } from './compacting.mjs'
 import { hearChange, hearEdit } from './draft.mjs'
 import { open, openSoon, startTurn, submit } from './opening.mjs'
 import { drawPane, isForPane, move, showPane } from './pane.mjs'
@@ -56,7 +56,7 @@ const offerRepair = async ($, errorText) => {
 const finishTurn = async $ => {
   const measured = await measureSession($)
   await showChoice($, measured)
-  await compactAboveLine($, measured)
+  await compactAboveThreshold($, measured)
 }
 
 const LARGE_TOKENS = 100000 // the number of tokens that hooks/session-start also uses

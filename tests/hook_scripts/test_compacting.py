@@ -13,7 +13,7 @@ from tests.needs import REPO
 pytestmark = needs_node
 
 STAND_IN = """
-import { compact, compactAboveLine } from %(compacting)s
+import { compact, compactAboveThreshold } from %(compacting)s
 let tries = 0
 const $ = {
   plugin: { root: '' },
@@ -36,7 +36,7 @@ const $ = {
   },
 }
 const line = { from: 70000, trigger: 'line', compact: '' }
-for (let turn = 0; turn < 6; turn += 1) await compactAboveLine($, { line, tokens: 74000 })
+for (let turn = 0; turn < 6; turn += 1) await compactAboveThreshold($, { line, tokens: 74000 })
 console.log(tries)
 """
 """Six turns of one size above the line; the engine answers each try with ``plan``."""

@@ -215,26 +215,26 @@ def test_a_full_session_is_answered_as_the_user_chose(
     assert handed["messages"][-1] == len(rows) - 1
 
 
-def at_line(
+def at_threshold(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the module's reply to a compaction at the line of the setting."""
+    """Return the module's reply to a compaction at the setting's threshold."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
-    return ask(rows, trigger=compaction.LINE_TRIGGER, options=None)
+    return ask(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
 
 
-def test_at_the_line_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_the_threshold_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn runs: the last answers, too; of a handoff a digest and the last turns stay.
 
     One row says so.
     """
     rows = module_messages(parent)
-    trimmed = at_line(rows, "trim@60k", monkeypatch)
+    trimmed = at_threshold(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
     assert trimmed["messages"][0] == 0
     assert re.fullmatch(r"trim@60k: \d+k tokens, now about \d+k; back: /untrim", trimmed["remark"])
     assert trimmed["after"] < trimmed["before"] * 0.8
-    handed = at_line(rows, "12k@60k", monkeypatch)
+    handed = at_threshold(rows, "12k@60k", monkeypatch)
     assert handed["messages"][0] in {16, 20}
     assert handed["messages"][-1] == [len(rows) - 1]
 
@@ -242,11 +242,11 @@ def test_at_the_line_all_is_rebuilt(parent: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")]
 )
-def test_a_failed_compaction_at_the_line_is_reported(
+def test_a_failed_compaction_at_the_threshold_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
     """The client writes no summary instead, because nobody requested one."""
-    reply = at_line(module_messages(parent)[:4], chosen, monkeypatch)
+    reply = at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
 
@@ -263,18 +263,18 @@ def test_a_client_that_started_again_lets_it_rest(
     records = bulky(1 + typed)
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
-    reply = at_line(module_messages(Path(path)), "trim@60k", monkeypatch)
+    reply = at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
     assert ("fewer than 5 turns ago; later turns try again" in reply.get("skip", "")) == rests
     assert reply.get("rests", False) == rests
 
 
 @pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])
-def test_the_module_learns_of_the_line(
+def test_the_module_learns_of_the_threshold(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
     """With what is behind the client's command; also where no notice is wanted.
 
-    Without a line there is none.
+    Without a threshold there is none.
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
@@ -282,7 +282,7 @@ def test_the_module_learns_of_the_line(
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     line = answer_module("band", event)["line"]
-    assert (line["from"], line["trigger"]) == (tokens, compaction.LINE_TRIGGER)
+    assert (line["from"], line["trigger"]) == (tokens, compaction.THRESHOLD_TRIGGER)
     assert chosen in line["compact"]
 
 

@@ -34,7 +34,7 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 
-EMPTY_OPTION_VALUE = "true"  # the value that programs pass for ``--resume`` without a value
+EMPTY_OPTION_VALUE = "true"  # launchers of the client pass this for a bare ``--resume``
 # every other argument filters the list
 RESOLVERS_OF_WHOLE_NAMES = tuple(
     resolver for resolver in RESOLVERS if resolver is not resolve_title_part

@@ -302,7 +302,7 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     )
     if compaction.reason_for_client_compaction(event):
         return band
-    return band | compaction.choice_percent() | compaction.line_reply()
+    return band | compaction.choice_percent() | compaction.threshold_reply()
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:

@@ -43,12 +43,12 @@ Any other value specifies the size of a handoff.
 RETRY_PAUSES = (0.2, 0.4)
 """The number of seconds before each new attempt to read the file, because the client may still be writing it."""
 
-AUTO_TRIGGER, LINE_TRIGGER = "auto", "line"
-"""The triggers of automatic compactions: the context is full, or it is larger than the configured limit (the line)."""
+AUTO_TRIGGER, THRESHOLD_TRIGGER = "auto", "line"
+"""The triggers of automatic compactions: the context is full, or it is larger than the configured threshold."""
 
-# the number of prompts that the user must type after a compaction before the line applies again
+# the number of prompts that the user must type after a compaction before the threshold applies again
 MIN_TURNS_BETWEEN = 5
-# the target size of an automatic compaction, as a fraction of the context or of the line
+# the target size of an automatic compaction, as a fraction of the context or of the threshold
 TARGET_FRACTION = 0.5
 # the maximum acceptable size of the result, as a fraction of the context; above it the client would
 # soon compact again
@@ -65,13 +65,13 @@ FREES_LITTLE_REMARK = (
 )
 """Messages about an automatic compaction, which the user did not expect."""
 
-LINE_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
 TOO_SOON_TEXT = (
     f"the last compaction is fewer than {MIN_TURNS_BETWEEN} turns ago; later turns try again"
 )
-FREES_LITTLE_AT_LINE = "{chosen} would free less than a fifth. /handoff starts afresh."
-"""Messages about a compaction at the line; each fits a row of 80 columns."""
+FREES_LITTLE_AT_THRESHOLD = "{chosen} would free less than a fifth. /handoff starts afresh."
+"""Messages about a compaction at the threshold; each fits a row of 80 columns."""
 
 CHOICE_TEXT = (
     "{percent} % of the context is used. Once it is full, Claude Code asks a model for a summary. To shrink it in "
@@ -82,7 +82,7 @@ CHOICE_TEXT = (
 
 IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 # the client shows both texts after its own ``/compact``
-LINE_TITLE = "({chosen} of resume-hooks; no model is asked)"
+THRESHOLD_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 
 def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
         raise NothingToTrim(
             "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
         )
-    compact = {AUTO_TRIGGER: _compact_when_full, LINE_TRIGGER: _compact_at_line}.get(
+    compact = {AUTO_TRIGGER: _compact_when_full, THRESHOLD_TRIGGER: _compact_at_threshold}.get(
         hook_replies.text_field(event, "trigger"), _trim_on_request
     )
     for pause in RETRY_PAUSES:
@@ -160,11 +160,11 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
     """Return a function that makes an answer from the reason why there is no plan.
 
-    The answer is empty unless the user or the line requested the compaction.
+    The answer is empty unless the compaction was requested by the user or because of the threshold.
     """
     is_requested = (
         isinstance(event.get("options"), str)
-        or hook_replies.text_field(event, "trigger") == LINE_TRIGGER
+        or hook_replies.text_field(event, "trigger") == THRESHOLD_TRIGGER
     )
     return lambda text: (
         {"skip": plain_line(text).removeprefix("resume-hooks: ")} if is_requested else {}
@@ -203,25 +203,25 @@ def choice_percent() -> dict[str, Any]:
     return {"tells": percent}
 
 
-def line_reply() -> dict[str, Any]:
+def threshold_reply() -> dict[str, Any]:
     """Return the compaction that the module runs at the end of a turn above ``from`` tokens.
 
-    Return ``{}`` if the setting has no line.
+    Return ``{}`` if the setting has no threshold.
     """
     setting, _, tokens = _compaction_setting()
     if tokens:
         return {
             "line": {
                 "from": tokens,
-                "trigger": LINE_TRIGGER,
-                "compact": LINE_TITLE.format(chosen=setting),
+                "trigger": THRESHOLD_TRIGGER,
+                "compact": THRESHOLD_TITLE.format(chosen=setting),
             }
         }
     return {}
 
 
 def _compaction_setting() -> tuple[str, str, int]:
-    """Return the setting, its kind of compaction, and its line in tokens, or 0 for no line."""
+    """Return the setting, its kind of compaction, and its threshold in tokens, or 0 for no threshold."""
     setting = str(settings.load_settings()[COMPACTION_SETTING].value)
     method, _, size = setting.partition("@")
     return setting, method, 1_000 * int(size[:-1] or 0)
@@ -244,8 +244,10 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
     }
 
 
-def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return the conversation for a compaction between two turns, above the line.
+def _compact_at_threshold(
+    session: SessionFile, event: dict[str, Any], where: Where
+) -> dict[str, Any]:
+    """Return the conversation for a compaction between two turns, when the context is above the threshold.
 
     Raise NothingToTrim to leave it unchanged.
     """
@@ -258,7 +260,7 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
         return shrunk_conversation
     if not shrunk_conversation:
         raise NothingToTrim(
-            FREES_LITTLE_AT_LINE.format(chosen=setting)
+            FREES_LITTLE_AT_THRESHOLD.format(chosen=setting)
             if tokens
             else f"{COMPACTION_SETTING} is {setting}"
         )
@@ -267,19 +269,19 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
     )
     return {
         **shrunk_conversation,
-        "remark": LINE_REMARK.format(
+        "remark": THRESHOLD_REMARK.format(
             chosen=setting, before=thousands_before, after=thousands_after
         ),
     }
 
 
 def _shrink_conversation(
-    session: SessionFile, event: dict[str, Any], where: Where, method: str, line: int = 0
+    session: SessionFile, event: dict[str, Any], where: Where, method: str, threshold: int = 0
 ) -> dict[str, Any]:
     """Return the smaller conversation, or ``{}`` if it frees too few tokens.
 
-    ``line`` is the threshold in tokens, or 0 for a full context. If the last compaction at the line
-    was too recent, return only ``skip`` and ``rests``, so that the module tries again later.
+    ``threshold`` is in tokens, or 0 for a full context. If the last compaction at the threshold was
+    too recent, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE
@@ -291,7 +293,7 @@ def _shrink_conversation(
         scan, messages = plan.scan_session(session), _parse_shown_messages(event)
         chain = scan.transcript.chain
         if (
-            line
+            threshold
             and chain[0].is_boundary
             and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
         ):
@@ -301,10 +303,10 @@ def _shrink_conversation(
                 "rests": True,
             }
         target_tokens = round(
-            min(scan.context.tokens, line or scan.context.tokens) * TARGET_FRACTION
+            min(scan.context.tokens, threshold or scan.context.tokens) * TARGET_FRACTION
         )
         rebuilt_range = _range_to_rebuild(
-            scan, messages, target_tokens if is_handoff else 0, is_between=bool(line)
+            scan, messages, target_tokens if is_handoff else 0, is_between=bool(threshold)
         )
         plan_in_place = in_client.plan_in_client(
             scan, messages, parse_options(f"--target-tokens {target_tokens}"), where, rebuilt_range

@@ -46,7 +46,7 @@ NOTE_PREFIXES = (
 """The prefixes of the notes' names in ``pending``."""
 
 ORIGINAL_FOLDERS = {
-    "vault": "archived copies, some without another copy",
+    "vault": "archived copies; some are the only copy of a session",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
     LINKS_FOLDER: "links to sessions, some of them the file's last name",

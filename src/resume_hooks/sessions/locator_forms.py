@@ -431,7 +431,7 @@ def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | 
 def resolve_pull_request(
     words: str, surroundings: Surroundings, typed_number: str = ""
 ) -> SessionFile | None:
-    """Resolve a pull request that the client linked: ``#72``, ``pr:72`` or its address."""
+    """Return the session to which the client linked a pull request: ``#72``, ``pr:72`` or its address."""
     if not (pull_request := parse_pull_request(typed_number or words)):
         return None
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))

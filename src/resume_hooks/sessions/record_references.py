@@ -301,9 +301,9 @@ def shorten_reference(reference: str) -> str:
 
 
 def find_referenced_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line for a reference in its session. It has a number only if no lines had to be counted.
+    """Return the line that a reference names. Its number is -1 unless the reference is a line number.
 
-    Raise UsageError if it does not exist.
+    Raise UsageError if the line does not exist.
     """
     record = reference.record
     line = record_lines.find(record)
@@ -325,9 +325,9 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
 
 
 def find_numbered_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line for a reference in its session, with its number.
+    """Return the line that a reference names, with its number.
 
-    Raise UsageError if it does not exist.
+    Raise UsageError if the line does not exist.
     """
     return record_lines.add_number(find_referenced_line(reference, record_lines))
 

@@ -102,8 +102,8 @@ def test_found_read_and_gone_on_from(
     rows = document("lineage", made["session_id"])["data"]["rows"]
     assert [row["status"] for row in rows] == ["prompts", "present"]
     assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
-    assert "2 prompts of 1 lost session are left" in cli("doctor").stdout.decode()
-    assert "2 prompts of 1 lost session are left" in permission.describe_first_archive(
+    assert "2 prompts of 1 lost session still exist" in cli("doctor").stdout.decode()
+    assert "2 prompts of 1 lost session still exist" in permission.describe_first_archive(
         config_home.where
     )
     assert kept.read_bytes() == before
@@ -191,12 +191,12 @@ def test_a_start_is_not_the_first_to_read_a_large_history(
     monkeypatch.setattr(registry, "MAX_FIRST_READ_BYTES", 10)
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
-        == "prompts of lost sessions may be left"
+        == "prompts of lost sessions may still exist"
     )
-    assert describe_lost_prompts(config_home.where) == "2 prompts of 1 lost session are left"
+    assert describe_lost_prompts(config_home.where) == "2 prompts of 1 lost session still exist"
     assert (
         describe_lost_prompts(config_home.where, is_user_waiting=True)
-        == "2 prompts of 1 lost session are left"
+        == "2 prompts of 1 lost session still exist"
     )
 
 

@@ -378,7 +378,10 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and admitted you. Members whom that owner admits read what you share with it."
     ]
-    reach = f"With project: {key} is bob's, who admits others. It reaches 1 member besides you now."
+    reach = (
+        f"With project {key}: Its owner, bob, decides who joins it; "
+        "1 other member can read what you share with it."
+    )
     assert laptop.team("share", CHILD, "--with", "project", "--dry-run")["warnings"] == [reach]
     assert bobs.team("sessions")["sessions"] == []
     assert laptop.team("share", CHILD, "--with", "project")["warnings"] == [reach]

@@ -61,7 +61,7 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # an unknown sequence counts as Escape
+                # an unknown sequence is dropped, like one that means Escape
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])

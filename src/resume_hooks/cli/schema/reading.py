@@ -101,7 +101,7 @@ class CommandRow(StrictModel):
 
 
 class ShellCommands(StrictModel):
-    """The commands of a session."""
+    """The shell commands that a session ran."""
 
     session_id: str
     session_file: str

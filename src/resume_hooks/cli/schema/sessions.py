@@ -216,7 +216,7 @@ class LineageSchema(StrictModel):
 
 
 class InfoSchema(StrictModel):
-    """A session's facts."""
+    """Details of a session."""
 
     kept: bool = Field(description="the client's file is gone: session_file is a temporary copy")
     form: Literal["packed"] | None

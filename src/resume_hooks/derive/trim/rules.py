@@ -272,7 +272,10 @@ def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[Offe
 
 
 def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
-    """Return the extents with all lines of ``read_call``: its own, and the whole file if that is short enough."""
+    """Return the extents that cover the lines ``read_call`` read: its own, and ``()``, a read of the whole file.
+
+    The whole file is left out if one read may not return all these lines.
+    """
     offset, limit, pages = read_call.extent
     lines = (
         (offset if isinstance(offset, int) else 1)

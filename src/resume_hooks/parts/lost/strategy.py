@@ -316,13 +316,15 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
     if agent is None or not agent.has_sessions(where):
         return ""
     if is_user_waiting and not agent.is_quick_to_list(where):
-        return "prompts of lost sessions may be left"
+        return "prompts of lost sessions may still exist"
     lost_sessions, prompt_count = agent.load(where).store.sessions(), 0
     for session in lost_sessions:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompt_count += sum(1 for _ in stream) - 1
     if lost_sessions:
-        return f"{format_count(prompt_count, 'prompt')} of {format_count(len(lost_sessions), 'lost session')} are left"
+        verb = "exists" if prompt_count == 1 else "exist"
+        session_phrase = format_count(len(lost_sessions), "lost session")
+        return f"{format_count(prompt_count, 'prompt')} of {session_phrase} still {verb}"
     return ""
 
 
@@ -330,7 +332,8 @@ def note_on_earlier_losses(where: Where) -> str:
     """Return a note that is shown once at a session start, or ``""`` if there are no lost sessions."""
     lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
-        return f"From before, {lost}: {invocation.shell_command(f'sessions --all --agent {AGENT_NAME}')}"
+        command = invocation.shell_command(f"sessions --all --agent {AGENT_NAME}")
+        return f"{lost[0].upper()}{lost[1:]}; list them: {command}"
     return ""
 
 

@@ -188,7 +188,7 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
     if prompt is None:
         index = bisect.bisect([candidate.line for candidate in prompts], line)
         raise UsageError(
-            f"Line {line} is not a prompt of the user",
+            f"Line {line} is not a user prompt",
             _describe_nearest_prompts(prompts[max(0, index - 1) : index + 1]),
         )
     return prompt

@@ -90,7 +90,7 @@ def record_team(team: Team, where: Where) -> None:
                 removal.remove_file(push_mark, where.state)
     except OSError as error:
         raise WriteFailed(
-            f"The team could not be recorded: {error.strerror}", "Check the state folder."
+            f"Could not save the team settings: {error.strerror}", "Check the state folder."
         ) from error
 
 

@@ -146,7 +146,7 @@ def push_session(
 
 
 def preview_push(session: SessionFile, where: Where) -> PushResult:
-    """Return the data that the first push of a session would send, without a connection to the server."""
+    """Return the counts that a first push would report, without connecting to the server."""
     counter = _PushCounter()
     redactor = find_secrets_in_sessions([session])
     for _, path in list_files_to_push(session):

@@ -442,7 +442,7 @@ def list_unchecked_plan_steps(
 ) -> Iterator[DigestEntry]:
     """Yield the unchecked boxes of the plan that the session wrote last.
 
-    Nothing is known of a plan that a command changed or removed later.
+    Plans that a command changed or removed later are left out, because their text is unknown.
     """
     for step in facts.marks.list_open_steps():
         path = paths.relative_path(step.path, step.folder)

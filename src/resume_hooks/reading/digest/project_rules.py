@@ -295,7 +295,7 @@ def _names_changed_path(sentence: str, changed_paths: Collection[str]) -> bool:
 
 
 def _find_commands(body: str) -> list[str]:
-    """Return the rows of the commands that check, build or start something."""
+    """Return the commands in the instructions that check, build or start something."""
     rows = [row.strip() for block in _CODE_BLOCK.findall(body) for row in block.split("\n")]
     commands: list[str] = []
     for row in rows:

@@ -334,7 +334,10 @@ def _mark_former_plans(
 
 
 def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> list[tuple[int, str]]:
-    """Return the sentences of messages of a kind, each with its message's index, without those of documents."""
+    """Return the sentences in typed messages of one kind, each with its message's index.
+
+    Long pasted documents are skipped.
+    """
     typed_messages = []
     for index, message in enumerate(messages):
         if message.kind is kind and len(message.text) <= MAX_TYPED_CHARACTERS:

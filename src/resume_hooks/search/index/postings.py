@@ -352,7 +352,10 @@ class Postings:
 
     @contextlib.contextmanager
     def _write_errors(self) -> Iterator[None]:
-        """Convert tantivy's errors during a write. Tantivy's threads report no cause."""
+        """Raise IndexUnusable for tantivy's errors during a write.
+
+        Its threads hide the cause, so verify the files first.
+        """
         try:
             with tantivy_errors():
                 yield
